@@ -150,6 +150,7 @@ _HOMES = {
     "load": "serialization",
     "save": "serialization",
     "compile": "compiler",
+    "graph": "_graph",
     "vmap": "func",
     **dict.fromkeys(["cond", "while_loop"], "_control"),
     **dict.fromkeys(

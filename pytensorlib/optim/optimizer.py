@@ -36,6 +36,9 @@ Hooks = OrderedDict[int, Callable[..., Any]]
 _global_pre_hooks: Hooks = OrderedDict()
 _global_post_hooks: Hooks = OrderedDict()
 
+# What records the call that is at work (`pytensorlib._graph`), if one is.
+recording: Any = None
+
 
 class _Required:
     """Stands for a group option that has no default and must be given."""
@@ -99,24 +102,36 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         post = own.get("_optimizer_step_post_hooks")
         outermost = type(self).step is hooked
         self._opt_called = True  # schedules warn when they step first
+        if recording is not None and outermost:
+            recording.steps(self)
+            try:
+                return _hooked(self, step, pre, post, args, kwargs)
+            finally:
+                recording.stepped()
         if not (pre or post or _global_pre_hooks or _global_post_hooks) or not outermost:
             return step(self, *args, **kwargs)
-        for hook in [*_global_pre_hooks.values(), *(pre or {}).values()]:
-            changed = hook(self, args, kwargs)
-            if changed is None:
-                continue
-            if not (isinstance(changed, tuple) and len(changed) == 2):
-                raise RuntimeError(
-                    f"optimizer.step: a pre-hook must return None or a tuple of (new_args, "
-                    f"new_kwargs), but got {changed!r}"
-                )
-            args, kwargs = changed
-        result = step(self, *args, **kwargs)
-        for hook in [*(post or {}).values(), *_global_post_hooks.values()]:
-            hook(self, args, kwargs)
-        return result
+        return _hooked(self, step, pre, post, args, kwargs)
 
     return hooked
+
+
+def _hooked(
+    self: Optimizer, step: Callable[..., Any], pre: Any, post: Any, args: Any, kwargs: Any
+) -> Any:
+    for hook in [*_global_pre_hooks.values(), *(pre or {}).values()]:
+        changed = hook(self, args, kwargs)
+        if changed is None:
+            continue
+        if not (isinstance(changed, tuple) and len(changed) == 2):
+            raise RuntimeError(
+                f"optimizer.step: a pre-hook must return None or a tuple of (new_args, "
+                f"new_kwargs), but got {changed!r}"
+            )
+        args, kwargs = changed
+    result = step(self, *args, **kwargs)
+    for hook in [*(post or {}).values(), *_global_post_hooks.values()]:
+        hook(self, args, kwargs)
+    return result
 
 
 class Optimizer:
@@ -569,6 +584,13 @@ def step_value(step: Any, group: dict[str, Any]) -> Any:
 def number(x: Any) -> float:
     """Return a Python number for a number or a tensor of one element."""
     return x.item() if isinstance(x, pt.Tensor) else x
+
+
+def learning_rate(group: dict[str, Any]) -> float:
+    """Return the learning rate of a group for a fused op, which a recorded call reads anew."""
+    if recording is not None:
+        recording.rate(group)
+    return float(number(group["lr"]))
 
 
 def sqrt(x: Any) -> Any:

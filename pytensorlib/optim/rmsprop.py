@@ -16,6 +16,7 @@ from .optimizer import (
     check,
     check_lr,
     decayed,
+    learning_rate,
     new_step,
     number,
 )
@@ -117,7 +118,7 @@ class RMSprop(GradientOptimizer):
             [s["square_avg"] for s in states],
             [s["grad_avg"] for s in states] if centered else [],
             [s["momentum_buffer"] for s in states] if momentum > 0 else [],
-            lr=float(number(group["lr"])),
+            lr=learning_rate(group),
             alpha=float(group["alpha"]),
             eps=float(group["eps"]),
             weight_decay=float(group["weight_decay"]),

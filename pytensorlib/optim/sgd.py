@@ -15,6 +15,7 @@ from .optimizer import (
     check,
     check_lr,
     decayed,
+    learning_rate,
     may_fuse,
     number,
 )
@@ -164,7 +165,7 @@ def _call(
         buffers,
         weight_decay=float(number(group["weight_decay"])),
         momentum=float(group["momentum"]),
-        lr=float(number(group["lr"])),
+        lr=learning_rate(group),
         dampening=float(group["dampening"]),
         nesterov=group["nesterov"],
         maximize=group["maximize"],

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ... import Tensor
+from ..._C import _is_interpreted as _is_interpreted
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytensorlib as pt
 
 from ... import Tensor
+from ..functional._common import _is_interpreted
 
 
 def _list(tensors: Any) -> list[Any]:
@@ -113,7 +114,8 @@ def clip_grads_with_norm_(
     tensor([1.0000])
     """
     factor = pt.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-    if factor.device.type == "cpu" and factor.item() == 1.0:
+    watched = _is_interpreted()  # a recorded call has the products, whatever the factor is
+    if factor.device.type == "cpu" and not watched and factor.item() == 1.0:
         return  # a product with one changes nothing
     with pt.no_grad():
         for grad in _grads(parameters):

@@ -11,6 +11,7 @@
 //! * [`schema`], [`op`], [`dispatch`], [`transfer`], [`autograd`]: one layer, which knows ops by
 //!   their traits
 //! * [`ops`]: the ops, each declared in one place
+//! * [`graph`]: whole steps of a program, recorded and run again
 
 // Kernels for vectors share helpers that nothing else needs.
 #![cfg_attr(
@@ -27,6 +28,7 @@ pub mod dtype;
 pub mod error;
 pub mod float8;
 pub mod gpu;
+pub mod graph;
 pub mod host;
 pub mod isa;
 pub mod layout;

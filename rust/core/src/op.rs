@@ -290,6 +290,11 @@ pub trait Op: Derivative + Keep {
         None
     }
 
+    /// The same step of an optimiser at another learning rate.
+    fn rated(&self, _rate: f64) -> Option<Arc<dyn Op>> {
+        None
+    }
+
     /// Whether the host's kernel takes the output's own memory as its first input.
     fn overwrites(&self) -> bool {
         false

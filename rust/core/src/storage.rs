@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu};
-use crate::shared::Shared;
+use crate::shared::{Shared, Weak};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr::NonNull;
@@ -78,6 +78,9 @@ fn fresh_address(bytes: usize) -> usize {
 /// A shared block of memory on one device.
 #[derive(Clone)]
 pub struct Storage(Shared<Allocation>);
+
+/// A handle that does not keep the memory. While there is one, no other storage gets the same id.
+pub struct WeakStorage(#[allow(dead_code)] Weak<Allocation>);
 
 impl Storage {
     /// Uninitialised memory.
@@ -384,6 +387,15 @@ impl Storage {
     /// Whether the memory is somebody else's.
     pub fn is_lent(&self) -> bool {
         matches!(self.0.owner, Owner::Lender(_) | Owner::Map(_))
+    }
+
+    pub fn downgrade(&self) -> WeakStorage {
+        WeakStorage(Shared::downgrade(&self.0))
+    }
+
+    /// The number of handles on the memory.
+    pub fn handles(&self) -> usize {
+        Shared::handles(&self.0)
     }
 
     /// A number that only handles on the same memory share.

@@ -1,5 +1,6 @@
 //! The tensor: a layout over a shared storage, with a slot for its place in a graph.
 
+use crate::autograd::mode;
 use crate::autograd::History;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
@@ -161,7 +162,7 @@ impl Tensor {
     }
 
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
-        let inference = crate::autograd::mode::inference();
+        let inference = mode::inference();
         let meta = Meta::new(layout, dtype, storage.device());
         Tensor::build(storage, meta, inference, None, None)
     }
@@ -190,7 +191,7 @@ impl Tensor {
         let bytes = byte_count(meta.shape(), meta.dtype())?;
         let storage = Storage::empty(bytes, meta.device())?;
         storage.inhabit(meta.shape(), meta.dtype());
-        let inference = crate::autograd::mode::inference();
+        let inference = mode::inference();
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
 
@@ -218,7 +219,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         byte_count(shape, dtype)?;
         let meta = Meta::new(Layout::contiguous(shape), dtype, device).with_sparse(true);
-        let inference = crate::autograd::mode::inference();
+        let inference = mode::inference();
         let storage = Storage::holding(Box::new(held), device);
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
@@ -227,7 +228,7 @@ impl Tensor {
     pub fn answered(layout: Layout, dtype: DType, device: Device) -> Result<Tensor> {
         byte_count(&layout.shape, dtype)?;
         let meta = Meta::new(layout, dtype, device).with_answers(true);
-        let inference = crate::autograd::mode::inference();
+        let inference = mode::inference();
         let storage = Storage::holding(Box::new(()), device);
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
@@ -267,7 +268,7 @@ impl Tensor {
             }
         }
         let meta = Meta::new(Layout::contiguous(&[]), dtype, Device::Cpu).with_wrapped(true);
-        let inference = crate::autograd::mode::inference();
+        let inference = mode::inference();
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
 
@@ -572,6 +573,7 @@ impl Tensor {
         if self.device() != Device::Cpu {
             return self.to_host()?.item();
         }
+        self.look();
         self.check_open()?;
         let p = self.bytes_ptr();
         // SAFETY: the tensor holds one element of its dtype at `p`.
@@ -634,8 +636,17 @@ impl Tensor {
         }
     }
 
+    /// Notes that the host reads elements, unless they are a number of its own.
+    #[inline]
+    pub fn look(&self) {
+        if !self.is_wrapped() {
+            mode::look();
+        }
+    }
+
     /// The same elements in host memory, without history; itself when they already are there.
     pub fn to_host(&self) -> Result<Tensor> {
+        self.look();
         self.check_open()?;
         if self.device() == Device::Cpu {
             return Ok(self.clone());

@@ -17,6 +17,7 @@ mod dtype;
 mod error;
 mod function;
 mod generator;
+mod graph;
 mod index;
 mod lists;
 mod module;
@@ -45,6 +46,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::install();
     dtype::register(m)?;
     generator::register(m)?;
+    graph::register(m)?;
     tensor::register(m)?;
     autograd::register(m)?;
     function::register(m)?;

@@ -8,12 +8,14 @@ struct Switches {
     grad: Cell<bool>,
     inference: Cell<bool>,
     interpreted: Cell<bool>,
+    looked: Cell<bool>,
 }
 thread_local!(static HERE: Switches = const {
     Switches {
         grad: Cell::new(true),
         inference: Cell::new(false),
         interpreted: Cell::new(false),
+        looked: Cell::new(false),
     }
 });
 static ANOMALY: AtomicU8 = AtomicU8::new(0);
@@ -50,6 +52,20 @@ pub fn interpreted() -> bool {
 #[inline]
 pub fn set_interpreted(on: bool) {
     HERE.with(|s| s.interpreted.set(on))
+}
+/// Notes that elements are read past the interpreters in force, as by `item()`: what comes may depend
+/// on them.
+#[inline]
+pub fn look() {
+    HERE.with(|s| {
+        if s.interpreted.get() {
+            s.looked.set(true);
+        }
+    })
+}
+/// Whether that happened since this was last asked.
+pub fn has_looked() -> bool {
+    HERE.with(|s| s.looked.replace(false))
 }
 /// Anomaly mode: whether nodes keep the call stack, and whether gradients are checked for NaN.
 #[inline]

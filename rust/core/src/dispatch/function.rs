@@ -1,7 +1,7 @@
 //! Functions of whole tensors whose results' shapes may depend on data.
 
 use super::{compute, device, heeded, interpreted_below};
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -57,6 +57,7 @@ pub fn function<P: Value + Clone, R: Results>(
     x: &[&Tensor],
     run: Run<P, R>,
 ) -> Result<R> {
+    mode::look();
     let unknown = |_: &P| -> Result<Metas> {
         bail!(
             NotImplemented,

@@ -355,6 +355,25 @@ pub fn compute_into(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     }
 }
 
+/// Runs a kernel again whose request was answered before: into results that are there, in the layouts
+/// that it had, or, with `metas`, as [`compute_into`] with what the op infers.
+pub fn perform(
+    op: &dyn Op,
+    x: &[&Tensor],
+    y: &[Tensor],
+    metas: Option<&[TensorMeta]>,
+) -> Result<()> {
+    if let [y] = y {
+        if op.fast_into(x, y)? {
+            return Ok(());
+        }
+    }
+    match metas {
+        None => run(op, x, y),
+        Some(metas) => write(op, x, y, metas),
+    }
+}
+
 /// Computes into tensors in place, which no graph may hold: an optimiser's step.
 pub fn call_in_place(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     for t in y {

@@ -23,6 +23,7 @@ use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// Elements that a thread updates at once.
 const CHUNK: usize = 1 << 14;
@@ -35,6 +36,8 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
+    /// The same at another learning rate.
+    fn rated(&self, rate: f64) -> Self;
     /// The same on the GPU for as many parameters as there are `times`, whose tensors are
     /// contiguous and stand in lists as those of [`Update`]; false where there is no kernel.
     fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool>;
@@ -175,6 +178,14 @@ impl<S: Step> Op for Update<S> {
         true
     }
 
+    fn rated(&self, rate: f64) -> Option<Arc<dyn Op>> {
+        let step = self.step.rated(rate);
+        Some(Arc::new(Update {
+            step,
+            ..self.clone()
+        }))
+    }
+
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[..self.n].iter().map(|p| p.numel()).sum()
     }
@@ -288,6 +299,11 @@ impl Step for Sgd {
         "_fused_sgd_"
     }
 
+    fn rated(&self, rate: f64) -> Self {
+        let lr = Bitwise(rate);
+        Sgd { lr, ..self.clone() }
+    }
+
     #[inline(always)]
     fn update<T: Float>(&self, _: f64, x: &mut [&mut [T]]) {
         let c = T::of_f64;
@@ -346,6 +362,11 @@ impl Adam {
 impl Step for Adam {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn rated(&self, rate: f64) -> Self {
+        let lr = Bitwise(rate);
+        Adam { lr, ..self.clone() }
     }
 
     #[inline(always)]
@@ -430,6 +451,11 @@ struct RmsProp {
 impl Step for RmsProp {
     fn name(&self) -> &'static str {
         "_fused_rmsprop_"
+    }
+
+    fn rated(&self, rate: f64) -> Self {
+        let lr = Bitwise(rate);
+        RmsProp { lr, ..self.clone() }
     }
 
     #[inline(always)]

@@ -398,6 +398,7 @@ impl Tensor {
 
     /// Contiguous, of this type, in host memory, without history: what host kernels read.
     pub fn prepared(&self, dtype: DType) -> Result<Tensor> {
+        self.look();
         mode::with_grad(false, || {
             self.check_open()?;
             self.to_device(Device::Cpu)?.to_dtype(dtype)?.contiguous()

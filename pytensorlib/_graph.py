@@ -1,0 +1,344 @@
+"""Functions whose calls are recorded, and run again without Python."""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytensorlib as pt
+
+from . import _C
+from ._guards import PLAIN, Walk
+
+# Calls of one kind that are recorded before two in a row were equal, and programs that are kept.
+_TRIES = 4
+_PROGRAMS = 8
+
+
+class CannotRecord(RuntimeError):
+    """A call cannot be recorded and run again."""
+
+
+class _Same:
+    """An object that counts as a part of a call's kind by its identity."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+def _kind(x: Any, tensors: list[Any], others: list[Any]) -> Any:
+    """Return what tells a call's arguments from those of another kind; tensors go to a list."""
+    if isinstance(x, pt.Tensor):
+        if x.requires_grad:
+            if not x.is_leaf and pt.is_grad_enabled():
+                raise CannotRecord("an argument has a graph")
+            others.append(x)
+            return _Same(x)
+        tensors.append(x)
+        return pt.Tensor
+    if isinstance(x, PLAIN):
+        return (type(x), x, str(x)) if isinstance(x, float) else (type(x), x)
+    if type(x) in (tuple, list):
+        return (type(x), *[_kind(v, tensors, others) for v in x])
+    if type(x) is dict:
+        return (dict, *[(k, _kind(v, tensors, others)) for k, v in x.items()])
+    if type(x).__module__ == "numpy":
+        raise CannotRecord("an argument is a NumPy array, whose numbers are not followed")
+    others.append(x)
+    return _Same(x)
+
+
+class _Capture:
+    """What a call that is being recorded is asked for beside its kernels."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.thread = threading.get_ident()
+        self.optimizers: dict[int, Any] = {}
+        self.groups: list[dict[str, Any]] = []
+
+    def steps(self, optimizer: Any) -> None:
+        """Note that an optimizer takes a step."""
+        if self.thread == threading.get_ident():
+            self.optimizers[id(optimizer)] = optimizer
+
+    def stepped(self) -> None:
+        """End the step."""
+        self.recorder.rated(None)
+
+    def rate(self, group: dict[str, Any]) -> None:
+        """Note that what comes takes the learning rate of a group, if that is a number."""
+        lr = group["lr"]
+        if type(lr) in (int, float) and self.thread == threading.get_ident():
+            self.groups.append(group)
+            self.recorder.rated(float(lr))
+
+    def refuse(self, why: str) -> None:
+        """End the record."""
+        if self.thread == threading.get_ident():
+            self.recorder.refuse(why)
+
+
+def _draws() -> Any:
+    """Return the state of the host's random numbers, which nobody may draw while recording."""
+    numpy = sys.modules.get("numpy.random")
+    state = numpy.get_state() if numpy else ()
+    return random.getstate(), [getattr(s, "tolist", lambda s=s: s)() for s in state]
+
+
+def _modes() -> Any:
+    amp = sys.modules.get("pytensorlib.amp.autocast_mode")
+    state = amp._state if amp else None
+    cast: Any = ()
+    if state is not None and any(state.enabled.values()):
+        cast = (*sorted(state.enabled.items()), *sorted(state.dtypes.items()), state.caches)
+    flags = pt.is_grad_enabled(), pt.is_inference_mode_enabled(), pt.is_anomaly_enabled()
+    return flags, pt.get_default_dtype(), cast
+
+
+class _Entry:
+    """A program with the conditions under which it is what a call does."""
+
+    def __init__(self, program: Any, guards: Any, groups: list[dict[str, Any]], spec: Any) -> None:
+        self.program, self.guards, self.groups, self.spec = program, guards, groups, spec
+
+    def __call__(self, tensors: list[Any]) -> list[Any] | None:
+        if not self.guards.hold():
+            return None
+        rates = [group["lr"] for group in self.groups]
+        if not all(type(rate) in (int, float) for rate in rates):
+            return None
+        return self.program(tensors, rates)
+
+
+class _Kind:
+    """Calls of one kind: how often they were recorded, and the programs."""
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.trace: Any = None
+        self.spec: Any = None
+        self.tries = 0
+        self.given_up = False
+
+
+class Recorded:
+    """A function whose calls are recorded, and run again where they are known."""
+
+    def __init__(self, function: Callable[..., Any], name: str, full: bool) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function, self._name, self._full = function, name, full
+        self._kinds: dict[Any, _Kind] = {}
+        self._lock = threading.Lock()
+        self._told: set[str] = set()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, or run what it was recorded to do."""
+        if _C._is_interpreted() or _C._torch_function_modes():
+            return self._function(*args, **kwargs)
+        tensors: list[Any] = []
+        others: list[Any] = []
+        try:
+            kind = _kind(args, tensors, others), _kind(kwargs, tensors, others), _modes()
+            known = self._kinds.get(kind)
+        except (CannotRecord, TypeError) as error:
+            self._tell(str(error))
+            return self._function(*args, **kwargs)
+        if known is not None:
+            for entry in known.entries:
+                results = entry(tensors)
+                if results is not None:
+                    return _built(entry.spec, results, tensors)
+            if known.given_up:
+                return self._function(*args, **kwargs)
+        if not self._lock.acquire(blocking=False):
+            return self._function(*args, **kwargs)
+        try:
+            return self._record(kind, tensors, others, args, kwargs)
+        finally:
+            self._lock.release()
+
+    def reset(self) -> None:
+        """Forget everything recorded."""
+        self._kinds.clear()
+        self._told.clear()
+
+    @property
+    def programs(self) -> list[Any]:
+        """The recorded programs."""
+        return [entry.program for kind in self._kinds.values() for entry in kind.entries]
+
+    def _tell(self, why: str) -> None:
+        text = f"{self._name}: {getattr(self, '__name__', 'the function')} runs as it is: {why}"
+        if self._full:
+            raise CannotRecord(text)
+        if why not in self._told:
+            self._told.add(why)
+            warnings.warn(text, stacklevel=4)
+
+    def _record(
+        self, key: Any, tensors: list[Any], others: list[Any], args: Any, kwargs: Any
+    ) -> Any:
+        kind = self._kinds.setdefault(key, _Kind())
+        walk = Walk()
+        walk.look(self._function)
+        for other in others:
+            walk.look(other)
+        recorder = _C._Recorder(tensors, kind.trace)
+        capture = _Capture(recorder)
+        draws = _draws()
+        from .optim import optimizer
+
+        outer, optimizer.recording = optimizer.recording, capture
+        recorder.start()
+        try:
+            result = self._function(*args, **kwargs)
+        except BaseException:
+            kind.trace = None
+            raise
+        finally:
+            recorder.stop()
+            optimizer.recording = outer
+        found: list[Any] = []
+        try:
+            spec = _spec(result, found)
+        except CannotRecord as error:
+            recorder.refuse(str(error))
+            spec = None
+        if _draws() != draws:
+            recorder.refuse("Python's or NumPy's random numbers are drawn")
+        trace = recorder.finish(found)
+        if isinstance(trace, str):
+            self._give_up(kind, trace)
+            return result
+        before, kind.trace = kind.trace, trace
+        same, kind.spec = kind.spec == spec, spec
+        if before is None:
+            return result
+        program = trace.program(before) if same else "it returns something else each time"
+        live = {id(group) for group in capture.groups}
+        for used in (walk.optimizers | capture.optimizers).values():
+            walk.optimizer(used, live)
+        if not isinstance(program, str):
+            kind.trace = None
+            if not walk.guards.hold():
+                program = "it changes what it depends on"
+        if isinstance(program, str):
+            kind.tries += 1
+            if kind.tries >= _TRIES:
+                self._give_up(kind, f"no two calls in a row are alike: {program}")
+            return result
+        kind.tries = 0
+        kind.entries.insert(0, _Entry(program, walk.guards, capture.groups, spec))
+        del kind.entries[_PROGRAMS:]
+        return result
+
+    def _give_up(self, kind: _Kind, why: str) -> None:
+        kind.given_up, kind.trace = True, None
+        self._tell(why)
+
+
+def _spec(x: Any, found: list[Any]) -> Any:
+    """Take a result apart into tensors, which go to a list, and what holds them."""
+    if isinstance(x, pt.Tensor):
+        found.append(x)
+        return pt.Tensor
+    if isinstance(x, PLAIN):
+        return (type(x), x)
+    if isinstance(x, tuple) and (type(x) is tuple or hasattr(x, "_fields")):
+        return (type(x), *[_spec(v, found) for v in x])
+    if type(x) is list:
+        return (list, *[_spec(v, found) for v in x])
+    if type(x) is dict:
+        return (dict, *[(k, _spec(v, found)) for k, v in x.items()])
+    raise CannotRecord(f"it returns a {type(x).__qualname__}")
+
+
+def _built(spec: Any, results: list[Any], tensors: list[Any]) -> Any:
+    left = iter(results)
+
+    def build(spec: Any) -> Any:
+        if spec is pt.Tensor:
+            return next(left)
+        kind, *parts = spec
+        if kind is dict:
+            return {k: build(v) for k, v in parts}
+        if kind is list:
+            return [build(v) for v in parts]
+        if issubclass(kind, tuple) and kind is not pt.Size:
+            items = [build(v) for v in parts]
+            return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+        return parts[0]
+
+    return build(spec)
+
+
+def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
+    """Record what a function asks for, and run that again without Python.
+
+    The first calls run as they are. Once two in a row asked for the same kernels, the next ones of
+    their kind are these kernels, in memory that is laid out once: forward, backward, an optimizer's
+    step, writes in place, random numbers. Their results are those of the function, bit for bit.
+
+    Calls are of one kind by the shapes, strides, types and devices of the tensors among their
+    arguments, by other arguments' values, and by grad and inference mode, autocast and the default
+    type. They are recorded anew where something else differs that can be reached from the function:
+    variables of enclosing functions, globals and attributes that it names, modules, their
+    attributes and parameters, optimizers and their options. A learning rate may change, and random
+    numbers go on. Other effects in Python (a counter, a line that is printed) take place where a
+    call is recorded, and not where it is run again; and what else a function asks, such as the time
+    or an entry of a file, is taken to stay.
+
+    Parameters
+    ----------
+    function : callable
+        Takes tensors, numbers and other objects, in lists and dictionaries too.
+    fullgraph : bool, default False
+        Raise where a call cannot be run again.
+
+    Returns
+    -------
+    callable
+        Takes the same arguments. ``programs`` are the recorded calls.
+
+    Raises
+    ------
+    RuntimeError
+        With `fullgraph`, after a call that reads elements of a tensor (``item()``, ``if x > 0``),
+        whose shapes depend on data, or that returns what has a graph. Without, such a function
+        runs as it is, and a warning says why, once.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> optimizer = torch.optim.SGD([w], lr=0.25)
+    >>> @torch.graph
+    ... def step(x):
+    ...     optimizer.zero_grad()
+    ...     loss = (w * x).sum()
+    ...     loss.backward()
+    ...     optimizer.step()
+    ...     return loss
+    >>> [step(torch.tensor([1.0, 2.0])).item() for _ in range(4)]
+    [3.0, 1.75, 0.5, -0.75]
+    >>> len(step.programs), w.detach()
+    (1, tensor([ 0., -1.]))
+    """
+    return Recorded(function, "graph", fullgraph)

@@ -1,0 +1,388 @@
+//! The interpreter that notes what a call asks for.
+
+use super::{After, Step, Value};
+use crate::autograd::{mode, Edge};
+use crate::device::Device;
+use crate::dispatch::{self, InForce, Interpreter, Request, RequestKind};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::host;
+use crate::layout::Layout;
+use crate::op::{Op, Tensors};
+use crate::storage::{Storage, WeakStorage};
+use crate::tensor::Tensor;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+/// Where a recorded call found the memory of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// That of the input of this number.
+    Input(usize),
+    /// It was there before, or the host made it.
+    There,
+    Made,
+}
+
+/// Memory that a recorded call used.
+pub(super) struct Seen {
+    pub found: Found,
+    /// Memory of steps is not kept: the call goes as it would unrecorded.
+    pub kept: Option<Storage>,
+    /// Keeps the identity.
+    _id: WeakStorage,
+    pub bytes: usize,
+    pub device: Device,
+    pub written: bool,
+    /// Whether what was there is not read: all of it was written to first.
+    pub fresh: bool,
+    /// What was there before it was first written to, if that may have been made anew.
+    pub start: Option<Tensor>,
+}
+
+/// A gradient before and after the call.
+pub(super) struct LeafSeen {
+    pub tensor: Tensor,
+    /// Not known of leaves that the call before did not use.
+    pub before: Option<Option<Tensor>>,
+    pub after: After,
+}
+
+pub(super) struct OutputSeen {
+    pub value: Value,
+    /// The tensor itself, where no step made it.
+    pub itself: Option<Tensor>,
+    pub given: Option<usize>,
+    pub spent: Option<String>,
+}
+
+/// What one call asked for.
+pub struct Trace {
+    thread: ThreadId,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) slots: Vec<Seen>,
+    index: HashMap<usize, usize>,
+    pub(super) steps: Vec<Step>,
+    pub(super) leaves: Vec<LeafSeen>,
+    /// By the address of what is behind their handles.
+    known: HashMap<usize, usize>,
+    pub(super) outputs: Vec<OutputSeen>,
+    pub(super) rates: Vec<f64>,
+    /// The rate that what is asked for takes.
+    rate: Option<usize>,
+    /// Memory that the call before found; `None` of the first call.
+    there: Option<HashSet<usize>>,
+    refused: Option<String>,
+}
+
+/// How a recorded call ended.
+pub enum Ending {
+    /// It cannot be run again, and why.
+    Refused(String),
+    Done(Box<Trace>),
+}
+
+/// An interpreter that records the requests of a call.
+pub struct Recorder(Mutex<Option<Trace>>);
+
+impl Recorder {
+    /// For a call with these inputs; `before` is the call that it should equal.
+    pub fn new(inputs: &[Tensor], before: Option<&Trace>) -> Recorder {
+        let mut trace = Trace {
+            thread: thread::current().id(),
+            inputs: inputs.to_vec(),
+            slots: Vec::new(),
+            index: HashMap::new(),
+            steps: Vec::new(),
+            leaves: Vec::new(),
+            known: HashMap::new(),
+            outputs: Vec::new(),
+            rates: Vec::new(),
+            rate: None,
+            there: before.map(|b| b.kept().map(|s| s.id()).collect()),
+            refused: None,
+        };
+        for (i, t) in inputs.iter().enumerate() {
+            trace.slot(t, Found::Input(i));
+        }
+        for leaf in before.iter().flat_map(|b| &b.leaves) {
+            trace.leaf(&leaf.tensor, Some(leaf.tensor.grad()));
+        }
+        Recorder(Mutex::new(Some(trace)))
+    }
+
+    /// Begins to record what this thread asks for.
+    pub fn start(this: &Arc<Recorder>) {
+        mode::has_looked();
+        InForce::here().above(this.clone()).put();
+    }
+
+    /// Ends that, where it goes on.
+    pub fn stop(this: &Arc<Recorder>) {
+        let me: Arc<dyn Interpreter> = this.clone();
+        InForce::here().without(&me).put();
+    }
+
+    /// What comes until the next call takes a learning rate that may be another next time; `None` ends
+    /// that.
+    pub fn rated(&self, rate: Option<f64>) {
+        if let Some(trace) = &mut *self.0.lock() {
+            trace.rate = rate.map(|r| {
+                trace.rates.push(r);
+                trace.rates.len() - 1
+            });
+        }
+    }
+
+    /// Ends the record: this cannot be run again.
+    pub fn refuse(&self, why: String) {
+        if let Some(trace) = &mut *self.0.lock() {
+            trace.refuse(|| why);
+        }
+    }
+
+    /// The record of a call that returned `outputs`.
+    pub fn finish(&self, outputs: &[Tensor]) -> Result<Ending> {
+        let mut trace = self.0.lock().take().expect("a recorder is finished once");
+        trace.check_looked();
+        if trace.refused.is_none() {
+            trace.end(outputs)?;
+        }
+        Ok(match trace.refused.take() {
+            Some(why) => Ending::Refused(why),
+            None => Ending::Done(Box::new(trace)),
+        })
+    }
+}
+
+/// All of a storage, as bytes.
+pub(super) fn whole(storage: &Storage) -> Tensor {
+    let layout = Layout::contiguous(&[storage.bytes()]);
+    Tensor::from_storage(storage.clone(), layout, DType::U8)
+}
+
+impl Trace {
+    /// The memory that was there.
+    fn kept(&self) -> impl Iterator<Item = &Storage> {
+        self.slots.iter().filter_map(|s| s.kept.as_ref())
+    }
+
+    fn refuse(&mut self, why: impl FnOnce() -> String) {
+        if self.refused.is_none() {
+            self.refused = Some(why());
+        }
+    }
+
+    fn check_looked(&mut self) {
+        if mode::has_looked() {
+            self.refuse(|| {
+                let place = host::place().map_or_else(String::new, |p| format!(" (before {p})"));
+                format!("elements of a tensor are read by the program{place}")
+            });
+        }
+    }
+
+    fn slot(&mut self, t: &Tensor, found: Found) -> usize {
+        let storage = t.storage();
+        let slots = &mut self.slots;
+        *self.index.entry(storage.id()).or_insert_with(|| {
+            slots.push(Seen {
+                found,
+                kept: (found != Found::Made).then(|| storage.clone()),
+                _id: storage.downgrade(),
+                bytes: storage.bytes(),
+                device: storage.device(),
+                written: false,
+                fresh: false,
+                start: None,
+            });
+            slots.len() - 1
+        })
+    }
+
+    fn value(&mut self, t: &Tensor, found: Found) -> Value {
+        if t.is_sparse() || t.answers() || !t.has_data() {
+            self.refuse(|| "it uses tensors without memory of their own".into());
+        }
+        let slot = self.slot(t, found);
+        let meta = t.meta().clone();
+        Value { slot, meta }
+    }
+
+    fn leaf(&mut self, t: &Tensor, before: Option<Option<Tensor>>) {
+        let (known, leaves) = (&mut self.known, &mut self.leaves);
+        known
+            .entry(std::ptr::from_ref(t.meta()) as usize)
+            .or_insert_with(|| {
+                leaves.push(LeafSeen {
+                    tensor: t.clone(),
+                    before,
+                    after: After::Same,
+                });
+                leaves.len() - 1
+            });
+    }
+
+    /// What a request reads.
+    fn read(&mut self, x: &[&Tensor]) -> Vec<Value> {
+        for t in x {
+            if t.autograd().is_some() && t.requires_grad() && t.is_plain_leaf() {
+                self.leaf(t, None);
+            }
+        }
+        x.iter().map(|t| self.value(t, Found::There)).collect()
+    }
+
+    /// What a request that reads `x` writes to; `known` slots are older.
+    fn write(
+        &mut self,
+        op: &dyn Op,
+        x: &[Value],
+        y: &[Tensor],
+        known: usize,
+    ) -> Result<Vec<Value>> {
+        let values: Vec<Value> = y.iter().map(|t| self.value(t, Found::There)).collect();
+        for v in values.iter().filter(|v| v.slot >= known) {
+            let m = &v.meta;
+            let all =
+                m.layout().is_dense() && m.numel() * m.dtype().size() == self.slots[v.slot].bytes;
+            // Who draws random numbers is given the place, and does not read it.
+            let read = !op.draws() && x.iter().any(|x| x.slot == v.slot);
+            self.slots[v.slot].fresh = all && !read;
+        }
+        for v in &values {
+            let seen = &mut self.slots[v.slot];
+            let new = |s: &Storage| self.there.as_ref().is_some_and(|t| !t.contains(&s.id()));
+            match &seen.kept {
+                Some(kept)
+                    if !seen.written && !seen.fresh && seen.found == Found::There && new(kept) =>
+                {
+                    seen.start = Some(whole(kept).copy_dense()?);
+                }
+                _ => {}
+            }
+            seen.written = true;
+        }
+        Ok(values)
+    }
+
+    fn end(&mut self, outputs: &[Tensor]) -> Result<()> {
+        for t in outputs {
+            let given = self.inputs.iter().position(|i| i.same(t));
+            let value = self.value(t, Found::There);
+            let made = self.slots[value.slot].found == Found::Made;
+            let itself = (!made).then(|| t.clone());
+            let mut spent = None;
+            if t.requires_grad() && given.is_none() {
+                if let Some(edge) = t.edge()?.filter(|e| !e.node.is_accumulator()) {
+                    spent = Some(edge.node.func.name());
+                    if !is_spent(&edge) {
+                        self.refuse(|| {
+                            "a result requires grad, and its graph is not used up".into()
+                        });
+                    }
+                    if t.grad().is_some() {
+                        self.refuse(|| "a result keeps its gradient".into());
+                    }
+                }
+            }
+            self.outputs.push(OutputSeen {
+                value,
+                itself,
+                given,
+                spent,
+            });
+        }
+        let mut leaves = std::mem::take(&mut self.leaves);
+        for leaf in &mut leaves {
+            leaf.after = match leaf.tensor.grad() {
+                None => After::Gone,
+                Some(g) => match self.index.get(&g.storage().id()) {
+                    Some(&slot) if self.slots[slot].found == Found::Made => {
+                        let value = self.value(&g, Found::Made);
+                        After::Made(value)
+                    }
+                    _ => After::Same,
+                },
+            };
+            let grads = [leaf.tensor.grad(), leaf.before.clone().flatten()];
+            if grads.iter().flatten().any(Tensor::requires_grad) {
+                self.refuse(|| "a gradient has a graph of its own".into());
+            }
+            if let (After::Same, Some(before)) = (&leaf.after, &leaf.before) {
+                let now = leaf.tensor.grad();
+                if !matches!((before, &now), (Some(a), Some(b)) if a.same(b)) {
+                    self.refuse(|| "a gradient is put in its place by the program".into());
+                }
+            }
+        }
+        self.leaves = leaves;
+        Ok(())
+    }
+
+    /// The slot of memory, if the call used it.
+    pub(super) fn find(&self, t: &Tensor) -> Option<usize> {
+        self.index.get(&t.storage().id()).copied()
+    }
+}
+
+/// Whether the graph above an edge has been walked through, and what it saved is freed.
+fn is_spent(edge: &Edge) -> bool {
+    let mut seen = HashSet::new();
+    let mut todo = vec![edge.node.clone()];
+    while let Some(node) = todo.pop() {
+        if !seen.insert(crate::shared::Shared::as_ptr(&node) as *const () as usize) {
+            continue;
+        }
+        if node.func.saved().is_err() {
+            return true;
+        }
+        todo.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
+    }
+    false
+}
+
+impl Interpreter for Recorder {
+    fn apply(&self, request: &Request) -> Result<Tensors> {
+        let mut step = None;
+        if let Some(trace) = &mut *self.0.lock() {
+            if trace.thread != thread::current().id() {
+                trace.refuse(|| "part of it runs on another thread".into());
+            }
+            trace.check_looked();
+            if trace.refused.is_none() {
+                let known = trace.slots.len();
+                let x = trace.read(request.x);
+                step = match request.kind {
+                    RequestKind::Compute { op } => Some((op, x, None)),
+                    RequestKind::Into { op, y, metas } => {
+                        let y = trace.write(op, &x, y, known)?;
+                        Some((op, x, Some((y, metas.iter().cloned().collect()))))
+                    }
+                    RequestKind::View { .. } => None,
+                };
+            }
+        }
+        let out = dispatch::apply(request)?;
+        if let (Some((op, x, into)), Some(trace)) = (step, &mut *self.0.lock()) {
+            let (y, into) = match into {
+                Some((y, metas)) => (y, Some(metas)),
+                None => (
+                    out.iter().map(|t| trace.value(t, Found::Made)).collect(),
+                    None,
+                ),
+            };
+            let rate = trace.rate.filter(|_| op.rated(0.0).is_some());
+            trace.steps.push(Step {
+                op: op.keep(),
+                x,
+                y,
+                into,
+                rate,
+            });
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,320 @@
+"""Recorded calls give the bits of the functions, and notice where they are not the next call."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn
+from pytensorlib.nn import functional as F
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+class Text(nn.Module):
+    """Predicts the next of 30 characters, by an LSTM or a small GPT."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.letters, self.out = kind, nn.Embedding(30, 16), nn.Linear(16, 30)
+        if kind == "lstm":
+            self.body: Any = nn.LSTM(16, 16, 2, batch_first=True, dropout=0.1)
+        else:
+            layer = nn.TransformerEncoderLayer(
+                16, 4, 32, dropout=0.1, batch_first=True, norm_first=True, activation="gelu"
+            )
+            self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.places = nn.Parameter(torch.randn(10, 16) * 0.1)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(10))
+
+    def forward(self, x: Any) -> Any:
+        h = self.letters(x) + self.places
+        h = self.body(h)[0] if self.kind == "lstm" else self.body(h, self.mask, is_causal=True)
+        return self.out(h).flatten(0, 1)
+
+
+def model(kind: str) -> tuple[Any, Any, Callable[[], tuple[Any, Any]]]:
+    """Return a network, an optimizer, and a function that draws a batch."""
+    optim = torch.optim
+    if kind == "mlp":
+        net: Any = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 5))
+        batch = lambda: (torch.randn(16, 20), torch.randint(0, 5, (16,)))  # noqa: E731
+        return net, optim.SGD(net.parameters(), lr=0.1, momentum=0.9), batch
+    if kind == "cnn":
+        net = nn.Sequential(
+            *(nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Dropout2d(0.2), nn.Flatten(), nn.Linear(96, 10)),
+        )
+        batch = lambda: (torch.randn(8, 1, 8, 8), torch.randint(0, 10, (8,)))  # noqa: E731
+        return net, optim.Adam(net.parameters(), lr=0.01), batch
+    net = Text(kind)
+    batch = lambda: (torch.randint(0, 30, (4, 10)), torch.randint(0, 30, (40,)))  # noqa: E731
+    kinds = {"lstm": optim.RMSprop, "gpt": optim.AdamW}
+    return net, kinds[kind](net.parameters(), lr=0.01), batch
+
+
+def trained(kind: str, recorded: bool, steps: int = 20) -> tuple[list[Any], list[Any]]:
+    """Return the losses, and what is there afterwards, of so many steps."""
+    torch.manual_seed(0)
+    net, optimizer, batch = model(kind)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.95)
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    run = torch.graph(step, fullgraph=True) if recorded else step
+    losses = []
+    for _ in range(steps):
+        losses.append(run(*batch()).item())
+        schedule.step()
+    if recorded:
+        assert len(run.programs) == 1
+    states = [
+        v for s in optimizer.state.values() for v in s.values() if isinstance(v, torch.Tensor)
+    ]
+    grads = [p.grad for p in net.parameters()]
+    return losses, [*net.state_dict().values(), *states, *grads]
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "lstm", "gpt"])
+def test_training_recorded_has_the_bits_of_training(kind: str) -> None:
+    losses, left = trained(kind, recorded=False)
+    again, after = trained(kind, recorded=True)
+    assert losses == again
+    for a, b in zip(left, after, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert torch.equal(a, b)
+            assert a.stride() == b.stride()
+
+
+def counted(function: Any, **options: Any) -> tuple[Any, deque[int]]:
+    """Return a recorded function, and a queue with an item for each call that ran in Python."""
+    calls: deque[int] = deque()
+
+    def seen(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return function(*args, **kwargs)
+
+    return torch.graph(seen, **options), calls
+
+
+def test_shapes_types_and_numbers_among_the_arguments_are_told_apart() -> None:
+    f, calls = counted(lambda x, n=1: (x * n).sum())
+    for shape, dtype in (((3,), torch.float32), ((4,), torch.float32), ((3,), torch.float64)):
+        for n in (1, 2):
+            x = torch.arange(shape[0], dtype=dtype)
+            for _ in range(4):
+                assert f(x, n=n).item() == n * x.sum().item()
+                assert f(x, n=n).dtype == dtype
+    assert len(calls) == 2 * 6 and len(f.programs) == 6
+
+
+def test_modes_and_training_are_told_apart() -> None:
+    net = nn.Dropout(0.5)
+    f, calls = counted(lambda x: net(x).sum())
+    x = torch.ones(1000)
+    for training in (True, False, True):
+        net.train(training)
+        for _ in range(4):
+            assert (f(x).item() == 1000.0) != training
+    assert len(f.programs) == 2 and len(calls) == 4
+    w = torch.ones(3, requires_grad=True)
+    g, _ = counted(lambda x: (w * x).sum().detach())
+    for _ in range(4):
+        assert g(torch.ones(3)).item() == 3.0
+        with torch.no_grad():
+            assert g(torch.ones(3)).item() == 3.0
+    assert len(g.programs) == 2
+
+
+def test_what_the_function_names_is_noticed_where_it_changes() -> None:
+    scale, net = [2.0], nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        net.weight.fill_(1.0)
+    f, _ = counted(lambda x: (net(x) * scale[0]).sum().detach())
+    x = torch.ones(1, 2)
+    for factor in (2.0, 3.0):
+        scale[0] = factor
+        assert [f(x).item() for _ in range(4)] == [2 * factor] * 4
+    net.weight.data = torch.full((1, 2), 5.0)
+    assert [f(x).item() for _ in range(4)] == [30.0] * 4
+    net.weight = nn.Parameter(torch.zeros(1, 2))
+    assert [f(x).item() for _ in range(4)] == [0.0] * 4
+    with torch.no_grad():
+        net.weight.fill_(1.0)  # the same memory: the program reads it
+    before = len(f.programs)
+    assert f(x).item() == 6.0 and len(f.programs) == before
+
+
+def test_results_outlive_the_next_call() -> None:
+    f, calls = counted(lambda x: (x + 1, [x * 2], {"a": x}, None, 3))
+    kept = [f(torch.full((2,), float(i))) for i in range(6)]
+    for i, (one, (two,), named, nothing, three) in enumerate(kept):
+        assert one.tolist() == [i + 1.0] * 2 and two.tolist() == [i * 2.0] * 2
+        assert named["a"].tolist() == [float(i)] * 2 and nothing is None and three == 3
+    assert len(calls) == 2
+
+
+def test_arguments_are_written_in_place_and_given_back() -> None:
+    f, calls = counted(lambda x, y: x.add_(y))
+    x = torch.zeros(3)
+    for _ in range(5):
+        version = x._version
+        assert f(x, torch.ones(3)) is x
+        assert x._version > version
+    assert x.tolist() == [5.0] * 3 and len(calls) == 2
+    # Arguments in one memory are another call.
+    z = torch.ones(3)
+    assert f(z, z).tolist() == [2.0] * 3
+
+
+def test_constants_that_are_written_to_begin_anew() -> None:
+    def f(x: Any) -> Any:
+        total = torch.zeros(3)
+        for row in x:
+            total += row
+        return total
+
+    g, calls = counted(f)
+    for i in range(5):
+        assert g(torch.full((2, 3), float(i))).tolist() == [2.0 * i] * 3
+    assert len(calls) == 3  # what was written to is known from the second call on
+
+
+def test_random_numbers_go_on_as_in_calls() -> None:
+    def f() -> Any:
+        return torch.randn(20), torch.randperm(5), F.dropout(torch.ones(20), 0.5)
+
+    g, calls = counted(f)
+    torch.manual_seed(3)
+    expected = [f() for _ in range(6)]
+    torch.manual_seed(3)
+    found = [g() for _ in range(6)]
+    for a, b in zip(expected, found, strict=True):
+        assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+    assert len(calls) == 2
+
+
+def test_gradients_that_add_up_are_added_to() -> None:
+    w = torch.ones(3, requires_grad=True)
+    f, calls = counted(lambda x: (w * x).sum().backward())
+    for i in range(1, 6):
+        f(torch.ones(3))
+        assert w.grad.tolist() == [float(i)] * 3
+    assert len(calls) == 3  # the first call made the gradient, the others add to it
+    w.grad = None
+    f(torch.ones(3))
+    assert w.grad.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x * x.sum().item(), "elements of a tensor are read"),
+        (lambda x: x if x.sum() > 0 else -x, "elements of a tensor are read"),
+        (lambda x: x[x > 0], "elements of a tensor are read"),
+        (lambda x: torch.from_numpy(x.numpy() * 2), "elements of a tensor are read"),
+        (lambda x: (x * torch.ones(3, requires_grad=True)).sum(), "requires grad"),
+        (lambda x: object(), "returns a object"),
+    ],
+)
+def test_what_cannot_be_recorded_runs_as_it_is_and_says_why(function: Any, why: str) -> None:
+    f, calls = counted(function)
+    xs = [torch.ones(3) * i for i in range(4)]
+    expected = [function(x) for x in xs]
+    with pytest.warns(UserWarning, match=why) as told:
+        found = [f(x) for x in xs]
+    assert len(calls) == 4 and len(told) == 1
+    for a, b in zip(expected, found, strict=True):
+        assert not isinstance(a, torch.Tensor) or torch.equal(a, b)
+    with pytest.raises(RuntimeError, match=why):
+        torch.graph(function, fullgraph=True)(torch.ones(3))
+
+
+def test_calls_that_never_repeat_run_as_they_are() -> None:
+    number = [0]
+
+    def f(x: Any) -> Any:
+        number[0] += 1
+        return x + torch.tensor(float(number[0]))
+
+    g = torch.graph(f)
+    with pytest.warns(UserWarning, match="no two calls in a row are alike"):
+        found = [g(torch.zeros(1)).item() for _ in range(8)]
+    assert found == [float(i) for i in range(1, 9)]
+
+
+def test_errors_leave_nothing_behind() -> None:
+    f, calls = counted(lambda x, i: x[i] if i.numel() else torch.zeros(2) @ torch.zeros(3))
+    x = torch.arange(3.0)
+    with pytest.raises(RuntimeError):
+        f(x, torch.empty(0, dtype=torch.int64))
+    for i in (0, 1, 2):
+        assert f(x, torch.tensor([i])).item() == i
+    with pytest.raises(IndexError):
+        f(x, torch.tensor([5]))
+    assert f(x, torch.tensor([1])).item() == 1.0
+    assert len(calls) == 3
+
+
+def test_threads_may_call_one_recorded_function() -> None:
+    f = torch.graph(lambda x: (x @ x).tanh().sum(0))
+    xs = [torch.randn(64, 64) for _ in range(4)]
+    expected = [(x @ x).tanh().sum(0) for x in xs]
+    wrong = []
+
+    def work(i: int) -> None:
+        wrong.extend(i for _ in range(30) if not torch.equal(f(xs[i]), expected[i]))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_a_result_walked_through_backward_says_so() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def step() -> Any:
+        w.grad = None
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    f = torch.graph(step)
+    for _ in range(4):
+        loss = f()
+        assert loss.requires_grad and w.grad.tolist() == [2.0] * 3
+        with pytest.raises(RuntimeError, match="a second time"):
+            loss.backward()
+
+
+def test_memory_of_a_program_is_shared_by_what_is_not_needed_at_once() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(20):
+            x = (x * 1.5).sin()
+        return x
+
+    g = torch.graph(f)
+    for _ in range(3):
+        g(torch.zeros(1000))
+    made, held = g.programs[0].bytes
+    assert made == 40 * 4000
+    assert held <= 3 * 4000
