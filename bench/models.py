@@ -123,6 +123,23 @@ def gpt(
     return train(t, model, x, y, made, lambda out, y: loss(out.view(-1, vocabulary), y))
 
 
+def lstm(t: ModuleType, batch: int = 32, length: int = 20, width: int = 64) -> Step:
+    """Return a step of a recurrent layer with a classifier of its last output, AdamW."""
+    nn = t.nn
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.head = nn.LSTM(width, width, batch_first=True), nn.Linear(width, 10)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.layer(x)[0][:, -1])
+
+    model = Model()
+    x, y = t.randn(batch, length, width), t.randint(0, 10, (batch,))
+    return train(t, model, x, y, t.optim.AdamW(model.parameters()))
+
+
 def stepper(t: ModuleType, optimizer: str, shapes: list[tuple[int, ...]], **options: Any) -> Step:
     """Return `optimizer.step` over parameters of these shapes that have gradients."""
     params = [t.nn.Parameter(t.randn(*s)) for s in shapes]

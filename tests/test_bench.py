@@ -172,3 +172,19 @@ def test_cost_model_finds_the_costs_that_made_the_times(bench: Any) -> None:
     found = distributed.fitted(times, 2)
     assert found.knee == knee
     assert found.costs == pytest.approx(costs, rel=1e-6)
+
+
+def test_figures_of_a_gpu_stand_beside_its_peaks(bench: Any) -> None:
+    gpu, kept = bench("gpu"), bench("gpu_cases").cases()
+    keys = [f"{case.family} | {case.name}" for case in kept]
+    assert len(set(keys)) == len(keys)
+    product = next(c for c in kept if (c.family, c.name) == ("matmul float32", "1024"))
+    copy = next(c for c in kept if c.family == "copy")
+    found = {
+        "peaks": (1e12, 1e13),
+        "ours": {"matmul float32 | 1024": 2 * 1024**3 / 5e12, f"copy | {copy.name}": "no memory"},
+        "torch": {"matmul float32 | 1024": 2 * 1024**3 / 1e13},
+    }
+    # 5 of 10 TFLOP/s are half of the peak, and twice as long as PyTorch's 10.
+    assert gpu.row(product, found)[3:] == ["5", "", "50%", "215 us", "2.00"]
+    assert gpu.row(copy, found)[2] == "not run: no memory"
