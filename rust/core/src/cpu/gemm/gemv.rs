@@ -332,7 +332,8 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> boo
             row(x, p);
             return true;
         }
-        if p.b.cs == 1 && !T::NARROW && p.n * p.k >= 1 << 18 {
+        // More rows than a tile has would go past B twice, and with each the sums of all of C.
+        if p.b.cs == 1 && !T::NARROW && p.m <= x.set.rows && p.n * p.k >= 1 << 18 {
             by_rows(x, p);
             return true;
         }

@@ -2,6 +2,8 @@
 
 use super::kernel::{self, Direct, Flow, Packed, Strided, Tile};
 use super::pack::Fill;
+#[cfg(target_arch = "x86_64")]
+use super::pack::Strips;
 use super::{GemmElem, Problem};
 
 /// Depth that stays in registers; short enough that sums are as exact as the best of others'.
@@ -128,6 +130,9 @@ pub struct Stream<T: GemmElem> {
     pub(super) packed: &'static [&'static [Flow<T::Acc>]],
     /// Packs rows of A.
     pub(super) turn: Fill<T, T::Acc>,
+    /// Packs tiles of rows of A across which lines of memory run.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) strips: Strips<T, T::Acc>,
     /// Packs a block of B whose columns are contiguous, and one panel of another.
     pub(super) lay: Fill<T, T::Acc>,
     pub(super) panel: Fill<T, T::Acc>,

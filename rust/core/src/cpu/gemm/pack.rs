@@ -341,17 +341,57 @@ unsafe fn turn<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::El
             } else {
                 turned::<V, S, 1>(&x, width, dst);
             }
-        } else if x.ls == 1 && wide <= x.lanes {
-            let (mut p, mut dst) = (x.p, dst);
-            for _ in 0..x.depth {
-                for l in (0..width).step_by(V::LANES) {
-                    S::along_lanes(p.add(l), 0, 1, V::LANES).store(dst.add(l));
-                }
-                p = p.wrapping_offset(x.ds);
-                dst = dst.add(width);
-            }
         } else {
             one_by_one(&From { lanes: width, ..*x }, width, dst);
+        }
+    }
+}
+
+/// Packs contiguous lanes into `count` tiles, `step` elements apart, in rows of `width`; the last
+/// tile may have fewer lanes. All tiles of a row are packed together, whose lines are next to each
+/// other. Whole vectors are stored: what runs over is written again, so there must be room for one
+/// more behind each tile.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn strips<V: Simd, S: Source<V>>(
+    x: &From<S>,
+    count: usize,
+    width: usize,
+    step: usize,
+    dst: *mut V::Elem,
+) {
+    // SAFETY: `x.lanes` lanes of all depths may be read, and `dst` has room for rows of `width` in
+    // each tile and a vector; the caller has the instructions of `V`.
+    unsafe {
+        let wide = width.next_multiple_of(V::LANES);
+        // Tiles that may be read in whole vectors; the last one may be narrower.
+        let whole = if x.lanes < wide {
+            0
+        } else {
+            ((x.lanes - wide) / width + 1).min(count)
+        };
+        for q in 0..x.depth {
+            let row = x.p.offset(q as isize * x.ds);
+            let soon = if q + SOON < x.depth {
+                x.ds * SOON as isize
+            } else {
+                0
+            };
+            for t in 0..whole {
+                let (from, to) = (row.add(t * width), dst.add(t * step + q * width));
+                fetch(from.wrapping_offset(soon));
+                for l in (0..wide).step_by(V::LANES) {
+                    S::along_lanes(from.add(l), 0, 1, V::LANES).store(to.add(l));
+                }
+            }
+            for t in whole..count {
+                let lanes = width.min(x.lanes - t * width);
+                let (from, to) = (row.add(t * width), dst.add(t * step + q * lanes));
+                for l in (0..lanes).step_by(V::LANES) {
+                    let n = (lanes - l).min(V::LANES);
+                    S::along_lanes(from.add(l), 0, 1, n).store(to.add(l));
+                }
+            }
         }
     }
 }
@@ -481,6 +521,31 @@ fills! { turn:
     turn_f64, avx2, __m256d, f64, f64;
     turn_f16, avx2, __m256, f16, f16;
     turn_bf16, avx2, __m256, bf16, bf16;
+}
+
+/// Packs tiles of contiguous lanes.
+#[cfg(target_arch = "x86_64")]
+pub(super) type Strips<T, E> =
+    unsafe fn(x: &From<T>, count: usize, width: usize, step: usize, dst: *mut E);
+
+macro_rules! strips {
+    ($($name:ident, $set:ident, $V:ty, $T:ty;)*) => {$(
+        crate::compiled! { $set:
+            pub(super) unsafe fn $name(
+                x: &From<$T>, count: usize, width: usize, step: usize, dst: *mut <$V as Simd>::Elem,
+            ) {
+                // SAFETY: `x` may be read, `dst` has room for `count` tiles, `step` apart; who takes
+                // the function asked for the set.
+                unsafe { strips::<$V, $T>(x, count, width, step, dst) }
+            }
+        }
+    )*};
+}
+strips! {
+    strips_f32, avx2, __m256, f32;
+    strips_f64, avx2, __m256d, f64;
+    strips_f16, avx2, __m256, f16;
+    strips_bf16, avx2, __m256, bf16;
 }
 
 fills! { columns:

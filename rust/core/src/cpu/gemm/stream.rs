@@ -30,20 +30,20 @@ const SMALL: usize = 32 << 10;
 const GRAIN: usize = 1 << 18;
 /// Rows that are worth packing a block of B again, for tasks that are easier to share.
 const ROWS: usize = 256;
-/// Tiles of A that are packed side by side where lines of memory run across its rows, and the depth
-/// that is packed of each at a time.
-const GROUP: (usize, usize) = (8, 32);
+/// Tiles of A that are packed side by side where lines of memory run across its rows.
+const GROUP: usize = 8;
 /// Rows whose addresses differ by about a multiple of this lie in the same sets of the first cache.
 const ALIAS: usize = 4096;
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! streams {
-    ($($name:ident: $T:ty, $flow:ident, $lanes:literal, $turn:ident, $lay:ident, $panel:ident;)*) => {$(
+    ($($name:ident: $T:ty, $flow:ident, $lanes:literal, $turn:ident, $strips:ident, $lay:ident, $panel:ident;)*) => {$(
         pub(super) static $name: Stream<$T> = Stream {
             lanes: $lanes,
             rows: kernel::$flow::ROWS,
             packed: kernel::$flow::PACKED,
             turn: pack::$turn,
+            strips: pack::$strips,
             lay: pack::$lay,
             panel: pack::$panel,
         };
@@ -52,14 +52,14 @@ macro_rules! streams {
 // Rows are turned eight at a time by AVX2 on either machine: that is a tile's height.
 #[cfg(target_arch = "x86_64")]
 streams! {
-    F32_512: f32, flow_f32x16, 16, turn_f32, lay_f32_512, columns_f32;
-    F64_512: f64, flow_f64x8, 8, turn_f64, lay_f64_512, columns_f64;
-    F16_512: f16, flow_f32x16, 16, turn_f16, lay_f16_512, columns_f16;
-    BF16_512: bf16, flow_f32x16, 16, turn_bf16, lay_bf16_512, columns_bf16;
-    F32_256: f32, flow_f32x8, 8, turn_f32, lay_f32_256, columns_f32;
-    F64_256: f64, flow_f64x4, 4, turn_f64, lay_f64_256, columns_f64;
-    F16_256: f16, flow_f32x8, 8, turn_f16, lay_f16_256, columns_f16;
-    BF16_256: bf16, flow_f32x8, 8, turn_bf16, lay_bf16_256, columns_bf16;
+    F32_512: f32, flow_f32x16, 16, turn_f32, strips_f32, lay_f32_512, columns_f32;
+    F64_512: f64, flow_f64x8, 8, turn_f64, strips_f64, lay_f64_512, columns_f64;
+    F16_512: f16, flow_f32x16, 16, turn_f16, strips_f16, lay_f16_512, columns_f16;
+    BF16_512: bf16, flow_f32x16, 16, turn_bf16, strips_bf16, lay_bf16_512, columns_bf16;
+    F32_256: f32, flow_f32x8, 8, turn_f32, strips_f32, lay_f32_256, columns_f32;
+    F64_256: f64, flow_f64x4, 4, turn_f64, strips_f64, lay_f64_256, columns_f64;
+    F16_256: f16, flow_f32x8, 8, turn_f16, strips_f16, lay_f16_256, columns_f16;
+    BF16_256: bf16, flow_f32x8, 8, turn_bf16, strips_bf16, lay_bf16_256, columns_bf16;
 }
 
 /// How a product is cut: tiles of rows and panels of columns, and tasks that have parts of both.
@@ -139,7 +139,9 @@ unsafe fn pack_b<T: GemmElem>(s: &Stream<T>, width: usize, x: &From<T>, to: *mut
 pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
     let (m, n, k) = (p.m, p.n, p.k);
     let size = size_of::<T::Acc>();
-    let (height, wide) = (s.packed.len(), s.packed[0].len() * s.lanes);
+    // Tiles of about the same height: a low one takes as long as one with eight chains of sums.
+    let height = m.div_ceil(m.div_ceil(s.packed.len()));
+    let wide = s.packed[0].len() * s.lanes;
     let plan = Plan::new((m, n, k), (height, wide), size);
     let Plan {
         tiles,
@@ -151,7 +153,7 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
     // Rows in the same sets of the first cache would push each other out.
     let step = p.a.rs.unsigned_abs() * size % ALIAS;
     let in_place = !T::NARROW && p.a.cs == 1 && (64..=ALIAS - 64).contains(&step);
-    let (group, chunk) = if p.a.cs == 1 { (1, deep) } else { GROUP };
+    let group = if p.a.rs == 1 && p.a.cs != 1 { GROUP } else { 1 };
     // A packed tile, and what its last store runs over.
     let tile_room = if in_place {
         0
@@ -194,18 +196,20 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
                     pack_b(s, wide, &x, pb);
                     for from in ti.clone().step_by(group) {
                         let to = ti.end.min(from + group);
-                        for q in (0..if in_place { 0 } else { d }).step_by(chunk) {
-                            for t in from..to {
-                                let i = t * height;
-                                let x = From {
-                                    p: p.a.at(i, depth.start + q),
-                                    ls: p.a.rs,
-                                    ds: p.a.cs,
-                                    lanes: m - i,
-                                    depth: chunk.min(d - q),
-                                };
-                                let width = height.min(m - i);
-                                (s.turn)(&x, width, pa.add((t - from) * tile_room + q * width));
+                        if !in_place {
+                            let i = from * height;
+                            let x = From {
+                                p: p.a.at(i, depth.start),
+                                ls: p.a.rs,
+                                ds: p.a.cs,
+                                lanes: m - i,
+                                depth: d,
+                            };
+                            let width = height.min(m - i);
+                            if group > 1 {
+                                (s.strips)(&x, to - from, width, tile_room, pa);
+                            } else {
+                                (s.turn)(&x, width, pa);
                             }
                         }
                         for t in from..to {

@@ -108,6 +108,9 @@ fn short_products_agree_with_plain_loops() {
         (1, 70, 66),
         (1, 4500, 300),
         (13, 9, 130),
+        // Fewer rows than two tiles have, which then share them.
+        (7, 530, 300),
+        (8, 530, 260),
         (16, 5, 200),
     ]);
     // In blocks of rows and columns.
