@@ -134,7 +134,11 @@ impl Conv {
                 let done = match self.role {
                     Role::Output => Direct::forward(&geometry).run(a, b, start, y),
                     Role::Input => Direct::input(&geometry).run(a, b, start, y),
-                    Role::Weight => !geometry.is_empty() && cpu::weight::weight(&geometry, a, b, y),
+                    Role::Weight => {
+                        !geometry.is_empty()
+                            && (cpu::single::single(&geometry, a, b, y)
+                                || cpu::weight::weight(&geometry, a, b, y))
+                    }
                 };
                 match self.role {
                     _ if done => {}

@@ -2,6 +2,7 @@
 
 pub mod direct;
 pub mod lanes;
+pub mod single;
 pub mod weight;
 pub mod window;
 pub mod winograd;
