@@ -1,10 +1,11 @@
 // y[a, j, b] = x[outer(a) + offsets[j] + inner(b)]: reading through index tensors. y is contiguous.
-// A skipped offset gives zero.
+// A skipped offset gives zero, or leaves what is there.
 // uses store, dims
 override X: u32 = I32;
 override Y: u32 = I32;
 override OUTER: u32 = 1u;
 override INNER: u32 = 1u;
+override KEEP: bool = false;
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -43,6 +44,7 @@ fn main(
     let j = (id / p.inner) % p.indices;
     let o = offsets[j];
     var v = Acc(0);
+    if (o == SKIPPED && KEEP) { return; }
     if (o != SKIPPED) {
         v = load_x(p.x_offset + outer_offset(id / (p.inner * p.indices)) + o + inner_offset(b));
     }

@@ -89,14 +89,17 @@ def test_ops_that_are_not_cut_run_on_the_cpu() -> None:
     told = run(
         """
         import pytensorlib as torch
-        x = torch.ones(400, 100, device="wgpu")
-        y = x @ torch.ones(100, 2, device="wgpu")
-        print(y.device, y.sum().item(), torch.wgpu.fallbacks() != {})
+        x = torch.arange(20_000, device="wgpu").float()
+        y = x.cumsum(0)
+        print(y.device, y[-1].item(), torch.wgpu.fallbacks() != {})
         """,
         PYTENSORLIB_WGPU_MAX_BINDING="65536",
         PYTENSORLIB_WGPU_FALLBACK="silent",
     )
-    assert told == "wgpu:0 80000.0 True\n"
+    # The sums of 16,384 and of all are exact in float32 to the last bit but one.
+    device, last, fell = told.split()
+    assert device == "wgpu:0" and fell == "True"
+    assert abs(float(last) - 199_990_000) <= 16 * 8
 
 
 def test_tensors_larger_than_a_buffer_are_out_of_memory() -> None:
@@ -106,7 +109,7 @@ def test_tensors_larger_than_a_buffer_are_out_of_memory() -> None:
         try:
             torch.ones(20_000, device="wgpu")
         except torch.OutOfMemoryError as e:
-            print("largest buffer is smaller" in str(e))
+            print("largest buffer is smaller, 0.1 MiB: make it several tensors" in str(e))
         print(torch.ones(1000, device="wgpu").sum().item())
         """,
         PYTENSORLIB_WGPU_MAX_BUFFER="65536",

@@ -101,6 +101,11 @@ impl Layout {
         true
     }
 
+    /// The first element used and one past the last, counted from the start of the storage.
+    pub fn reach(&self) -> (usize, usize) {
+        reach(self.offset, &self.shape, &self.strides)
+    }
+
     /// One past the last element used, counted from the start of the storage; 0 when empty.
     pub fn extent(&self) -> Result<usize> {
         if self.shape.contains(&0) {
@@ -558,4 +563,13 @@ impl Layout {
         );
         Ok(layout)
     }
+}
+/// The first element and one past the last of a strided tensor with elements.
+pub fn reach(offset: usize, shape: &[usize], strides: &[isize]) -> (usize, usize) {
+    let (mut low, mut high) = (offset as isize, offset as isize);
+    for (&n, &stride) in shape.iter().zip(strides) {
+        let reach = (n.max(1) - 1) as isize * stride;
+        *(if reach < 0 { &mut low } else { &mut high }) += reach;
+    }
+    (low as usize, high as usize + 1)
 }

@@ -149,6 +149,50 @@ pub const fn mask<const N: usize>(which: [usize; N]) -> Mask {
     bits
 }
 
+/// How a tensor takes part where the work of an op is cut in two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Both halves see all of it; as a result, both write the same.
+    Whole,
+    /// Each half has its half of this dimension, whose length may be a multiple of that of others.
+    Along(usize),
+    /// A result that is the sum of what the halves give.
+    Sum,
+}
+
+/// A way to cut the work of an op in two: how each input and each result takes part.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub x: SmallVec<[Part; 4]>,
+    pub y: SmallVec<[Part; 4]>,
+}
+
+impl Cut {
+    pub fn new(x: impl IntoIterator<Item = Part>, y: impl IntoIterator<Item = Part>) -> Cut {
+        Cut {
+            x: x.into_iter().collect(),
+            y: y.into_iter().collect(),
+        }
+    }
+
+    /// Of `x` inputs and `y` results that have these dimensions in common.
+    pub fn along(dims: impl IntoIterator<Item = usize>, x: usize, y: usize) -> Vec<Cut> {
+        let all = |n, d| std::iter::repeat_n(Part::Along(d), n);
+        let dims = dims.into_iter();
+        dims.map(|d| Cut::new(all(x, d), all(y, d))).collect()
+    }
+
+    /// Of lines along `dim`, which each give a line, or one number without it, to each of `y` results.
+    pub fn of_lines(x: &[&Meta], dim: usize, y: &[&Meta]) -> Vec<Cut> {
+        let n = x[0].ndim();
+        let place = |t: &Meta, d: usize| d - (t.ndim() < n && d > dim) as usize;
+        let dims = (0..n).filter(|&d| d != dim);
+        let part = |t: &&Meta, d: usize| Part::Along(place(t, d));
+        dims.map(|d| Cut::new(x.iter().map(|t| part(t, d)), y.iter().map(|t| part(t, d))))
+            .collect()
+    }
+}
+
 /// An op is a value: it can be compared, hashed and kept, and calls of equal ops on equal inputs do
 /// the same. Floats count by their bits, generators by which they are.
 pub trait Value: Any + Debug + Send + Sync {
@@ -255,6 +299,17 @@ pub trait Op: Derivative + Keep {
     /// there is no kernel. `None` where nothing is gained over the host.
     fn decompose(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
         Ok(None)
+    }
+
+    /// The ways to cut its work in two, the best first: where its tensors are larger than a GPU's
+    /// kernel can bind.
+    fn cuts(&self, _x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        Vec::new()
+    }
+
+    /// The same op for such a half of its inputs, where it knows their sizes.
+    fn part(&self, _x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        None
     }
 
     /// Outputs through which no gradient flows although their type could carry one.

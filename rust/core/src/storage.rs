@@ -6,7 +6,7 @@ use crate::bail;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::{Buffer, Gpu};
+use crate::gpu::{Buffer, Gpu, Window};
 use crate::shared::{Shared, Weak};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -358,6 +358,12 @@ impl Storage {
             Owner::Gpu(own) => Some(&own.0),
             _ => None,
         }
+    }
+
+    /// Some of the bytes of memory on the GPU, as memory of their own.
+    pub fn window(&self, window: Window) -> Option<Storage> {
+        let part = Buffer::part(self, window)?;
+        Some(Storage::on_gpu(part, window.size as usize))
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::dispatch::device;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Kind, Result};
-use crate::gpu::{copy, Acc, Gpu, Operand, Scratch, View};
+use crate::gpu::{copy, Acc, Gpu, Operand, Scratch, View, Window};
 use crate::host;
 use crate::layout::Layout;
 use crate::storage::Storage;
@@ -158,6 +158,34 @@ pub fn dense(gpu: &Gpu, t: &Tensor) -> Result<Tensor> {
 /// A GPU tensor for a driver.
 pub fn whole(t: &Tensor) -> Result<View<'_>> {
     view(t, t.layout())
+}
+
+/// The same elements in memory that a kernel can bind, a window on their own; `None` where they
+/// reach too far.
+pub fn windowed(gpu: &Gpu, t: &Tensor) -> Option<Tensor> {
+    let buffer = t.storage().buffer()?;
+    if buffer.capacity() <= gpu.info().max_binding {
+        return Some(t.clone());
+    }
+    let size = t.dtype().size();
+    let (low, high) = match t.numel() {
+        0 => (0, 1),
+        _ => t.layout().reach(),
+    };
+    let start = (low * size) as u64 / Window::ALIGN * Window::ALIGN;
+    let window = Window {
+        start,
+        size: ((high * size) as u64 - start).next_multiple_of(4),
+    };
+    if window.size > gpu.info().max_binding {
+        return None;
+    }
+    let storage = t.storage().window(window)?;
+    let layout = Layout {
+        offset: t.offset().min(high) - start as usize / size,
+        ..t.layout().clone()
+    };
+    Some(Tensor::from_storage(storage, layout, t.dtype()))
 }
 
 /// The tensor that a driver's result is.

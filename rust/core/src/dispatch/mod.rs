@@ -4,6 +4,7 @@
 mod apply;
 mod checks;
 mod compare;
+mod cut;
 mod function;
 mod profile;
 mod record;
@@ -25,7 +26,7 @@ use crate::autograd::{inplace, mode, saved};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
-use crate::gpu::{fault::working_for, Gpu};
+use crate::gpu::{fault::working_for, was_refused, Gpu};
 use crate::host;
 use crate::layout::Layout;
 use crate::meta::Meta;
@@ -493,9 +494,6 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
         Device::Wgpu(index) => {
             let gpu = Gpu::at(index)?;
-            // What is made of other ops leaves no history.
-            let kernel = || -> Result<_> { Ok(op.gpu(gpu, x, y)? || composed(op, x, y)?) };
-            let launch = || working_for(op.name(), kernel);
             if y.iter().all(|t| t.numel() == 0) {
                 let index = |t: &&Tensor| t.dtype().is_int() && t.numel() > 0;
                 return match x.iter().any(index) {
@@ -504,20 +502,31 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
                     false => Ok(()),
                 };
             }
-            match mode::with_grad(false, launch) {
-                Ok(true) => {
-                    for buffer in y.iter().filter_map(|t| t.storage().buffer()) {
-                        buffer.written_by(op.name());
-                    }
-                    Ok(())
-                }
-                // No kernel computes in this type, or the sizes are beyond one.
-                Err(e) if e.kind != Kind::NotImplemented => Err(e),
-                _ => fallback(op, x, y),
+            // What is made of other ops leaves no history.
+            mode::with_grad(false, || match cut::beyond(gpu, x, y) {
+                true => cut::run(gpu, op, x, y),
+                false if launched(gpu, op, x, y)? => Ok(()),
+                // What kernels make of these may be too large for them.
+                false if was_refused() => cut::smaller(gpu, op, x, y),
+                false => fallback(op, x, y),
+            })?;
+            for buffer in y.iter().filter_map(|t| t.storage().buffer()) {
+                buffer.written_by(op.name());
             }
+            Ok(())
         }
         // What there is to know of results without memory was inferred.
         Device::Meta => Ok(()),
+    }
+}
+
+/// Computes on a GPU, by the op's kernel or what it is made of; `false` where no kernel computes in this
+/// type, or the sizes are beyond one.
+fn launched(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    let kernel = || -> Result<_> { Ok(op.gpu(gpu, x, y)? || composed(op, x, y)?) };
+    match working_for(op.name(), kernel) {
+        Err(e) if e.kind == Kind::NotImplemented => Ok(false),
+        done => done,
     }
 }
 

@@ -76,6 +76,9 @@ fn useful() -> wgpu::Features {
         | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
 }
 
+/// Percent of the memory that a driver can give now that is asked for at most.
+const BUDGET: u8 = 95;
+
 /// The first error that wgpu reported since someone last looked.
 pub type Fault = Arc<Mutex<Option<Error>>>;
 
@@ -93,6 +96,8 @@ pub fn found() -> Result<Vec<wgpu::Adapter>> {
     let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
     desc.backends = wgpu::Backends::PRIMARY;
     desc.flags = wgpu::InstanceFlags::empty();
+    // Of what the driver says it can give now: beyond it would page, or end the program.
+    desc.memory_budget_thresholds.for_resource_creation = Some(BUDGET);
     let instance = wgpu::Instance::new(desc);
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
     adapters.sort_by_key(|a| match a.get_info().device_type {

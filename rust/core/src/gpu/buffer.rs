@@ -1,11 +1,13 @@
 //! Pooled GPU memory: a dropped buffer goes back to a list of its size class and is used again.
 //! One in-order stream makes that safe while commands that touch the buffer are still pending.
 
+use super::launch::Window;
 use super::Gpu;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::shape::Dims;
-use std::collections::{BTreeMap, HashMap};
+use crate::storage::Storage;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -18,6 +20,8 @@ pub struct Buffer {
     index: u8,
     /// Whether the memory goes back to the pool with it.
     owned: bool,
+    /// The bytes that it is of the memory, and who keeps that; where it is not all of it.
+    part: Option<(Window, Storage)>,
 }
 
 /// A wgpu buffer, its identity for the bind-group cache, and the last batch that used it.
@@ -55,6 +59,9 @@ pub struct Tenant {
     pub modules: String,
 }
 
+/// Batches after which an unused buffer goes back to the driver.
+const LONG: u64 = 100;
+
 /// From so many bytes on it is known what a buffer is for.
 pub const LARGE: u64 = 1 << 20;
 
@@ -62,8 +69,10 @@ pub const LARGE: u64 = 1 << 20;
 pub(super) struct Pool {
     /// Of large buffers by identity.
     tenants: BTreeMap<u64, Tenant>,
-    /// By size class and identity.
-    free: HashMap<u64, BTreeMap<u64, Arc<Raw>>>,
+    /// By size and identity.
+    free: BTreeMap<u64, BTreeMap<u64, Arc<Raw>>>,
+    /// The batch from which on it is worth looking for what nothing uses any more.
+    pub look_at: u64,
     pub stats: MemoryStats,
     pub cap: Option<u64>,
     next_id: u64,
@@ -77,12 +86,34 @@ pub(super) fn size_class(bytes: u64) -> u64 {
 }
 
 impl Pool {
-    /// A pooled buffer of this class, if there is one: the oldest, so that steps of a program that
-    /// ask for the same sizes in the same order get the same buffers, and bind groups again.
+    /// A pooled buffer of this class or up to a quarter larger, if there is one: the oldest, so that
+    /// steps of a program that ask for the same sizes in the same order get the same buffers, and bind
+    /// groups again.
     pub fn reuse(&mut self, class: u64) -> Option<Arc<Raw>> {
-        let (_, raw) = self.free.get_mut(&class)?.pop_first()?;
-        self.count_live(class);
+        let near = self.free.range_mut(class..=class + class / 4);
+        let (&size, raw) = near
+            .into_iter()
+            .find_map(|(size, of)| Some((size, of.pop_first()?.1)))?;
+        self.count_live(size);
         Some(raw)
+    }
+
+    /// Takes out what no batch has used for long, for the driver to free.
+    pub fn stale(&mut self, batch: u64) -> Vec<Arc<Raw>> {
+        self.look_at = batch + LONG / 4;
+        let old = |raw: &Raw| raw.last_batch.load(Ordering::Relaxed) + LONG < batch;
+        let mut out = Vec::new();
+        for of in self.free.values_mut() {
+            let ids: Vec<u64> = of
+                .iter()
+                .filter(|(_, r)| old(r))
+                .map(|(&id, _)| id)
+                .collect();
+            out.extend(ids.iter().filter_map(|id| of.remove(id)));
+        }
+        self.free.retain(|_, of| !of.is_empty());
+        self.stats.reserved -= out.iter().map(|r| r.buffer.size()).sum::<u64>();
+        out
     }
 
     /// Counts a buffer that the driver just gave.
@@ -125,8 +156,8 @@ impl Pool {
 
     /// Takes every unused buffer out of the pool, for the driver to free.
     pub fn drain(&mut self) -> Vec<Arc<Raw>> {
-        let free = self.free.drain();
-        let all: Vec<Arc<Raw>> = free.flat_map(|(_, class)| class.into_values()).collect();
+        let free = std::mem::take(&mut self.free).into_values();
+        let all: Vec<Arc<Raw>> = free.flat_map(BTreeMap::into_values).collect();
         self.stats.reserved -= all.iter().map(|r| r.buffer.size()).sum::<u64>();
         all
     }
@@ -139,6 +170,7 @@ impl Buffer {
             bytes,
             index: gpu.index,
             owned: true,
+            part: None,
         }
     }
 
@@ -149,12 +181,38 @@ impl Buffer {
             bytes: self.bytes,
             index: self.index,
             owned: false,
+            part: self.part.clone(),
         }
     }
 
     /// How many buffers had the memory and are gone: more once this one is.
     pub(super) fn past(&self) -> u64 {
         self.raw().past.load(Ordering::Relaxed)
+    }
+
+    /// The same memory seen through a window: what a kernel binds of a buffer too large for it.
+    pub fn part(of: &Storage, window: Window) -> Option<Buffer> {
+        let whole = of.buffer()?;
+        let (start, base) = match &whole.part {
+            None => (0, of),
+            Some((outer, base)) => (outer.start, base),
+        };
+        let start = start + window.start;
+        let part = Window { start, ..window };
+        let mut own = whole.lent();
+        own.bytes = window.size;
+        own.part = Some((part, base.clone()));
+        Some(own)
+    }
+
+    /// The bytes of its wgpu buffer that it is, where it is not all of them.
+    pub(super) fn window(&self) -> Option<Window> {
+        self.part.as_ref().map(|(window, _)| *window)
+    }
+
+    /// Where it begins in its wgpu buffer.
+    pub(super) fn start(&self) -> u64 {
+        self.window().map_or(0, |w| w.start)
     }
 
     pub fn device(&self) -> Device {
@@ -205,9 +263,9 @@ impl Buffer {
         &self.raw().buffer
     }
 
-    /// Bytes of the wgpu buffer behind it, a multiple of 4.
+    /// Bytes that a kernel binds of it, a multiple of 4.
     pub fn capacity(&self) -> u64 {
-        self.wgpu().size()
+        self.window().map_or_else(|| self.wgpu().size(), |w| w.size)
     }
 
     /// Whether both are the same memory.
@@ -241,12 +299,7 @@ impl Drop for Buffer {
 
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Buffer({} bytes, id {})",
-            self.bytes,
-            self.raw.as_ref().map_or(0, |r| r.id)
-        )
+        write!(f, "Buffer({} bytes, id {})", self.bytes, self.raw().id)
     }
 }
 

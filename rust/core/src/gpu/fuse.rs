@@ -438,7 +438,9 @@ impl Gpu {
         };
         let all = || x.iter().chain([&y]);
         let wide = acc != Acc::F64 && all().any(|v| v.dtype == DType::F64);
-        let large = |v: &View| v.buffer.capacity() > self.info.max_binding;
+        // Places are told apart by where they begin, which a window hides.
+        let most = self.info.max_binding;
+        let large = |v: &View| v.buffer.window().is_some() || v.buffer.capacity() > most;
         let moved = |(v, p): (&View, &Place)| v.buffer.same(y.buffer) && *p != call.y_place;
         if wide
             || x.len() > MAX_INPUTS

@@ -133,8 +133,10 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     }
 
     fn bind(mut self, x: Operand<'a>) -> Self {
-        let window = x.window;
-        let bound = x.buffer.map(|buffer| Bound { buffer, window });
+        let bound = x.buffer.map(|buffer| Bound {
+            buffer,
+            window: x.window.or(buffer.window()),
+        });
         self.buffers.push(bound);
         self
     }

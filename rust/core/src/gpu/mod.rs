@@ -31,7 +31,7 @@ mod view;
 
 pub use adapter::Info;
 pub use buffer::{Buffer, MemoryStats, Tenant};
-pub use launch::Operand;
+pub use launch::{Operand, Window};
 pub use peak::Peaks;
 pub use pipeline::Tail;
 pub(crate) use shader::{params, shader};
@@ -46,6 +46,7 @@ use crate::{bail, ensure};
 use launch::Bound;
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
+use std::cell::Cell;
 use std::sync::OnceLock;
 use stream::Stream;
 
@@ -183,7 +184,7 @@ impl Gpu {
 
     /// Memory of at least `bytes` (zero asks for one word), with undefined contents.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        let class = buffer::size_class(bytes as u64);
+        let class = self.class(bytes as u64);
         if let Some(raw) = self.pool.lock().reuse(class) {
             return Ok(Buffer::new(self, raw, bytes as u64));
         }
@@ -192,8 +193,14 @@ impl Gpu {
                 .is_none_or(|cap| pool.stats.reserved + class <= cap)
         };
         if class > self.info.max_buffer {
-            return Err(self.no_memory(bytes, "the adapter's largest buffer is smaller"));
+            let most = self.info.max_buffer as f64 / (1 << 20) as f64;
+            let why = format!(
+                "the adapter's largest buffer is smaller, {most:.1} MiB: make it several tensors, or \
+                 keep it on the CPU"
+            );
+            return Err(self.no_memory(bytes, &why));
         }
+        self.trim_stale();
         for last in [false, true] {
             if within_cap(&self.pool.lock()) {
                 let buffer = self.create(class);
@@ -211,6 +218,14 @@ impl Gpu {
             }
         }
         Err(self.no_memory(bytes, "after freeing every unused buffer"))
+    }
+
+    /// The size of a buffer for so many bytes, one that can be made and bound whole where they can.
+    fn class(&self, bytes: u64) -> u64 {
+        let class = buffer::size_class(bytes);
+        let limits = [self.info.max_binding, self.info.max_buffer].map(|n| n / 4 * 4);
+        let between = |&n: &u64| bytes <= n && n < class;
+        limits.into_iter().find(between).unwrap_or(class)
     }
 
     fn create(&self, class: u64) -> wgpu::Buffer {
@@ -260,6 +275,17 @@ impl Gpu {
         drop(self.pool.lock().drain());
         drop(stream);
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+    }
+
+    /// Gives buffers back that nothing has used for long.
+    fn trim_stale(&self) {
+        let mut stream = self.stream.lock();
+        let mut pool = self.pool.lock();
+        if stream.batch >= pool.look_at {
+            let old = pool.stale(stream.batch);
+            drop(pool);
+            stream.forget(&old);
+        }
     }
 
     pub fn memory(&self) -> MemoryStats {
@@ -318,14 +344,14 @@ impl Gpu {
             }
             let body = data.len() - tail;
             if body > 0 {
-                self.queue
-                    .write_buffer(dst.wgpu(), offset as u64, &data[..body]);
+                let at = dst.start() + offset as u64;
+                self.queue.write_buffer(dst.wgpu(), at, &data[..body]);
             }
             if tail > 0 {
                 let mut word = [0u8; 4];
                 word[..tail].copy_from_slice(&data[body..]);
-                self.queue
-                    .write_buffer(dst.wgpu(), (offset + body) as u64, &word);
+                let at = dst.start() + (offset + body) as u64;
+                self.queue.write_buffer(dst.wgpu(), at, &word);
             }
             if data.len() > WRITE_FLUSH {
                 self.queue.submit([]);
@@ -344,6 +370,7 @@ impl Gpu {
         for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
             self.read_piece(src, offset + i * READ_CHUNK as usize, piece)?;
         }
+        self.trim_stale();
         self.check_index()?;
         self.check()
     }
@@ -364,7 +391,8 @@ impl Gpu {
         {
             let mut stream = self.stream.lock();
             let encoder = stream.encoder(&[src], span);
-            encoder.copy_buffer_to_buffer(src.wgpu(), first as u64, &staging, 0, span);
+            let from = src.start() + first as u64;
+            encoder.copy_buffer_to_buffer(src.wgpu(), from, &staging, 0, span);
             let slice = staging.slice(0..span);
             stream.flush();
             slice.map_async(wgpu::MapMode::Read, |_| {});
@@ -409,9 +437,9 @@ impl Gpu {
             .encoder(&[src, dst], bytes as u64)
             .copy_buffer_to_buffer(
                 src.wgpu(),
-                src_offset as u64,
+                src.start() + src_offset as u64,
                 dst.wgpu(),
-                dst_offset as u64,
+                dst.start() + dst_offset as u64,
                 bytes as u64,
             );
         Ok(())
@@ -423,7 +451,7 @@ impl Gpu {
         self.stream
             .lock()
             .encoder(&[dst], dst.capacity())
-            .clear_buffer(dst.wgpu(), 0, None);
+            .clear_buffer(dst.wgpu(), dst.start(), dst.window().map(|w| w.size));
         Ok(())
     }
 
@@ -466,6 +494,7 @@ impl Gpu {
         let most = self.info.max_binding;
         let size = |b: &Bound| b.window.map_or(b.buffer.capacity(), |w| w.size);
         if let Some(big) = buffers.iter().find(|b| size(b) > most) {
+            REFUSED.set(true);
             bail!(
                 NotImplemented,
                 "wgpu: {name}: a tensor of {} bytes is larger than one binding of this adapter, \
@@ -518,6 +547,16 @@ impl Gpu {
         );
         Ok([groups.div_ceil(rows) as u32, rows as u32, 1])
     }
+}
+
+thread_local! {
+    /// Whether a kernel was refused a tensor for its size.
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a kernel of this thread was refused a tensor larger than a binding since the last time.
+pub fn was_refused() -> bool {
+    REFUSED.take()
 }
 
 /// Lines that tell what buffers are for.

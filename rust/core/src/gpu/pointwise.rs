@@ -3,10 +3,10 @@
 use super::geometry::coalesce;
 use super::launch::{Operand, WORKGROUP};
 use super::view::halves;
-use super::{params, shader, Acc, Gpu, Tail, View};
+use super::{copy, params, shader, Acc, Gpu, Scratch, Tail, View};
 use crate::dtype::DType;
+use crate::ensure;
 use crate::error::Result;
-use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// Inputs that one kernel takes, and the dimensions left after merging.
@@ -72,6 +72,11 @@ fn names_position(body: &str) -> bool {
     body.contains("position")
 }
 
+/// The outermost dimension that has more than one element.
+fn first_of(v: View) -> usize {
+    v.shape.iter().position(|&n| n > 1).unwrap_or(0)
+}
+
 /// What of a tensor a kernel computes.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
@@ -114,9 +119,31 @@ pub(super) fn launch(
         y.numel()
     );
     debug_assert!(x.iter().all(|v| v.shape == y.shape), "{:?} {:?}", x, y);
-    if let Some(d) = [y].iter().chain(x).find_map(|v| v.too_wide(gpu)) {
+    let mut strides: [&[isize]; MAX_INPUTS + 1] = [y.strides; MAX_INPUTS + 1];
+    for (s, v) in strides[1..].iter_mut().zip(x) {
+        *s = v.strides;
+    }
+    let dims = coalesce(y.shape, strides, |_| true);
+    let crowded = || {
+        y.shape
+            .iter()
+            .position(|&n| n > 1 && dims.sizes.len() > MAX_DIMS)
+    };
+    let wide = [y].iter().chain(x).find_map(|v| v.too_wide(gpu));
+    if let Some(d) = wide.or_else(crowded) {
         // Logical indices go on in the second half where nothing in front is cut.
         let outer = y.shape[..d].iter().all(|&n| n == 1);
+        if !outer && names_position(body.text) && y.too_wide(gpu).is_none_or(|d| first_of(y) == d) {
+            // Inputs in the order of the result can be cut with it.
+            let ordered = |v: &View| -> Result<Scratch> {
+                let own = Scratch::new(gpu, v.shape, v.dtype)?;
+                copy::copy(gpu, *v, own.view()).map(|()| own)
+            };
+            let own: SmallVec<[Scratch; MAX_INPUTS]> =
+                x.iter().map(ordered).collect::<Result<_>>()?;
+            let x: SmallVec<[View; MAX_INPUTS]> = own.iter().map(Scratch::view).collect();
+            return launch(gpu, acc, body, &x, y, scalars, part);
+        }
         ensure!(
             outer || !names_position(body.text),
             NotImplemented,
@@ -135,19 +162,7 @@ pub(super) fn launch(
         }
         return Ok(());
     }
-    let mut strides: [&[isize]; MAX_INPUTS + 1] = [y.strides; MAX_INPUTS + 1];
-    for (s, v) in strides[1..].iter_mut().zip(x) {
-        *s = v.strides;
-    }
-    let dims = coalesce(y.shape, strides, |_| true);
     let n = y.numel();
-    if dims.sizes.len() > MAX_DIMS {
-        bail!(
-            NotImplemented,
-            "wgpu: pointwise: {} separate dimensions",
-            dims.sizes.len()
-        );
-    }
     let linear = dims.sizes.len() <= 1;
     let y_step = dims.strides[0].first().copied().unwrap_or(1);
     let lanes = 4 / y.dtype.size().min(4);

@@ -247,7 +247,14 @@ pub fn reduce(
         Map::Truth => Map::Truth,
         _ => Map::Keep,
     };
-    if let Some(d) = x.too_wide(gpu) {
+    if let Some(d) = x.too_wide(gpu).or_else(|| crowded(x, dims)) {
+        // What halves of sums give must fit, too.
+        let sums = 2 * y.numel() * acc.dtype().size();
+        let kept = (0..x.shape.len()).filter(|&d| !dims.has(d) && x.shape[d] > 1);
+        let d = match dims.has(d) && sums as u64 > gpu.info().max_binding {
+            true => kept.max_by_key(|&d| x.shape[d]).unwrap_or(d),
+            false => d,
+        };
         return in_halves(gpu, (op, map, again, scale), acc, x, d, dims, y);
     }
     let plan = plan(x, dims)?;
@@ -259,7 +266,21 @@ pub fn reduce(
     reduce(gpu, op, again, scale, partial.view(), [1].into(), y)
 }
 
-/// [`reduce`] of a tensor that is larger than one binding, cut along dimension `d`.
+/// The outermost dimension of those that are more than a kernel counts, kept or reduced.
+fn crowded(x: View, dims: DimSet) -> Option<usize> {
+    if x.shape.len() <= 8 {
+        return None;
+    }
+    let many = |&reduced: &bool| {
+        let merged = coalesce(x.shape, [x.strides], |d| dims.has(d) == reduced);
+        merged.sizes.len() > 8
+    };
+    let which = [false, true].into_iter().find(many)?;
+    (0..x.shape.len()).find(|&d| dims.has(d) == which && x.shape[d] > 1)
+}
+
+/// [`reduce`] of a tensor that is larger than one binding, or of more dimensions than a kernel counts,
+/// cut along dimension `d`.
 fn in_halves(
     gpu: &Gpu,
     (op, map, again, scale): (Combine, Map, Map, f64),

@@ -1,12 +1,14 @@
 //! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
 
+use super::buffer::Raw;
 use super::clock::{self, Clock, Stamps, Work};
 use super::key::Map;
 use super::launch::Bound;
 use super::pipeline::Pipeline;
 use super::Buffer;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 /// Uniform space of one batch, and the window that a shader sees of it. A shader's parameter
 /// block must fit the window.
@@ -251,6 +253,16 @@ impl Stream {
         if let Some(clock) = &mut self.clock {
             clock.clear();
         }
+    }
+
+    /// Forgets the bind groups of these buffers, whose memory they keep alive.
+    pub fn forget(&mut self, buffers: &[Arc<Raw>]) {
+        if buffers.is_empty() {
+            return;
+        }
+        let gone: HashSet<u64> = buffers.iter().map(|r| r.id).collect();
+        self.groups
+            .retain(|key, _| !key.buffers.iter().any(|id| gone.contains(id)));
     }
 
     /// Forgets bind groups, which keep their buffers' memory alive.

@@ -4,6 +4,7 @@ use super::launch::{Operand, Window};
 use super::{Buffer, Gpu};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::layout::reach;
 use smallvec::SmallVec;
 
 /// A strided tensor in GPU memory. Offset and strides count elements.
@@ -35,13 +36,9 @@ impl<'a> View<'a> {
 impl<'a> View<'a> {
     /// The bytes between its first and its last element, both included; none where it is empty.
     fn span(&self) -> (u64, u64) {
-        let (mut low, mut high) = (self.offset as i64, self.offset as i64);
-        for (&n, &stride) in self.shape.iter().zip(self.strides) {
-            let reach = (n.max(1) - 1) as i64 * stride as i64;
-            *(if reach < 0 { &mut low } else { &mut high }) += reach;
-        }
-        let size = self.dtype.size() as i64;
-        ((low * size) as u64, ((high + 1) * size) as u64)
+        let (low, high) = reach(self.offset, self.shape, self.strides);
+        let size = self.dtype.size();
+        ((low * size) as u64, (high * size) as u64)
     }
 
     /// What a kernel binds, and where the first element is in it: the whole buffer where a binding

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::shape::copy::copy_host;
 use crate::tensor::Tensor;
 use crate::transfer;
@@ -57,6 +57,17 @@ impl Op for TakeAlong {
         let index = x[1].prepared(DType::I64)?;
         gather_along(x[0], self.dim, &index, &y[0])
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let (of, all) = (x[1], [Part::Along(self.dim)]);
+        let mut cuts = Cut::of_lines(x, self.dim, y);
+        // An index may have less of the other dimensions.
+        cuts.retain(|cut| matches!(cut.x[0], Part::Along(d) if of.size(d) == x[0].size(d)));
+        if of.ndim() > 0 {
+            cuts.push(Cut::new([Part::Whole, all[0]], all));
+        }
+        cuts
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let [x, index, y] = [x[0], x[1], &y[0]].map(lined);
         transfer::ran(gather(gpu, &x, self.dim, &index, &y))
@@ -105,6 +116,10 @@ impl Op for PutAlong {
         add(&wide)?;
         copy_host(&wide, &y[0])
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         y[0].write_scalar(0.into())?;
         let [x, index, y] = [x[0], x[1], &y[0]].map(lined);

@@ -9,12 +9,12 @@ use crate::gpu::geometry::{coalesce, Dims};
 use crate::gpu::launch::bits;
 use crate::gpu::pointwise::pointwise;
 use crate::gpu::shader::Numbers;
-use crate::gpu::{params, shader, Acc, Gpu};
-use crate::layout::Layout;
+use crate::gpu::{params, shader, Acc, Gpu, Window};
+use crate::layout::{reach, Layout};
 use crate::ops::index::{runs, Mode};
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{check_contiguous, whole};
+use crate::transfer::{check_contiguous, whole, windowed};
 use smallvec::SmallVec;
 
 /// Index entries between which duplicates are looked for in one pass: each invocation scans the
@@ -147,6 +147,65 @@ pub fn offsets_or(
     Ok(Offsets { words, n, reach })
 }
 
+impl Offsets {
+    /// Those from `start` on, counted from there, below `length`; the others are left out.
+    fn between(&self, gpu: &Gpu, start: usize, length: usize) -> Result<Offsets> {
+        let words = Tensor::empty(&[self.n], DType::I32, gpu.device())?;
+        let body = "fn op(a: Acc) -> Acc {
+    let own = bitcast<u32>(a) - bitcast<u32>(scalar(0u));
+    return select(-1, bitcast<i32>(own), own < bitcast<u32>(scalar(1u)));
+}
+";
+        let scalars = [[start as u32, 0], [length as u32, 0]];
+        let (from, to) = (whole(&self.words)?, whole(&words)?);
+        pointwise(gpu, Acc::I32, body, &[from], to, &scalars)?;
+        Ok(Offsets {
+            words,
+            n: self.n,
+            reach: length,
+        })
+    }
+
+    /// The first `n` from `start` on.
+    fn some(&self, start: usize, n: usize) -> Result<Offsets> {
+        let words = self.words.narrow(0, start as i64, n as i64)?.copy_dense()?;
+        Ok(Offsets { words, n, ..*self })
+    }
+}
+
+/// Windows on an indexed tensor that is larger than a binding: the first offset of each, how many it has,
+/// and its memory. `None` where it can be bound whole.
+type Windows = Vec<(usize, usize, Tensor)>;
+
+fn windows(gpu: &Gpu, x: &Tensor, around: &Around, offsets: &Offsets) -> Result<Option<Windows>> {
+    let most = gpu.info().max_binding;
+    if x.storage().buffer().is_none_or(|b| b.capacity() <= most) {
+        return Ok(None);
+    }
+    // Dimensions in front are cut by then.
+    let one = around.outer.0.iter().all(|&n| n == 1);
+    let (low, span) = reach(0, around.inner.0, around.inner.1);
+    let most = (most - Window::ALIGN) as usize / x.dtype().size();
+    ensure!(
+        one && low == 0 && span < most,
+        NotImplemented,
+        "wgpu: index: lines of {span} elements in a tensor that is larger than a binding"
+    );
+    let window = |start: usize| {
+        let n = (most - span).min(offsets.reach - start);
+        let layout = Layout {
+            offset: x.offset() + start,
+            ..Layout::contiguous(&[n + span - 1])
+        };
+        let part = windowed(gpu, &x.alias(layout));
+        part.map(|part| (start, n, part))
+    };
+    Ok((0..offsets.reach)
+        .step_by(most - span)
+        .map(window)
+        .collect())
+}
+
 /// The dimensions of the indexed tensor in front of and behind the place where the index's own
 /// dimensions stand in the result.
 #[derive(Clone, Copy, Debug)]
@@ -193,6 +252,25 @@ pub fn take(gpu: &Gpu, x: &Tensor, around: Around, offsets: &Offsets, y: &Tensor
         return Ok(());
     }
     check_contiguous("take", &[y])?;
+    let Some(windows) = windows(gpu, x, &around, offsets)? else {
+        return take_from(gpu, x, around, offsets, y, false);
+    };
+    for (start, n, part) in windows {
+        let own = offsets.between(gpu, start, n)?;
+        take_from(gpu, &part, around, &own, y, start > 0)?;
+    }
+    Ok(())
+}
+
+/// [`take`] of memory that a kernel can bind; what is left out is zero, or stays with `keep`.
+fn take_from(
+    gpu: &Gpu,
+    x: &Tensor,
+    around: Around,
+    offsets: &Offsets,
+    y: &Tensor,
+    keep: bool,
+) -> Result<()> {
     let (dtype, parts) = bits(x.dtype());
     let (outer, inner) = around.geometry(parts)?;
     // Offsets count elements; an element of several words needs them in words.
@@ -213,6 +291,7 @@ pub fn take(gpu: &Gpu, x: &Tensor, around: Around, offsets: &Offsets, y: &Tensor
         inner_stride: inner.stride_words(0),
     };
     TAKE.launch(Acc::I32)
+        .set("KEEP", keep)
         .set("OUTER", outer.sizes.len() as u32)
         .set("INNER", inner.sizes.len() as u32)
         .writes("Y", (y, dtype))
@@ -248,6 +327,33 @@ pub fn put(
         return Ok(());
     }
     check_contiguous("put", &[v])?;
+    let row = v.numel() / offsets.n * v.dtype().size();
+    // Sorting takes more words for each.
+    let rows = (gpu.info().max_binding / 5 * 4) as usize / row.max(16);
+    let lines: usize = around.outer.0.iter().product();
+    if rows < offsets.n && lines == 1 && rows > 0 {
+        let v = v.reshape_to(&[offsets.n, v.numel() / offsets.n])?;
+        for start in (0..offsets.n).step_by(rows) {
+            let n = rows.min(offsets.n - start);
+            let part = windowed(gpu, &v.narrow(0, start as i64, n as i64)?);
+            let part = part.as_ref().unwrap_or(&v);
+            put(gpu, y, around, &offsets.some(start, n)?, part, scale)?;
+        }
+        return Ok(());
+    }
+    if let Some(windows) = windows(gpu, y, &around, offsets)? {
+        for (start, n, part) in windows {
+            put(
+                gpu,
+                &part,
+                around,
+                &offsets.between(gpu, start, n)?,
+                v,
+                scale,
+            )?;
+        }
+        return Ok(());
+    }
     if offsets.n >= runs::MANY {
         return put_sorted(gpu, y, around, offsets, v, scale);
     }

@@ -21,7 +21,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Repeats, Save, TensorMeta};
 use crate::ops::shape::copy::{by_parts, copy_host};
 use crate::ops::shape::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
@@ -176,6 +176,19 @@ fn divide(layout: &Layout, dims: &[usize]) -> Split {
     }
 }
 
+/// The cuts along dimensions that are not indexed, of which each has a place in the result.
+fn around(
+    layout: &Layout,
+    dims: &[usize],
+    index: usize,
+    cut: impl Fn(usize, usize) -> Cut,
+) -> Vec<Cut> {
+    let at = divide(layout, dims).at;
+    let rest = (0..layout.ndim()).filter(|d| !dims.contains(d));
+    let place = |(k, d): (usize, usize)| cut(d, if k < at { k } else { k + index });
+    rest.enumerate().map(place).collect()
+}
+
 /// The shape of `x[idx]`.
 fn result_shape(layout: &Layout, dims: &[usize], index: &[usize]) -> Dims {
     let s = divide(layout, dims);
@@ -262,6 +275,26 @@ impl Op for Index {
         let before = offsets(&s.before);
         // SAFETY: `points` are checked against the layout; the result is contiguous.
         unsafe { cpu::take(x, &points, &before, &s.after, y) }
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let index = x[1].ndim();
+        let mut cuts = around(x[0].layout(), &self.dims, index, |d, to| {
+            let idx = std::iter::repeat_n(Part::Whole, x.len() - 1);
+            Cut::new(
+                std::iter::once(Part::Along(d)).chain(idx),
+                [Part::Along(to)],
+            )
+        });
+        let at = divide(x[0].layout(), &self.dims).at;
+        cuts.extend((0..index).map(|k| {
+            let idx = std::iter::repeat_n(Part::Along(k), x.len() - 1);
+            Cut::new(
+                std::iter::once(Part::Whole).chain(idx),
+                [Part::Along(at + k)],
+            )
+        }));
+        cuts
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -426,6 +459,18 @@ impl Op for IndexPut {
         };
         // SAFETY: the offsets lie within both layouts.
         unsafe { put.run(&values, y) }
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let (index, values) = (x[2].ndim(), x[1]);
+        let n = result_shape(x[0].layout(), &self.dims, x[2].shape()).len();
+        around(x[0].layout(), &self.dims, index, |d, to| {
+            let of = (to + values.ndim()).checked_sub(n);
+            let of = of.filter(|&d| values.size(d) > 1);
+            let idx = std::iter::repeat_n(Part::Whole, x.len() - 2);
+            let parts = [Part::Along(d), of.map_or(Part::Whole, Part::Along)];
+            Cut::new(parts.into_iter().chain(idx), [Part::Along(d)])
+        })
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::{Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -433,6 +433,16 @@ impl Op for Factor {
             crate::op::function_name(self.name())
         );
         Ok(())
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let batch = |t: &Meta| t.ndim() - 2;
+        if x.iter()
+            .any(|t| t.shape()[..batch(t)] != x[0].shape()[..batch(x[0])])
+        {
+            return Vec::new();
+        }
+        Cut::along(0..batch(x[0]), x.len(), y.len())
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

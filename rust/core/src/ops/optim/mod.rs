@@ -14,7 +14,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -159,6 +159,20 @@ impl<S: Step> Op for Update<S> {
         back.iter().try_for_each(|(y, new)| y.write_from(new))
     }
 
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        if self.n > 1 {
+            return Vec::new();
+        }
+        let part = |d| {
+            move |t: &&Meta| match t.ndim() {
+                0 => Part::Whole,
+                _ => Part::Along(d),
+            }
+        };
+        let cut = |d| Cut::new(x.iter().map(part(d)), y.iter().map(part(d)));
+        (0..x[0].ndim()).map(cut).collect()
+    }
+
     /// `false` where it must be computed on the host.
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let mut own = self.written().zip(y);
@@ -228,9 +242,10 @@ fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
     let (host, gpu): (Vec<usize>, Vec<usize>) =
         (0..lists[0].len()).partition(|&i| device(i) == Device::Cpu);
     // One kernel takes as many parameters of one GPU as it binds buffers.
-    let (fit, rest): (Vec<usize>, Vec<usize>) = gpu
-        .into_iter()
-        .partition(|&i| launchable(lists.iter().map(|l| &l[i])));
+    let (fit, rest): (Vec<usize>, Vec<usize>) = gpu.into_iter().partition(|&i| {
+        let of = || lists.iter().map(|l| &l[i]);
+        launchable(of()) && of().all(gpu::is_bound_whole)
+    });
     for of in fit.chunk_by(|&a, &b| device(a) == device(b)) {
         of.chunks(gpu::at_once(device(of[0]), lists.len())?)
             .try_for_each(update)?;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::gpu::reduce::arg_reduce;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};
 use crate::shape::{self, DimSet};
@@ -73,6 +73,10 @@ impl Op for Extreme {
         }));
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let dims = self.mask(x[0])?;
         let (values, indices) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{function_name, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show, Span};
@@ -269,6 +269,10 @@ impl Op for Ordered {
         Ok(())
     }
 
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 {
             y[0].write_from(x[0])?;
@@ -396,6 +400,10 @@ impl Op for Argsort {
         // SAFETY: `x` is contiguous, the result has an element for each of its own.
         unsafe { sort_lines(&x, lines, self.descending, (None, y[0].ptr::<i64>())) }
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let descending = self.descending;
         transfer::ran(gpu::indices(

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
 use crate::ops::shape::copy::{by_parts, copy_host};
@@ -107,6 +107,17 @@ impl Op for Gather {
         }
         let index = x[1].prepared(DType::I64)?;
         cpu::gather(x[0], self.dim, &index, &y[0])
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let (of, all) = (x[1], [Part::Along(self.dim)]);
+        let mut cuts = Cut::of_lines(x, self.dim, y);
+        // An index may have less of the other dimensions.
+        cuts.retain(|cut| matches!(cut.x[0], Part::Along(d) if of.size(d) == x[0].size(d)));
+        if of.ndim() > 0 {
+            cuts.push(Cut::new([Part::Whole, all[0]], all));
+        }
+        cuts
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -248,6 +259,25 @@ impl Op for Scatter {
                 y.dtype().scalar_name()
             ),
         }
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let (of, src) = (x[1], x[2]);
+        let alike = |&d: &usize| {
+            let mut sizes = x[..3 - (src.ndim() == 0) as usize]
+                .iter()
+                .map(|t| t.size(d));
+            d != self.dim && sizes.all(|n| n == of.size(d))
+        };
+        let cut = |d: usize| {
+            let values = if src.ndim() == 0 {
+                Part::Whole
+            } else {
+                Part::Along(d)
+            };
+            Cut::new([Part::Along(d), Part::Along(d), values], [Part::Along(d)])
+        };
+        (0..of.ndim()).filter(alike).map(cut).collect()
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

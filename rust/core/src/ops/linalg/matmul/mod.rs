@@ -21,7 +21,7 @@ use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
@@ -230,6 +230,15 @@ impl Op for Slopes {
         product.cpu(x, &y[..1])?;
         y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)
     }
+    fn cuts(&self, _x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let along = Part::Along;
+        vec![
+            Cut::new([Part::Whole, along(1)], [along(1), Part::Whole]),
+            Cut::new([along(1), Part::Whole], [along(0); 2]),
+            Cut::new([along(0); 2], [Part::Sum; 2]),
+        ]
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let stack = |t: &Tensor, transposed: bool| -> Result<Tensor> {
             let layout = t.layout().unsqueeze(0)?;
@@ -547,6 +556,54 @@ impl Op for MatMul {
         // SAFETY: sizes and steps are the tensors' own, and `y` is fresh.
         unsafe { product(&problem) };
         Some(Ok(y))
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let (ia, ib) = self.index();
+        let (a, b, n) = (x[ia], x[ib], y[0].ndim());
+        if self.sum {
+            return Vec::new();
+        }
+        let (rows, columns) = (a.ndim() > 1, b.ndim() > 1);
+        let batch = n - rows as usize - columns as usize;
+        // A tensor whose dimensions stand at the end of those of another, and may be broadcast.
+        let within = |t: &Meta, d: usize, n: usize| {
+            let own = (d + t.ndim()).checked_sub(n).filter(|&d| t.size(d) > 1);
+            own.map_or(Part::Whole, Part::Along)
+        };
+        let cut = |to: Part, of_a: Part, of_b: Part| {
+            let added = match to {
+                Part::Along(d) => within(x[0], d, n),
+                other => other,
+            };
+            let added = self.plus.then_some(added);
+            Cut::new(added.into_iter().chain([of_a, of_b]), [to])
+        };
+        // The dimension of a factor's rows, or of its columns.
+        let side = |t: &Meta, last: bool| Part::Along(t.ndim().max(2) - 2 + last as usize);
+        let mut cuts: Vec<Cut> = (0..batch)
+            .map(|d| {
+                let own = |t: &Meta| match t.ndim() {
+                    0..=2 => Part::Whole,
+                    _ => within(t, d, batch + 2),
+                };
+                cut(Part::Along(d), own(a), own(b))
+            })
+            .collect();
+        if rows {
+            cuts.push(cut(Part::Along(batch), side(a, self.ta), Part::Whole));
+        }
+        if columns {
+            cuts.push(cut(Part::Along(n - 1), Part::Whole, side(b, !self.tb)));
+        }
+        if !self.plus && !a.dtype().is_half() {
+            let depth = |t: &Meta, last: bool| match t.ndim() {
+                1 => Part::Along(0),
+                _ => side(t, last),
+            };
+            cuts.push(cut(Part::Sum, depth(a, !self.ta), depth(b, self.tb)));
+        }
+        cuts
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

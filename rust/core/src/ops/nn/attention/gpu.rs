@@ -187,7 +187,12 @@ impl Flash {
     /// The gradients of queries, keys and values from that of the result, the result and its
     /// statistics, which stand in front of the op's inputs.
     pub(super) fn launch_backward(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let ([g, out, stats], of) = ([x[0], x[1], x[2]], &x[3..]);
+        let ([g, out], of) = ([x[0], x[1]], &x[3..]);
+        // A part of them begins where they do, for the kernel.
+        let stats = &match x[2].offset() {
+            0 => x[2].clone(),
+            _ => x[2].copy_dense()?,
+        };
         let (q, k, v) = (of[0], of[1], of[2]);
         if y.iter().any(|t| t.dtype() != DType::F32) {
             // Types that share words: by way of float32.

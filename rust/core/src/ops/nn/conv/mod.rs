@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
 use crate::schema::Value;
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -282,6 +282,32 @@ impl Op for Conv {
             self.compute(&part(x[0])?.prepared(t)?, &b, bias.as_ref(), &part(y)?)?;
         }
         Ok(())
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let along = Part::Along;
+        let cut = |a, b, bias, y| Cut::new([a, b, bias].into_iter().take(x.len()), [y]);
+        let batch = cut(along(0), Part::Whole, Part::Whole, along(0));
+        let mut cuts = match self.role {
+            Role::Weight if x[0].dtype().is_half() => vec![],
+            Role::Weight => vec![cut(along(0), along(0), Part::Whole, Part::Sum)],
+            _ => vec![batch],
+        };
+        if self.groups == 1 {
+            cuts.push(match self.role {
+                Role::Output => cut(Part::Whole, along(0), along(0), along(1)),
+                Role::Input => cut(Part::Whole, along(1), along(0), along(1)),
+                Role::Weight => cut(Part::Whole, along(1), Part::Whole, along(0)),
+            });
+            // The channels that are summed over.
+            match self.role {
+                Role::Weight => cuts.push(cut(along(1), Part::Whole, Part::Whole, along(1))),
+                _ if x.len() > 2 || x[0].dtype().is_half() => {}
+                Role::Output => cuts.push(cut(along(1), along(1), Part::Whole, Part::Sum)),
+                Role::Input => cuts.push(cut(along(1), along(0), Part::Whole, Part::Sum)),
+            }
+        }
+        cuts
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

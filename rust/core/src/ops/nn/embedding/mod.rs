@@ -14,7 +14,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
 use crate::ops::pointwise::apply;
@@ -168,9 +168,15 @@ impl Op for Rows {
         Ok(())
     }
 
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let cut = |d| Cut::new([Part::Whole, Part::Along(d)], [Part::Along(d)]);
+        (0..x[1].ndim()).map(cut).collect()
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let at = transfer::dense(gpu, x[1])?;
-        if self::gpu::fits(x[0], &at) && y[0].is_contiguous() {
+        let bound = x[0].storage().bytes() as u64 <= gpu.info().max_binding;
+        if bound && self::gpu::fits(x[0], &at) && y[0].is_contiguous() {
             return transfer::ran(self::gpu::rows(gpu, x[0], &at, &y[0]));
         }
         transfer::ran(index_select(gpu, x[0], 0, &at, &y[0]))
@@ -278,9 +284,18 @@ impl Op for SumRows {
         Ok(())
     }
 
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        if self.scaled || x[0].dtype().is_half() {
+            return Vec::new();
+        }
+        let cut = |d| Cut::new([Part::Along(d), Part::Along(d)], [Part::Sum]);
+        (0..x[1].ndim()).map(cut).collect()
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
-        if !self.scaled && self::gpu::sums_fit(&g, &at, &y[0]) {
+        let bound = y[0].storage().bytes() as u64 <= gpu.info().max_binding;
+        if bound && !self.scaled && self::gpu::sums_fit(&g, &at, &y[0]) {
             return transfer::ran(self::gpu::sums(gpu, &g, &at, self.padding, &y[0]));
         }
         transfer::fill(&y[0], 0.into())?;

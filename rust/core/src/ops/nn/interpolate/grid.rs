@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -247,6 +247,10 @@ impl Op for GridSample {
         y[0].write_from(&out)
     }
 
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::along([0], x.len(), y.len())
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(taps::sample(gpu, self, x, &y[0]))
     }
@@ -335,6 +339,10 @@ impl Op for GridSampleGrad {
         });
         y[0].write_from(&dx)?;
         y[1].write_from(&dgrid)
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::along([0], x.len(), y.len())
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

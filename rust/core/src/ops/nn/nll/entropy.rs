@@ -4,7 +4,7 @@ use super::gpu::{Entropies, Reduction};
 use super::likelihood::{nll_gradient, Nll};
 use super::{
     check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
-    launchable, operands, sum_classes, Extent, Float,
+    launchable, operands, positions, sum_classes, Extent, Float,
 };
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
@@ -16,8 +16,10 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::nn::loss::{reduced, MEAN, NONE};
+use crate::op::{
+    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+};
+use crate::ops::nn::loss::{reduced, MEAN, NONE, SUM};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -223,6 +225,13 @@ impl CrossEntropy {
     }
 }
 
+impl CrossEntropy {
+    /// Whether the results of parts of the positions add up to the whole.
+    fn adds(&self, x: &Meta) -> bool {
+        self.reduction == NONE || self.reduction == SUM && !x.dtype().is_half()
+    }
+}
+
 impl Op for CrossEntropy {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (dtype, device) = (x[0].dtype(), x[0].device());
@@ -284,6 +293,43 @@ impl Op for CrossEntropy {
             finish(self.reduction, each, loss, total, y)?;
             y[2].write_from(&Tensor::from_slice(&lse, y[2].shape(), T::DTYPE)?)
         })
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        if !self.adds(x[0]) {
+            return Vec::new();
+        }
+        let loss = |d| match self.reduction {
+            NONE => Part::Along(d),
+            _ => Part::Sum,
+        };
+        let results = |d| [loss(d), Part::Sum, Part::Along(d)];
+        let inputs = |of, d| [Part::Along(of), Part::Along(d), Part::Whole].into_iter();
+        let cut = |(of, d)| Cut::new(inputs(of, d).take(x.len()), results(d));
+        positions(x[0].ndim()).map(cut).collect()
+    }
+
+    /// The mean as a sum over another, and sums in a type that parts can be added in.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if self.adds(x[0]) || !launchable(x[0], x[1]) {
+            return Ok(None);
+        }
+        let sums = CrossEntropy {
+            reduction: SUM,
+            ..*self
+        };
+        let dtype = x[0].dtype();
+        let scores = x[0].to_dtype(dtype.compute())?;
+        let mut x: SmallVec<[&Tensor; 3]> = x.into();
+        x[0] = &scores;
+        let mut y = dispatch::compute(&sums, &x)?;
+        if self.reduction == MEAN {
+            y[0] = y[0].div(&y[1])?;
+        }
+        for t in &mut y[..2] {
+            *t = t.to_dtype(dtype)?;
+        }
+        Ok(Some(y))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -401,6 +447,25 @@ impl Op for CrossEntropyGrad {
             });
             if direct { Ok(()) } else { y[0].write_from(&out) }
         })
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let g = |d| match x[0].numel() {
+            1 => Part::Whole,
+            _ => Part::Along(d),
+        };
+        let inputs = |of, d| {
+            let own = [
+                g(d),
+                Part::Along(of),
+                Part::Along(d),
+                Part::Whole,
+                Part::Along(d),
+            ];
+            own.into_iter().chain([Part::Whole]).take(x.len())
+        };
+        let cut = |(of, d)| Cut::new(inputs(of, d), [Part::Along(of)]);
+        positions(x[1].ndim()).map(cut).collect()
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! Negative log-likelihood of class indices.
 
 use super::gpu;
-use super::{class_weights, classes, finish, launchable, Extent};
+use super::{class_weights, classes, finish, launchable, positions, Extent};
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::convert::loader;
@@ -12,12 +12,15 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::nn::loss::{MEAN, NONE};
+use crate::op::{
+    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+};
+use crate::ops::nn::loss::{MEAN, NONE, SUM};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Minus the score of the target class times its weight. Inputs: scores, target, weights if any.
 /// Results: the loss and the sum of the weights.
@@ -76,6 +79,13 @@ pub(super) fn nll_gradient(
     let mut x: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[g, target, total]);
     x.extend(weight);
     dispatch::call1(op, &x)
+}
+
+impl Nll {
+    /// Whether the results of parts of the positions add up to the whole.
+    fn adds(&self, x: &Meta) -> bool {
+        self.reduction == NONE || self.reduction == SUM && !x.dtype().is_half()
+    }
 }
 
 impl Op for Nll {
@@ -137,6 +147,42 @@ impl Op for Nll {
             }
             finish(self.reduction, each, loss, total, y)
         })
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        if !self.adds(x[0]) {
+            return Vec::new();
+        }
+        let loss = |d| match self.reduction {
+            NONE => Part::Along(d),
+            _ => Part::Sum,
+        };
+        let inputs = |of, d| [Part::Along(of), Part::Along(d), Part::Whole].into_iter();
+        let cut = |(of, d)| Cut::new(inputs(of, d).take(x.len()), [loss(d), Part::Sum]);
+        positions(x[0].ndim()).map(cut).collect()
+    }
+
+    /// The mean as a sum over another, and sums in a type that parts can be added in.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if self.adds(x[0]) || !launchable(x[0], x[1]) {
+            return Ok(None);
+        }
+        let sums = Nll {
+            reduction: SUM,
+            ..*self
+        };
+        let dtype = x[0].dtype();
+        let scores = x[0].to_dtype(dtype.compute())?;
+        let mut x: SmallVec<[&Tensor; 3]> = x.into();
+        x[0] = &scores;
+        let mut y = dispatch::compute(&sums, &x)?;
+        if self.reduction == MEAN {
+            y[0] = y[0].div(&y[1])?;
+        }
+        for t in &mut y[..2] {
+            *t = t.to_dtype(dtype)?;
+        }
+        Ok(Some(y))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -291,6 +337,25 @@ impl Op for NllGrad {
             }
             y[0].write_from(&out)
         })
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let g = |d| match x[0].numel() {
+            1 => Part::Whole,
+            _ => Part::Along(d),
+        };
+        let inputs = |d| [g(d), Part::Along(d), Part::Whole, Part::Whole].into_iter();
+        let cut = |(of, d)| Cut::new(inputs(d).take(x.len()), [Part::Along(of)]);
+        positions(y[0].ndim()).map(cut).collect()
+    }
+
+    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        let mut shape = self.shape.clone();
+        for (of, d) in positions(shape.len()) {
+            shape[of] = x[1].size(d);
+        }
+        let of = self.of.clone();
+        Some(Arc::new(NllGrad { of, shape }))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

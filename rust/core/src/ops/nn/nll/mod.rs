@@ -116,6 +116,11 @@ fn write_scalar(y: &Tensor, v: f64) -> Result<()> {
     y.write_scalar(Scalar::Float(v))
 }
 
+/// The dimensions of positions in scores of `n` dimensions, and in their targets.
+fn positions(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n.max(1) - 1).map(|d| (d + (d > 0) as usize, d))
+}
+
 /// Whether GPU kernels take these scores and targets.
 fn launchable(scores: &Tensor, target: &Tensor) -> bool {
     transfer::small_floats(&[scores]) && matches!(target.dtype(), DType::I64 | DType::I32)

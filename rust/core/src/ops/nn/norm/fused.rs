@@ -11,12 +11,15 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{
+    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_float};
+use std::sync::Arc;
 
 /// What is normalised together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +100,29 @@ impl Norm {
             Over::Rows { .. } => self.n.saturating_mul(self.groups),
             _ => self.groups.saturating_mul(self.d),
         }
+    }
+
+    /// The dimension of `x` along which groups can be parted, and how weights take part.
+    fn cut(&self, x: &Meta) -> Option<(usize, Part)> {
+        match self.over {
+            Over::Rows { .. } => {
+                let first = x.shape().iter().position(|&n| n > 1)?;
+                let rows = x.shape()[..=first].iter().product();
+                (self.n.is_multiple_of(rows)).then_some((first, Part::Whole))
+            }
+            Over::Columns => Some((1, Part::Along(0))),
+            Over::Given => None,
+        }
+    }
+
+    /// The same of a part of `x`, as [`Norm::cut`] cuts it.
+    fn of_part(&self, x: &Meta) -> Norm {
+        let mut part = self.clone();
+        match self.over {
+            Over::Columns => part.d = x.size(1) / self.groups,
+            _ => part.n = x.numel() / (self.groups * self.d * self.inner).max(1),
+        }
+        part
     }
 
     /// The gradients as a graph, for second derivatives. Statistics are computed again, so that
@@ -302,6 +328,22 @@ impl Op for Norm {
         Ok(())
     }
 
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let Some((d, weights)) = self.cut(x[0]) else {
+            return Vec::new();
+        };
+        let weights = std::iter::repeat_n(weights, x.len() - 1);
+        let own = std::iter::once(Part::Along(d));
+        vec![Cut::new(
+            own.clone().chain(weights),
+            own.chain([Part::Along(0); 3]),
+        )]
+    }
+
+    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.of_part(x[0])))
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let Some(groups) = self.launched() else {
             return Ok(false);
@@ -459,6 +501,31 @@ impl Op for NormGrad {
             }
         });
         Ok(())
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let Some((d, weights)) = self.norm.cut(x[1]) else {
+            return Vec::new();
+        };
+        let (own, stats) = (Part::Along(d), Part::Along(0));
+        let sums = if weights == Part::Whole {
+            Part::Sum
+        } else {
+            weights
+        };
+        let inputs = [own, own, stats, stats, weights];
+        let results = [own, sums, sums];
+        vec![Cut::new(
+            inputs[..x.len()].iter().copied(),
+            results[..y.len()].iter().copied(),
+        )]
+    }
+
+    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(NormGrad {
+            norm: self.norm.of_part(x[1]),
+            ..*self
+        }))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

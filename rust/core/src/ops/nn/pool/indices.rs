@@ -10,7 +10,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
@@ -164,6 +164,10 @@ impl Op for Scatter {
             });
         });
         y.write_from(&out)
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::along(0..x[0].ndim() - self.plane.len(), x.len(), y.len())
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

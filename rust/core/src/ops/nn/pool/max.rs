@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::conv::Number;
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::{Args, Value};
@@ -211,6 +211,10 @@ impl Op for MaxPool {
             y[0].write_from(&out)?;
         }
         Ok(())
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::along(0..x[0].ndim() - self.n, x.len(), y.len())
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

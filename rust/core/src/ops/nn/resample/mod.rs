@@ -13,7 +13,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta};
 use crate::ops::nn::conv::Number;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -243,6 +243,10 @@ impl Op for Resample {
             y.write_from(&out)?;
         }
         Ok(())
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::along(0..x[0].ndim() - self.axes.len(), x.len(), y.len())
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{one, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{one, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::compare::IsInf;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Exp, Log};
@@ -398,6 +398,10 @@ impl Op for Softmax {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
             return Ok(false);
@@ -459,6 +463,10 @@ impl Op for SoftmaxGrad {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
             return Ok(false);

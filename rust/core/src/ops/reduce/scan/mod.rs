@@ -13,7 +13,7 @@ use crate::gpu::scan::{Scan, Step};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -130,6 +130,10 @@ impl Op for Cumsum {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let x = x[0].to_dtype(self.dtype)?;
         launch(gpu, (Step::Sum, ""), (self.dim, self.reverse), &[&x], y)
@@ -236,6 +240,10 @@ impl Op for Cumprod {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let x = x[0].to_dtype(self.dtype)?;
         launch(gpu, (Step::Prod, ""), (self.dim, self.reverse), &[&x], y)
@@ -317,6 +325,10 @@ impl Op for Recurrence {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let step = if self.own { Step::Own } else { Step::Before };
         launch(gpu, (step, ""), (self.dim, self.reverse), x, y)
@@ -410,6 +422,10 @@ impl Op for Logcumsumexp {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         launch(gpu, (Step::Blend, LOGADDEXP), (self.dim, false), x, y)
     }
@@ -480,6 +496,10 @@ impl Op for CumulativeExtreme {
         });
         Ok(())
     }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let step = if self.largest { Step::Max } else { Step::Min };
         launch(gpu, (step, ""), (self.dim, false), x, y)

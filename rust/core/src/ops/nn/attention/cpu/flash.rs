@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -150,6 +150,35 @@ impl Flash {
     }
 }
 
+impl Flash {
+    /// The dimensions of queries along which work can be cut: the numbers of dropout go by planes, and
+    /// statistics have no dimension but their order.
+    fn planes(&self, q: &Meta) -> impl Iterator<Item = usize> {
+        let n = if self.dropped.is_some() {
+            0
+        } else {
+            q.ndim() - 2
+        };
+        let first = (0..n).find(|&d| q.size(d) > 1);
+        first.into_iter()
+    }
+
+    /// How the inputs take part in a cut along a dimension of queries.
+    fn parts(&self, d: usize, x: &[&Meta]) -> SmallVec<[Part; 5]> {
+        let of_mask = |mask: &Meta| {
+            let own = (d + mask.ndim()).checked_sub(x[0].ndim());
+            let own = own.filter(|&d| mask.size(d) > 1);
+            own.map_or(Part::Whole, Part::Along)
+        };
+        let part = |(i, t): (usize, &&Meta)| match i {
+            0..3 => Part::Along(d),
+            3 if self.mask => of_mask(t),
+            _ => Part::Whole,
+        };
+        x.iter().enumerate().map(part).collect()
+    }
+}
+
 impl Derivative for Flash {
     fn name(&self) -> &'static str {
         "ScaledDotProductFlashAttentionForCpuBackward0"
@@ -235,6 +264,11 @@ impl Op for Flash {
         Ok(())
     }
 
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let cut = |d| Cut::new(self.parts(d, x), [Part::Along(d), Part::Along(0)]);
+        self.planes(x[0]).map(cut).collect()
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         self.launch(gpu, x, y)
     }
@@ -299,6 +333,15 @@ impl Op for FlashGrad {
             });
         });
         Ok(())
+    }
+
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        let cut = |d| {
+            let own = [Part::Along(d), Part::Along(d), Part::Along(0)];
+            let of = self.0.parts(d, &x[3..]);
+            Cut::new(own.into_iter().chain(of), [Part::Along(d); 3])
+        };
+        self.0.planes(x[3]).map(cut).collect()
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
