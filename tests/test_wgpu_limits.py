@@ -115,3 +115,26 @@ def test_tensors_larger_than_a_buffer_are_out_of_memory() -> None:
         PYTENSORLIB_WGPU_MAX_BUFFER="65536",
     )
     assert told == "True\n1000.0\n"
+
+
+VARIED = """
+    import random
+    import pytensorlib as torch
+    random.seed(0)
+    layers = torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)
+    net = torch.nn.Sequential(*layers).to("wgpu")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for i in range(400):
+        x = torch.ones(random.randint(1, 300), 32, device="wgpu")
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+        if i % 20 == 0:
+            torch.wgpu.synchronize()
+    stats = torch.wgpu.memory_stats()
+    print(stats["reserved"] / stats["peak_allocated"])
+"""
+
+
+def test_random_batch_sizes_hold_less_than_four_times_the_peak() -> None:
+    assert float(run(VARIED)) < 4

@@ -1,0 +1,236 @@
+"""Kernels on tensors larger than a binding, whose work is cut: the same as on the CPU, with none there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from test_wgpu_runtime import run
+
+from pytensorlib import wgpu
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+# Bindings of 64 KiB, which 300 x 100 float32 exceed.
+SMALL = {"PYTENSORLIB_WGPU_MAX_BINDING": "65536", "PYTENSORLIB_WGPU_FALLBACK": "error"}
+
+# What each call is given: shapes of normal numbers, ("below", n, shape) of integers, or a tensor.
+PROGRAM = """
+    import pytensorlib as torch
+    import pytensorlib.nn.functional as F
+
+    torch.manual_seed(0)
+
+    def made(x):
+        if isinstance(x, torch.Tensor):
+            return x
+        return torch.randint(0, x[1], x[2]) if x[0] == "below" else torch.randn(x)
+
+    def results(f, x, device):
+        x = [t.clone().to(device).requires_grad_(t.is_floating_point()) for t in x]
+        y = f(*x)
+        if y.requires_grad:
+            line = torch.linspace(-1, 1, y.numel(), device=device)
+            (y * line.reshape(y.shape)).sum().backward()
+        grads = [t.grad for t in x if t.grad is not None]
+        return [t.detach().cpu() for t in (y, *grads)]
+
+    def check(name, f, *x, tolerance=3e-5):
+        x = [made(t) for t in x]
+        pairs = zip(results(f, x, "cpu"), results(f, x, "wgpu"), strict=True)
+        for i, (want, got) in enumerate(pairs):
+            assert (want.shape, want.dtype) == (got.shape, got.dtype), (name, i)
+            error = ((want.double() - got.double()).abs() / (1 + want.double().abs())).max()
+            assert error <= tolerance, (name, i, error)
+        names.append(name)
+
+    names = []
+    below = lambda n, *shape: ("below", n, shape)
+"""
+PRODUCTS = """
+    check("rows and columns", lambda a, b: a @ b, (200, 150), (150, 180))
+    check("transposed", lambda a, b: a.t() @ b.t(), (150, 200), (180, 150))
+    check("depth", lambda a, b: a @ b, (3, 20_000), (20_000, 2), tolerance=1e-4)
+    check("batch", lambda a, b: a @ b, (20, 30, 40), (20, 40, 50))
+    check("broadcast batch", lambda a, b: a @ b, (3, 5, 30, 40), (5, 40, 50))
+    check("vector", lambda a, b: a @ b, (500, 100), (100,))
+    check("linear", F.linear, (30, 10, 64), (100, 64), (100,))
+    check("addmm", lambda c, a, b: torch.addmm(c, a, b, alpha=2), (200, 150), (200, 64), (64, 150))
+    check("integers", lambda a, b: a.int() @ b.int(), below(9, 200, 150), below(9, 150, 180))
+    attend = F.scaled_dot_product_attention
+    qkv = [(2, 8, 64, 16)] * 3
+    check("attention", attend, *qkv)
+    check("causal attention", lambda q, k, v: attend(q, k, v, is_causal=True), *qkv)
+    check("masked attention", attend, *qkv, (1, 8, 64, 64))
+    check("one sample", attend, *[(1, 16, 64, 16)] * 3)
+    check("grouped", lambda q, k, v: attend(q, k, v, enable_gqa=True),
+          (1, 16, 64, 16), (1, 4, 64, 16), (1, 4, 64, 16))
+"""
+ROWS = """
+    check("softmax", lambda x: x.softmax(-1), (300, 100))
+    check("softmax of columns", lambda x: x.softmax(0), (100, 300))
+    check("log_softmax", lambda x: x.log_softmax(1), (2, 100, 300))
+    norm = {"tolerance": 1e-4}
+    check("layer_norm", lambda x, w, b: F.layer_norm(x, (100,), w, b), (1, 300, 100), (100,),
+          (100,), **norm)
+    check("rms_norm", lambda x, w: F.rms_norm(x, (100,), w), (300, 100), (100,), **norm)
+    check("group_norm", lambda x, w, b: F.group_norm(x, 4, w, b), (20, 8, 10, 20), (8,), (8,),
+          **norm)
+    check("batch_norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+          (20, 16, 10, 10), (16,), (16,), **norm)
+    check("instance_norm", F.instance_norm, (20, 16, 10, 10), **norm)
+    for reduction in ("none", "sum", "mean"):
+        loss = {"reduction": reduction}
+        check("cross_entropy", lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1, **loss),
+              (300, 100), below(100, 300))
+        check("cross_entropy of planes", lambda x, t: F.cross_entropy(x, t, **loss),
+              (1, 30, 20, 50), below(30, 1, 20, 50))
+        check("nll_loss", lambda x, t: F.nll_loss(x, t, **loss), (300, 100), below(100, 300))
+        check("mse_loss", lambda x, t: F.mse_loss(x, t, **loss), (300, 100), (300, 100))
+    half = torch.randn(600, 100).bfloat16()
+    check("cross_entropy of half", F.cross_entropy, half, below(100, 600), tolerance=1e-2)
+    for name in ("sort", "topk", "median", "max", "min", "cummax", "kthvalue"):
+        more = {"topk": (5,), "kthvalue": (5,)}.get(name, ())
+        check(name, lambda x: getattr(x, name)(*more, dim=1)[0], (300, 100))
+    check("sort of columns", lambda x: x.sort(0)[1], (100, 300))
+    check("argsort", lambda x: x.argsort(1), (3, 100, 100))
+    for name in ("cumsum", "cumprod", "logcumsumexp"):
+        check(name, lambda x: getattr(x, name)(-1), torch.rand(300, 100) + 0.5, tolerance=1e-3)
+    check("inverse", lambda x: torch.linalg.inv(x + 9 * torch.eye(8, device=x.device)), (300, 8, 8))
+"""
+PLACES = """
+    check("gather", lambda x, i: x.gather(1, i), (300, 100), below(100, 300, 100))
+    check("gather of rows", lambda x, i: x.gather(0, i), (300, 100), below(300, 200, 100))
+    check("index_select", lambda x, i: x.index_select(0, i), (300, 100), below(300, 500))
+    check("index_select of columns", lambda x, i: x.index_select(1, i), (300, 100), below(100, 200))
+    check("bytes", lambda x, i: x.to(torch.uint8)[i], below(256, 300, 300), below(300, 500))
+    check("index", lambda x, i, j: x[i, :, j], (100, 3, 100), below(100, 500), below(100, 500))
+    put = lambda x, i, v: x.index_put((i,), v, accumulate=True)
+    check("index_put", put, (300, 100), below(300, 50), (50, 100))
+    each = torch.randperm(300)[:250]
+    check("index_put of each", lambda x, i, v: x.index_put((i,), v), (300, 100), each, (250, 100))
+    check("index_add", lambda x, i, v: x.index_add(0, i, v), (300, 100), below(300, 2500),
+          (2500, 100),
+          tolerance=1e-4)
+    check("scatter_add", lambda x, i, v: x.scatter_add(0, i, v), (300, 100),
+          below(300, 50, 100), (50, 100))
+    check("embedding", lambda w, i: F.embedding(i, w), (500, 50), below(500, 30, 20))
+    check("padding", lambda w, i: F.embedding(i, w, padding_idx=3), (500, 50), below(500, 3000),
+          tolerance=1e-4)
+    check("flip", lambda x: x.flip(0, 1), (300, 100))
+    check("roll", lambda x: x.roll((3, 7), (0, 1)), (300, 100))
+    check("roll of all", lambda x: x.roll(3), (300, 100))
+    check("cat", lambda a, b: torch.cat([a, b], 1), (300, 60), (300, 40))
+    check("tril", lambda x: x.t().tril(), (200, 200))
+    check("pad", lambda x: F.pad(x, (1, 2, 3, 4), mode="reflect"), (10, 3, 30, 60))
+    check("nine dimensions", lambda x: x.permute(8, 0, 7, 1, 6, 2, 5, 3, 4).contiguous(),
+          (3, 2) * 4 + (3,))
+    check("sums of nine", lambda x: (x + x.permute(8, 0, 7, 1, 6, 2, 5, 3, 4)).sum((0, 2, 4)),
+          (2,) * 9)
+    check("sums of many", lambda x: x.permute(*range(9, -1, -1)).sum((0, 9)), (2,) * 10)
+"""
+IMAGES = """
+    more = {"tolerance": 1e-4}
+    check("conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), (10, 8, 16, 16),
+          (12, 8, 3, 3), (12,), **more)
+    check("of one tap", F.conv2d, (10, 8, 16, 16), (12, 8, 1, 1), (12,), **more)
+    check("one image", lambda x, w, b: F.conv2d(x, w, b, padding=1), (1, 8, 24, 24),
+          (40, 8, 3, 3), (40,), **more)
+    check("grouped", lambda x, w: F.conv2d(x, w, groups=2), (10, 8, 16, 16), (12, 4, 3, 3), **more)
+    check("conv1d", F.conv1d, (40, 8, 64), (12, 8, 3), (12,), **more)
+    check("conv3d", F.conv3d, (4, 3, 8, 12, 16), (4, 3, 3, 3, 3), (4,), **more)
+    check("transposed", lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2),
+          (10, 8, 8, 8), (8, 12, 2, 2), (12,), **more)
+    check("max_pool", lambda x: F.max_pool2d(x, 2), (10, 8, 16, 16))
+    check("avg_pool", lambda x: F.avg_pool2d(x, 2), (10, 8, 16, 16))
+    check("adaptive", lambda x: F.adaptive_avg_pool2d(x, (3, 5)), (10, 8, 16, 16))
+    check("bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (10, 8, 16, 16))
+    grid = torch.rand(10, 16, 16, 2) * 2 - 1
+    check("grid_sample", lambda x, g: F.grid_sample(x, g, align_corners=False), (10, 4, 16, 16),
+          grid,
+          tolerance=1e-3)
+"""
+TELL = """
+    print(len(names))
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "count"), [(PRODUCTS, 14), (ROWS, 34), (PLACES, 21), (IMAGES, 12)]
+)
+def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:
+    assert run(PROGRAM + calls + TELL, **SMALL) == f"{count}\n"
+
+
+STEPS = """
+    import pytensorlib as torch
+
+    def trained(kind, device, **options):
+        torch.manual_seed(1)
+        large = torch.nn.Parameter(torch.randn(300, 100, device="cpu").to(device))
+        small = torch.nn.Parameter(torch.randn(40, device="cpu").to(device))
+        optimizer = kind([large, small], lr=0.1, **options)
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((large * large).sum() + (small * small * small).sum()).backward()
+            optimizer.step()
+        return [large.detach().cpu(), small.detach().cpu()]
+
+    for kind, options in [
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.Adam, {"amsgrad": True}),
+        (torch.optim.AdamW, {}),
+    ]:
+        pairs = zip(trained(kind, "cpu", **options), trained(kind, "wgpu", **options), strict=True)
+        print(all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in pairs))
+"""
+
+
+def test_optimizers_of_parameters_larger_than_a_binding_equal_the_cpu() -> None:
+    assert run(STEPS, **SMALL) == "True\n" * 3
+
+
+@pytest.mark.slow
+def test_every_operator_under_bindings_of_half_a_kilobyte_equals_the_cpu() -> None:
+    # Most samples of the table are larger then; what cannot be cut runs on the CPU.
+    env = {"PYTENSORLIB_WGPU_MAX_BINDING": "512", "PYTENSORLIB_WGPU_FALLBACK": "silent"}
+    test = "test_ops.py::test_wgpu_equals_cpu"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        cwd=os.path.dirname(__file__),
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+LARGE = """
+    import pytensorlib as torch
+    n = 1 << 28
+    x = torch.ones(n, device="wgpu")
+    y = x + 1
+    del x
+    print(y.sum().item() == 2 * n, y[n // 2 : n // 2 + 3].tolist(), y[-2:].cpu().tolist())
+    y[n - 5] = 7
+    rows = y.view(1 << 14, -1).sum(1)
+    print(y.amax().item(), (y[n // 3 :] * 2).mean().item() > 4, rows[-1].item())
+"""
+ATTENTION = """
+    import pytensorlib as torch
+    import pytensorlib.nn.functional as F
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 40, 4096, 64)
+    y = F.scaled_dot_product_attention(q.to("wgpu"), k.to("wgpu"), v.to("wgpu")).cpu()
+    rows = (q[0, 39, -4:].double() @ k[0, 39].double().t() / 8).softmax(-1) @ v[0, 39].double()
+    print((y[0, 39, -4:].double() - rows).abs().max().item() < 1e-5)
+"""
+
+
+@pytest.mark.slow
+def test_a_gigabyte_and_long_attention_under_bindings_of_32_megabytes() -> None:
+    env = {"PYTENSORLIB_WGPU_MAX_BINDING": str(32 << 20), "PYTENSORLIB_WGPU_FALLBACK": "error"}
+    assert run(LARGE, **env) == "True [2.0, 2.0, 2.0] [2.0, 2.0]\n7.0 True 32773.0\n"
+    assert run(ATTENTION, **env) == "True\n"
