@@ -1,4 +1,4 @@
-"""Kernels on tensors larger than a binding, whose work is cut: the same as on the CPU, with none there."""
+"""Work on tensors larger than a binding is cut: the same as on the CPU, with no kernel there."""
 
 from __future__ import annotations
 
