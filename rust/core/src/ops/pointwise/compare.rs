@@ -160,10 +160,7 @@ pointwise! {
     op LeftShift { bits: i64 }[2] = "BitwiseLeftShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| if (0..p.bits).contains(&y) { x << y } else { 0 };
-    narrow |p, [x, y]| {
-        let y = y.wide();
-        I::low(if (0..p.bits as i32).contains(&y) { x.wide() << (y & 31) } else { 0 })
-    };
+    narrow |_, [x, y]| I::left(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lshift", t);
     wgsl |p| match p.bits {
@@ -177,10 +174,7 @@ pointwise! {
     op RightShift { bits: i64 }[2] = "BitwiseRightShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| x >> if (0..p.bits).contains(&y) { y } else { 63 };
-    narrow |p, [x, y]| {
-        let y = y.wide();
-        I::low(x.wide() >> if (0..p.bits as i32).contains(&y) { y & 31 } else { 31 })
-    };
+    narrow |_, [x, y]| I::right(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("rshift", t);
     wgsl |p| match p.bits {

@@ -13,12 +13,19 @@ pub trait Integer: Element + Ord {
     /// x / y toward zero for numbers of this type, by a floating type in which the quotient of two of
     /// them that is no integer rounds to none; of zero divisors x.
     fn quotient(x: i32, y: i32) -> i32;
+    /// The same rounded down.
+    fn down(x: i32, y: i32) -> i32;
+    /// x * 2^y in the bits of the type, and 0 where y is negative or not less than their number.
+    fn left(x: Self, y: Self) -> Self;
+    /// x / 2^y rounded down; the sign remains where y is negative or not less than the number of bits.
+    fn right(x: Self, y: Self) -> Self;
 
     /// x / y toward zero, and 0 where y is 0.
     #[inline(always)]
     fn truncated(x: Self, y: Self) -> Self {
         let (x, y) = (x.wide(), y.wide());
-        Self::low(if y == 0 { 0 } else { Self::quotient(x, y) })
+        // Masked: what is only asked for where y is not 0 would be computed element by element.
+        Self::low(Self::quotient(x, y) & -((y != 0) as i32))
     }
     /// What remains of x, with its sign, and 0 where y is 0.
     #[inline(always)]
@@ -31,31 +38,19 @@ pub trait Integer: Element + Ord {
     #[inline(always)]
     fn floored(x: Self, y: Self) -> Self {
         let (x, y) = (x.wide(), y.wide());
-        let q = Self::quotient(x, y);
-        let r = x.wrapping_sub(q.wrapping_mul(y));
-        let below = (r != 0) & ((r ^ y) < 0);
-        Self::low(if y == 0 {
-            0
-        } else {
-            q.wrapping_sub(below as i32)
-        })
+        Self::low(Self::down(x, y) & -((y != 0) as i32))
     }
     /// What remains of x, with the sign of y, and 0 where y is 0.
     #[inline(always)]
     fn modulo(x: Self, y: Self) -> Self {
         let (x, y) = (x.wide(), y.wide());
-        let r = x.wrapping_sub(Self::quotient(x, y).wrapping_mul(y));
-        let below = (r != 0) & ((r ^ y) < 0);
-        Self::low(if y == 0 {
-            0
-        } else {
-            r + if below { y } else { 0 }
-        })
+        let r = x.wrapping_sub(Self::down(x, y).wrapping_mul(y));
+        Self::low(if y == 0 { 0 } else { r })
     }
 }
 
 macro_rules! integers {
-    ($($t:ident by $f:ident),*) => { $(
+    ($($t:ident by $f:ident, $shift:ident $bits:ident;)*) => { $(
         impl Integer for $t {
             #[inline(always)]
             fn wide(self) -> i32 {
@@ -80,10 +75,63 @@ macro_rules! integers {
                     q
                 }
             }
+            #[inline(always)]
+            fn down(x: i32, y: i32) -> i32 {
+                // Where x / -1 fits nothing is asked about it: loops over questions stay scalar.
+                let wraps = $t::BITS == 32 && y == -1;
+                let safe = if y == 0 || wraps { 1 } else { y };
+                let exact = x as $f / safe as $f;
+                // SAFETY: no larger than x, whatever it is divided by.
+                let q = unsafe { exact.to_int_unchecked::<i32>() };
+                // Compared as floating numbers, for the same reason.
+                let q = q - (q as $f > exact) as i32;
+                if wraps {
+                    x.wrapping_neg()
+                } else {
+                    q
+                }
+            }
+            #[inline(always)]
+            fn left(x: $t, y: $t) -> $t {
+                // A negative number of bits is a large one.
+                let y = y as $bits;
+                let shifted = $shift!(x as $bits, y, <<);
+                (if (y as u32) < $t::BITS { shifted } else { 0 }) as $t
+            }
+            #[inline(always)]
+            fn right(x: $t, y: $t) -> $t {
+                let (y, most) = (y as $bits, ($t::BITS - 1) as $bits);
+                let within = if y < most { y } else { most };
+                let shifted = $shift!(x, within, >>);
+                if $t::MIN == 0 && y > most { 0 } else { shifted }
+            }
         }
     )* };
 }
-integers!(u8 by f32, i8 by f32, i16 by f32, i32 by f64);
+/// Bytes have no instruction that shifts each by its own number: a step for each bit of it.
+macro_rules! in_steps {
+    ($x:expr, $y:expr, $by:tt) => {{
+        let (mut x, y) = ($x, $y);
+        for bit in [1, 2, 4] {
+            x = if y & bit != 0 { x $by bit } else { x };
+        }
+        x
+    }};
+}
+macro_rules! at_once {
+    ($x:expr, $y:expr, >>) => {
+        (($x as i32) >> ($y as u32 & 31)) as _
+    };
+    ($x:expr, $y:expr, <<) => {
+        (($x as u32) << ($y as u32 & 31)) as _
+    };
+}
+integers! {
+    u8 by f32, in_steps u8;
+    i8 by f32, in_steps u8;
+    i16 by f32, at_once u16;
+    i32 by f64, at_once u32;
+}
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +159,12 @@ mod tests {
                     }
                 };
                 assert_eq!(got, want.map(|v| I::of_i64(v as i64)), "{a} {b}");
+                let bits = 8 * size_of::<I>() as i128;
+                let fits = (0..bits).contains(&b);
+                let by = if fits { b } else { bits };
+                let want = [if fits { (a << b) as i64 } else { 0 }, (a >> by) as i64];
+                let got = [I::left(p, q), I::right(p, q)];
+                assert_eq!(got, want.map(I::of_i64), "{a} {b}");
             }
         }
     }
