@@ -1,5 +1,6 @@
 //! Running results along a dimension.
 
+mod sums;
 mod walk;
 
 use crate::autograd::Vjp;
@@ -24,21 +25,30 @@ use crate::shape::{self, Span};
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_compute, with_float};
 use smallvec::{smallvec, SmallVec};
-use walk::{is_long, walk, walk_blocks, Slots};
+use walk::{walk, Slots};
 
 /// A type whose running results are kept in a wider one.
-trait Widened: Compute {
+pub trait Widened: Compute {
     type Wide: Compute + Lane;
+    fn wide(self) -> Self::Wide;
+    fn narrow(v: Self::Wide) -> Self;
 }
-impl Widened for f32 {
-    type Wide = f64;
+macro_rules! widened {
+    ($($t:ident in $wide:ident),*) => { $(
+        impl Widened for $t {
+            type Wide = $wide;
+            #[inline(always)]
+            fn wide(self) -> $wide {
+                self as $wide
+            }
+            #[inline(always)]
+            fn narrow(v: $wide) -> $t {
+                v as $t
+            }
+        }
+    )* };
 }
-impl Widened for f64 {
-    type Wide = f64;
-}
-impl Widened for i64 {
-    type Wide = i64;
-}
+widened!(f32 in f64, f64 in f64, i64 in i64);
 
 /// Runs a scan along `dim` of the GPU's tensors.
 fn launch(
@@ -110,20 +120,11 @@ impl Op for Cumsum {
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
                 let init = <T as Widened>::Wide::of_i64(0);
-                let wide = move |e: usize| <T as Widened>::Wide::from_element(from.get(e));
-                if is_long(x.shape(), self.dim) {
-                    return walk_blocks(
-                        x.shape(),
-                        self.dim,
-                        self.reverse,
-                        init,
-                        Lane::plus,
-                        move |e, s| *s = s.plus(wide(e)),
-                        move |e, s| y.set(e, s.to_element()),
-                    );
+                if sums::is_long(x.shape(), self.dim) {
+                    return sums::long(x.shape(), self.dim, self.reverse, from, y);
                 }
                 walk(x.shape(), self.dim, self.reverse, init, move |e, _, s| {
-                    *s = s.plus(wide(e));
+                    *s = s.plus(from.get(e).wide());
                     y.set(e, s.to_element());
                 });
             });

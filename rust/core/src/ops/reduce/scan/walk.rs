@@ -1,6 +1,5 @@
 //! Lines walked in order, on the host.
 
-use crate::alloc;
 use crate::cpu::pool::parallel_for;
 use crate::shape::Span;
 
@@ -72,77 +71,6 @@ pub fn walk<A: Copy + Send + Sync>(
             }
         },
     );
-}
-
-/// Whether running sums of few long lines are better made of blocks.
-pub fn is_long(shape: &[usize], dim: usize) -> bool {
-    let Span {
-        outer,
-        length: n,
-        inner,
-    } = Span::of(shape, dim);
-    inner == 1 && outer < 8 && n >= 1 << 15
-}
-
-/// Running sums of long lines: the sums of blocks first, then each block from the sum of those
-/// before. `add(element, state)` adds an element, `set(element, state)` stores a result.
-pub fn walk_blocks<A: Copy + Send + Sync>(
-    shape: &[usize],
-    dim: usize,
-    reverse: bool,
-    init: A,
-    plus: impl Fn(A, A) -> A + Sync,
-    add: impl Fn(usize, &mut A) + Sync + Copy,
-    set: impl Fn(usize, A) + Sync + Copy,
-) {
-    const BLOCK: usize = 4096;
-    const SIDE: usize = 4;
-    let Span {
-        outer, length: n, ..
-    } = Span::of(shape, dim);
-    let blocks = n.div_ceil(BLOCK);
-    for o in 0..outer {
-        let mut sums = alloc::full(init, blocks);
-        let to = Slots::of(&mut sums);
-        // Several blocks at a time, as in `walk`.
-        let pass = |write: bool| {
-            parallel_for(blocks.div_ceil(SIDE), 1, |range| {
-                let (add, set) = (add, set);
-                for group in range {
-                    let first = group * SIDE;
-                    let mut state: [A; SIDE] = std::array::from_fn(|j| match write {
-                        true => to.get((first + j).min(blocks - 1)),
-                        false => init,
-                    });
-                    for step in 0..BLOCK {
-                        for (j, s) in state.iter_mut().enumerate() {
-                            let i = (first + j) * BLOCK + step;
-                            if i < n {
-                                let e = o * n + if reverse { n - 1 - i } else { i };
-                                add(e, s);
-                                if write {
-                                    set(e, *s);
-                                }
-                            }
-                        }
-                    }
-                    for (j, &s) in state.iter().enumerate() {
-                        if !write && first + j < blocks {
-                            to.set(first + j, s);
-                        }
-                    }
-                }
-            });
-        };
-        pass(false);
-        let mut before = init;
-        for b in 0..blocks {
-            let sum = to.get(b);
-            to.set(b, before);
-            before = plus(before, sum);
-        }
-        pass(true);
-    }
 }
 
 /// Elements that threads read, or fill one by one.

@@ -1,0 +1,156 @@
+//! Running sums of few long lines, in chains that need not wait for each other.
+
+use super::walk::Slots;
+use super::Widened;
+use crate::alloc;
+use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::simd::Lane;
+use crate::dtype::DType;
+use crate::per_isa;
+use crate::shape::Span;
+
+/// Sums that are under way at the same time, and elements of each.
+const CHAINS: usize = 8;
+const LENGTH: usize = 64;
+const BLOCK: usize = CHAINS * LENGTH;
+/// Elements of a line from which on threads share it.
+const SHARED: usize = 1 << 15;
+/// Blocks of a thread's share at least.
+const GRAIN: usize = 16;
+
+/// Whether lines are summed up here.
+pub fn is_long(shape: &[usize], dim: usize) -> bool {
+    let of = Span::of(shape, dim);
+    let few = if of.length < SHARED { 4 } else { 8 };
+    of.inner == 1 && of.outer < few && of.length >= 2 * BLOCK
+}
+
+/// Element `i` of a line of `n` in the order of the sum.
+#[inline(always)]
+fn place<const REVERSE: bool>(n: usize, i: usize) -> usize {
+    match REVERSE {
+        true => n - 1 - i,
+        false => i,
+    }
+}
+
+type Wide<T> = <T as Widened>::Wide;
+
+/// The running sums of each chain of the block from `at` on, and their totals.
+#[inline(always)]
+unsafe fn chains<T: Widened, const REVERSE: bool>(
+    x: *const T,
+    n: usize,
+    at: usize,
+) -> ([[Wide<T>; LENGTH]; CHAINS], [Wide<T>; CHAINS]) {
+    let mut sums = [[Wide::<T>::default(); LENGTH]; CHAINS];
+    let mut last = [Wide::<T>::default(); CHAINS];
+    for k in 0..LENGTH {
+        for j in 0..CHAINS {
+            // SAFETY: the line has the block.
+            let v = unsafe { *x.add(place::<REVERSE>(n, at + j * LENGTH + k)) };
+            last[j] = last[j].plus(v.wide());
+            sums[j][k] = last[j];
+        }
+    }
+    (sums, last)
+}
+
+per_isa! {
+    /// The sum of the block from `at` on, with the bits that [`write`] gives.
+    unsafe fn total[T: Widened; const REVERSE: bool](x: *const T, n: usize, at: usize) -> Wide<T> {
+        // SAFETY: the line has the block.
+        unsafe {
+            if at + BLOCK <= n && T::DTYPE != DType::I64 {
+                let last = chains::<T, REVERSE>(x, n, at).1;
+                return last.into_iter().fold(Wide::<T>::default(), Lane::plus);
+            }
+            let wide = |i: usize| (*x.add(place::<REVERSE>(n, i))).wide();
+            (at..n.min(at + BLOCK)).map(wide).fold(Wide::<T>::default(), Lane::plus)
+        }
+    }
+}
+
+per_isa! {
+    /// Writes the running sums of the block from `at` on, which begin at `before`; the block's sum.
+    unsafe fn write[T: Widened; const REVERSE: bool](
+        x: *const T,
+        y: *mut T,
+        n: usize,
+        at: usize,
+        before: Wide<T>,
+    ) -> Wide<T> {
+        let mut sum = Wide::<T>::default();
+        // SAFETY: the line has the block, on both sides.
+        unsafe {
+            // The next sum of integers waits one cycle only.
+            if at + BLOCK > n || T::DTYPE == DType::I64 {
+                for i in at..n.min(at + BLOCK) {
+                    let i = place::<REVERSE>(n, i);
+                    sum = sum.plus((*x.add(i)).wide());
+                    *y.add(i) = T::narrow(before.plus(sum));
+                }
+                return sum;
+            }
+            let (sums, last) = chains::<T, REVERSE>(x, n, at);
+            for j in 0..CHAINS {
+                let before = before.plus(sum);
+                for k in 0..LENGTH {
+                    let i = place::<REVERSE>(n, at + j * LENGTH + k);
+                    *y.add(i) = T::narrow(before.plus(sums[j][k]));
+                }
+                sum = sum.plus(last[j]);
+            }
+        }
+        sum
+    }
+}
+
+/// Running sums of lines of `shape` along `dim`, the last one.
+pub fn long<T: Widened>(shape: &[usize], dim: usize, reverse: bool, x: Slots<T>, y: Slots<T>) {
+    match reverse {
+        true => lines::<T, true>(Span::of(shape, dim), x, y),
+        false => lines::<T, false>(Span::of(shape, dim), x, y),
+    }
+}
+
+fn lines<T: Widened, const REVERSE: bool>(of: Span, x: Slots<T>, y: Slots<T>) {
+    let (n, plus) = (of.length, Lane::plus);
+    for o in 0..of.outer {
+        let (from, to) = (
+            x.0 as usize + o * n * size_of::<T>(),
+            y.0 as usize + o * n * size_of::<T>(),
+        );
+        let (from, to) = (move || from as *const T, move || to as *mut T);
+        let mut before = Wide::<T>::default();
+        if n < SHARED || num_threads() == 1 {
+            for at in (0..n).step_by(BLOCK) {
+                // SAFETY: blocks lie within the line.
+                before = plus(before, unsafe {
+                    write::<T, REVERSE>(from(), to(), n, at, before)
+                });
+            }
+            continue;
+        }
+        // The sums of blocks first, then each block from the sum of those before.
+        let mut sums = alloc::full(before, n.div_ceil(BLOCK));
+        let blocks = Slots::of(&mut sums);
+        parallel_for(n.div_ceil(BLOCK), GRAIN, |range| {
+            for b in range {
+                // SAFETY: as above.
+                blocks.set(b, unsafe { total::<T, REVERSE>(from(), n, b * BLOCK) });
+            }
+        });
+        for b in 0..n.div_ceil(BLOCK) {
+            let sum = blocks.get(b);
+            blocks.set(b, before);
+            before = plus(before, sum);
+        }
+        parallel_for(n.div_ceil(BLOCK), GRAIN, |range| {
+            for b in range {
+                // SAFETY: as above; each block is written once.
+                unsafe { write::<T, REVERSE>(from(), to(), n, b * BLOCK, blocks.get(b)) };
+            }
+        });
+    }
+}
