@@ -134,6 +134,53 @@ halves! {
     bf16 => BF16, widen_bf16, narrow_bf16;
 }
 
+/// A float16 that x86's instructions convert: for machines that have them, see [`converts_f16`].
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct NativeF16(pub u16);
+/// Elsewhere it is like any other.
+#[cfg(not(target_arch = "x86_64"))]
+pub type NativeF16 = f16;
+
+/// Whether this machine converts [`NativeF16`].
+pub fn converts_f16() -> bool {
+    cfg!(target_arch = "x86_64") && crate::machine::level() >= crate::isa::Level::Avx2
+}
+
+// In assembly: the compiler loads into a register whose old bits it keeps, so that each conversion
+// would wait for the one before.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn widen_native(v: NativeF16) -> f32 {
+    let wide: f32;
+    // SAFETY: who makes such a number asked for the instructions, which touch registers alone.
+    unsafe {
+        std::arch::asm!(
+            "vmovd {y}, {x:e}", "vcvtph2ps {y}, {y}",
+            x = in(reg) v.0 as u32, y = out(xmm_reg) wide,
+            options(pure, nomem, nostack, preserves_flags)
+        )
+    };
+    wide
+}
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn narrow_native(v: f32) -> NativeF16 {
+    let narrow: u32;
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            "vcvtps2ph {t}, {x}, 0", "vmovd {y:e}, {t}",
+            x = in(xmm_reg) v, t = out(xmm_reg) _, y = lateout(reg) narrow,
+            options(pure, nomem, nostack, preserves_flags)
+        )
+    };
+    NativeF16(narrow as u16)
+}
+#[cfg(target_arch = "x86_64")]
+halves! { NativeF16 => F16, widen_native, narrow_native; }
+
 /// A bfloat16 is the upper half of a float32.
 #[inline(always)]
 fn widen_bf16(v: bf16) -> f32 {
@@ -346,4 +393,32 @@ macro_rules! with_float {
             )
         )
     };
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_convert_float16_as_software_does() {
+        if !converts_f16() {
+            return;
+        }
+        for bits in 0..=u16::MAX {
+            let (x, y) = (f16::from_bits(bits), NativeF16(bits));
+            let wide = (x.to_f32(), y.to_f32());
+            assert!(
+                wide.0 == wide.1 || wide.0.is_nan() && wide.1.is_nan(),
+                "{bits:x}"
+            );
+            // Between this number and the next, and beyond the last.
+            for v in [wide.0 * 1.000_2, wide.0 * 1.000_6, wide.0 * 2.0] {
+                let (x, y) = (f16::from_f32(v), NativeF16::of_f32(v).0);
+                assert!(
+                    x.to_bits() == y || x.is_nan() && f16::from_bits(y).is_nan(),
+                    "{v}"
+                );
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The loops of reading and writing by index.
 
-use super::{offsets, Bounds, Cell, Mode};
+use super::{offsets, with_cell, Bounds, Cell, Mode};
 use crate::alloc;
 use crate::cpu::copy;
 use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for};
@@ -290,7 +290,7 @@ impl Put<'_> {
                     own: Range<usize>,
                     columns: Range<usize>|
          -> Result<()> {
-            with_element!(y.dtype(), T => {
+            with_cell!(y.dtype(), T => {
                 // SAFETY: offsets before, of points and after lie within the tensors.
                 unsafe {
                     let to = (to as *mut T).add(self.before[b]);

@@ -14,7 +14,7 @@ use crate::meta::Meta;
 use cpu::Points;
 
 use crate::autograd::Vjp;
-use crate::cpu::elements::{Bool, Element};
+use crate::cpu::elements::{Bool, Element, NativeF16};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -75,6 +75,8 @@ macro_rules! float_cells {
         }
     })* };
 }
+#[cfg(target_arch = "x86_64")]
+float_cells! { NativeF16 => f32, to_f32, of_f32; }
 float_cells! {
     f16 => f32, to_f32, of_f32;
     bf16 => f32, to_f32, of_f32;
@@ -92,6 +94,19 @@ impl Cell for Bool {
         } as u8)
     }
 }
+
+/// Runs the body with `$T` bound to the [`Cell`] of a dtype that is quickest on this machine.
+macro_rules! with_cell {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        if $dtype == $crate::dtype::DType::F16 && $crate::cpu::elements::converts_f16() {
+            type $T = $crate::cpu::elements::NativeF16;
+            $body
+        } else {
+            $crate::with_element!($dtype, $T => $body)
+        }
+    };
+}
+pub(crate) use with_cell;
 
 /// Which indices are allowed, and what is said about the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use crate::alloc;
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::index::{Cell, Mode};
+use crate::ops::index::{with_cell, Cell, Mode};
 use crate::ops::shape::view::parts::each_offset;
 use crate::tensor::Tensor;
 use crate::{with_element, with_float};
@@ -191,7 +191,7 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
     let each = rows / outer;
     let bad = AtomicBool::new(false);
     let (to, from) = (y.bytes_ptr() as usize, src.bytes_ptr() as usize);
-    with_element!(y.dtype(), T => {
+    with_cell!(y.dtype(), T => {
         let run = |r: usize, columns: Range<usize>| -> bool {
             let (at, place, other) = p.row(r);
             let (start, index) = (columns.start, &p.index[at + columns.start..at + columns.end]);
