@@ -39,7 +39,7 @@ def fused(on: bool) -> Iterator[None]:
 
 def bits(t: Any) -> bytes:
     """Return a tensor's memory."""
-    t = t.detach().cpu().contiguous()
+    t = t.detach().cpu().clone(memory_format=torch.contiguous_format)
     return bytes(t.view(torch.uint8).numpy().tobytes()) if t.numel() else b""
 
 
