@@ -39,6 +39,48 @@ unsafe fn near_at<R: Guarded, const N: usize>(x: &[*const R; N], i: usize) -> [R
     }
 }
 
+/// The vector formula of element `i`. No closure: a large one stays a function, which is compiled
+/// without the instruction set.
+trait Near<R: Guarded> {
+    // SAFETY: there is an element `i`.
+    unsafe fn near(&self, i: usize) -> R::Near;
+}
+
+/// The results of a formula.
+struct Values<'a, P, R, const N: usize> {
+    op: &'a P,
+    x: [*const R; N],
+}
+
+impl<P: Pointwise<N>, R: Guarded, const N: usize> Near<R> for Values<'_, P, R, N> {
+    #[inline(always)]
+    unsafe fn near(&self, i: usize) -> R::Near {
+        // SAFETY: the operands have an element `i`.
+        self.op.f(unsafe { near_at(&self.x, i) })
+    }
+}
+
+/// The gradients of its input `I`, by its results and theirs.
+struct Slopes<'a, P, R, const N: usize, const I: usize> {
+    op: &'a P,
+    x: [*const R; N],
+    y: *const R,
+    g: *const R,
+}
+
+impl<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize> Near<R>
+    for Slopes<'_, P, R, N, I>
+{
+    #[inline(always)]
+    unsafe fn near(&self, i: usize) -> R::Near {
+        // SAFETY: the operands have an element `i`.
+        unsafe {
+            let (y, g) = (*self.y.add(i), *self.g.add(i));
+            self.op.df(near_at(&self.x, i), y.near(), g.near())[I]
+        }
+    }
+}
+
 /// Computes `y[i] = near(i)` for `i < n`, and `exact(i)` where that is marked. Every element is read
 /// before the block that holds it is written, since `y` may be an operand.
 // SAFETY: `y` has room for `n`, and `near` and `exact` may be asked for elements below `n`.
@@ -46,7 +88,7 @@ unsafe fn near_at<R: Guarded, const N: usize>(x: &[*const R; N], i: usize) -> [R
 unsafe fn marked<R: Guarded>(
     y: *mut R,
     n: usize,
-    near: impl Fn(usize) -> R::Near,
+    formula: impl Near<R>,
     exact: impl Fn(usize) -> R,
 ) {
     const BLOCK: usize = 128;
@@ -57,9 +99,8 @@ unsafe fn marked<R: Guarded>(
         let len = BLOCK.min(n - start);
         let mut any = R::Mark::default();
         for j in 0..len {
-            // The only call: a large formula that is called from two places stays a function, which is
-            // compiled without the instruction set.
-            let (v, mark) = R::parts(near(start + j));
+            // SAFETY: the element is below `n`.
+            let (v, mark) = R::parts(unsafe { formula.near(start + j) });
             (block[j], marks[j]) = (v, mark);
             any = any | mark;
         }
@@ -89,7 +130,7 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
         let op = (*params.cast::<P>()).settled(false);
         let x = *x.cast::<[*const R; N]>();
         if P::GUARDED {
-            return marked(y, n, |i| op.f(near_at(&x, i)), |i| op.f(at(&x, i)));
+            return marked(y, n, Values { op: &op, x }, |i| op.f(at(&x, i)));
         }
         if std::ptr::eq(x[0], y) {
             // In place: through one pointer, so that the compiler sees that elements keep their
@@ -202,8 +243,8 @@ unsafe fn gradient<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize>(
         let (g, y) = (*x, *x.add(1));
         let x = *x.add(2).cast::<[*const R; N]>();
         if P::GUARDED {
-            let near = |i| op.df(near_at(&x, i), (*y.add(i)).near(), (*g.add(i)).near())[I];
-            return marked(d, n, near, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
+            let (op, of) = (&op, Slopes::<P, R, N, I> { op: &op, x, y, g });
+            return marked(d, n, of, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
         }
         for i in 0..n {
             *d.add(i) = op.df(at(&x, i), *y.add(i), *g.add(i))[I];
