@@ -2,6 +2,7 @@
 
 use super::asked;
 use crate::autograd::{mode, Vjp};
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::strided_copy::strided_copy;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -79,6 +80,10 @@ impl Op for Assemble {
             // SAFETY: a contiguous result of this many bytes, written by this call alone.
             unsafe { y.bytes_ptr().write_bytes(0, y.numel() * y.dtype().size()) };
         }
+        if let Some(rows) = self.band(x) {
+            self.place_in_bands(x, y, rows);
+            return Ok(());
+        }
         for (x, part) in x.iter().zip(&self.parts) {
             if part.numel() > 0 {
                 place(x, y, part)?;
@@ -99,6 +104,56 @@ impl Op for Assemble {
             y.alias(Layout { offset, ..part }).write_from(x)?;
         }
         Ok(true)
+    }
+}
+
+impl Assemble {
+    /// How many rows of the first dimension stay in the second cache, where each is made of a piece
+    /// of every part: so that none of its lines is written to, left and fetched again.
+    fn band(&self, x: &[&Tensor]) -> Option<usize> {
+        const BAND: usize = 1 << 17;
+        let (n, size) = (*self.shape.first()?, self.dtype.size());
+        let row = self.shape[1..].iter().product::<usize>() * size;
+        let pieces = |part: &Layout| {
+            part.ndim() == self.shape.len()
+                && part.shape[0] == n
+                && part.strides[0] as usize * size == row
+                && part.numel() > 0
+        };
+        let fits = self.parts.len() > 1
+            && (1..=BAND / 2).contains(&row)
+            && n * row > 2 * BAND
+            && self.parts.iter().all(pieces)
+            && x.iter().all(|x| x.dtype() == self.dtype);
+        fits.then(|| BAND / row)
+    }
+
+    /// Copies the inputs to their parts, `rows` rows of all of them at a time.
+    fn place_in_bands(&self, x: &[&Tensor], y: &Tensor, rows: usize) {
+        let (n, size) = (self.shape[0], self.dtype.size());
+        let to = Ptr(y.bytes_ptr());
+        let wide = x.iter().zip(&self.parts).map(|(x, part)| {
+            let from = Ptr(x.bytes_ptr());
+            (from, x.layout().expand_to(&part.shape), part)
+        });
+        let wide: SmallVec<[_; 4]> = wide.collect();
+        parallel_for(n.div_ceil(rows), 1, |range| {
+            for first in range.map(|b| b * rows) {
+                for (from, x, part) in &wide {
+                    let (mut x, mut part) = (x.clone(), (*part).clone());
+                    (x.shape[0], part.shape[0]) = (rows.min(n - first), rows.min(n - first));
+                    // SAFETY: host memory of one type; rows of the input, and of a part that lies
+                    // within `y`, which this call alone writes, each band once.
+                    unsafe {
+                        let from = from
+                            .get()
+                            .offset(first as isize * x.strides[0] * size as isize);
+                        let at = part.offset + first * part.strides[0] as usize;
+                        strided_copy(size, from, &x, to.at(at * size), &part);
+                    }
+                }
+            }
+        });
     }
 }
 
