@@ -282,7 +282,8 @@ unsafe fn flow<V: Simd, const M: usize, const N: usize, const PACKED: bool>(
         // The count is hidden so that the steps are not repeated for each row.
         for _ in 0..opaque(M as *const u8) as usize {
             for at in (0..N * V::LANES).step_by(64 / size_of::<V::Elem>()) {
-                fetch(c.wrapping_add(at));
+                // Nothing past the row is asked for.
+                fetch(c.wrapping_add(at.min(out.width - 1)));
             }
             fetch(c.wrapping_add(out.width - 1));
             c = c.wrapping_offset(out.c_rs);

@@ -1,9 +1,7 @@
 //! The kernels that a machine has, by instruction set and by element type.
 
 use super::kernel::{self, Direct, Flow, Packed, Strided, Tile};
-use super::pack::Fill;
-#[cfg(target_arch = "x86_64")]
-use super::pack::Strips;
+use super::pack::{Fill, Strips};
 use super::{GemmElem, Problem};
 
 /// Depth that stays in registers; short enough that sums are as exact as the best of others'.
@@ -131,7 +129,6 @@ pub struct Stream<T: GemmElem> {
     /// Packs rows of A.
     pub(super) turn: Fill<T, T::Acc>,
     /// Packs tiles of rows of A across which lines of memory run.
-    #[cfg(target_arch = "x86_64")]
     pub(super) strips: Strips<T, T::Acc>,
     /// Packs a block of B whose columns are contiguous, and one panel of another.
     pub(super) lay: Fill<T, T::Acc>,

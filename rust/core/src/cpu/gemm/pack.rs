@@ -524,10 +524,10 @@ fills! { turn:
 }
 
 /// Packs tiles of contiguous lanes.
-#[cfg(target_arch = "x86_64")]
 pub(super) type Strips<T, E> =
     unsafe fn(x: &From<T>, count: usize, width: usize, step: usize, dst: *mut E);
 
+#[cfg(target_arch = "x86_64")]
 macro_rules! strips {
     ($($name:ident, $set:ident, $V:ty, $T:ty;)*) => {$(
         crate::compiled! { $set:
@@ -541,6 +541,7 @@ macro_rules! strips {
         }
     )*};
 }
+#[cfg(target_arch = "x86_64")]
 strips! {
     strips_f32, avx2, __m256, f32;
     strips_f64, avx2, __m256d, f64;

@@ -64,17 +64,21 @@ streams! {
 
 /// How a product is cut: tiles of rows and panels of columns, and tasks that have parts of both.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
-    tiles: usize,
-    panels: usize,
-    down: usize,
-    across: usize,
+pub(super) struct Plan {
+    pub tiles: usize,
+    pub panels: usize,
+    pub down: usize,
+    pub across: usize,
     /// The longest piece of depth.
-    deep: usize,
+    pub deep: usize,
 }
 
 impl Plan {
-    fn new((m, n, k): (usize, usize, usize), (height, wide): (usize, usize), size: usize) -> Self {
+    pub fn new(
+        (m, n, k): (usize, usize, usize),
+        (height, wide): (usize, usize),
+        size: usize,
+    ) -> Self {
         let (tiles, panels) = (m.div_ceil(height), n.div_ceil(wide));
         let deep = pieces(k).map(|d| d.len()).max().unwrap_or(1);
         let (cache, panel) = (machine().l2 / 2, deep * wide * size);

@@ -236,6 +236,41 @@ fn streamed_products_are_those_of_shared_panels() {
     same_bits::<bf16>(bf16::from_f64, 1.0, |x| x.to_bits().into());
 }
 
+/// What is packed lies in the cache that it is read from, for tiles of every processor: a block of B
+/// in half of the second cache, a tile of A in half of a first one of 32 KB, and, where panels are
+/// shared, a panel of B and a tile of A in one of 48 KB (of 32 KB with AVX2).
+#[test]
+fn packed_operands_stay_in_their_caches() {
+    let half = crate::machine::machine().l2 / 2;
+    for threads in [1, 2, 7, 64] {
+        set_num_threads(threads);
+        for (height, wide, size) in [(8, 48, 4), (8, 24, 8), (6, 16, 4), (6, 8, 8)] {
+            for m in [1, 5, 64, 1000, 5000] {
+                for n in [1, 17, 333, 1024, 9000] {
+                    for k in [1, 100, 192, 193, 1024, 1025, 7777] {
+                        let p = stream::Plan::new((m, n, k), (height, wide), size);
+                        assert!(p.deep <= native::DEPTH, "{m} {n} {k}: {p:?}");
+                        let panel = p.deep * wide * size;
+                        let block = p.panels.div_ceil(p.across) * panel;
+                        assert!(block <= half.max(panel), "{m} {n} {k}: {p:?}");
+                        assert!(p.down <= p.tiles && p.across <= p.panels.max(threads));
+                        assert!(p.deep * height * size <= 16 << 10, "{m} {n} {k}: {p:?}");
+                    }
+                }
+            }
+        }
+    }
+    set_num_threads(4);
+    for (rows, columns, size, cache) in [
+        (14, 32, 4, 48),
+        (14, 16, 8, 48),
+        (6, 16, 4, 32),
+        (6, 8, 8, 32),
+    ] {
+        assert!(native::DEPTH * (rows + columns) * size <= cache << 10);
+    }
+}
+
 #[test]
 fn beta_zero_overwrites_nan_and_empty_sums_are_zero() {
     let x = [1.0f32; 64];
