@@ -1,6 +1,7 @@
 //! Vector registers behind one trait: arrays, which the compiler turns into whatever the machine
 //! surely has, and the registers of SSE2, AVX2, AVX-512 and NEON.
 
+mod exp;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(test)]
@@ -8,6 +9,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use exp::Exp;
 #[cfg(target_arch = "aarch64")]
 pub use neon::{F32x8, F64x4};
 
@@ -325,13 +327,13 @@ impl<T: Lane, const N: usize> Simd for [T; N] {
 
 /// The vectors of a type for each instruction set.
 pub trait Vectors: Lane {
-    type Portable: Simd<Elem = Self>;
+    type Portable: Exp<Elem = Self>;
     #[cfg(target_arch = "aarch64")]
-    type Neon: Simd<Elem = Self>;
+    type Neon: Exp<Elem = Self>;
     #[cfg(target_arch = "x86_64")]
-    type Avx2: Simd<Elem = Self>;
+    type Avx2: Exp<Elem = Self>;
     #[cfg(target_arch = "x86_64")]
-    type Avx512: Simd<Elem = Self>;
+    type Avx512: Exp<Elem = Self>;
 }
 // Every x86-64 has SSE2. Of arrays the compiler makes vectors as it likes, across them too.
 impl Vectors for f32 {

@@ -16,7 +16,7 @@ use super::f64x;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG10_2, LOG2_E, PI};
 
 /// Adding and subtracting this rounds to an integer, which the low bits of the sum hold.
-const MAGIC: f32 = 12_582_912.0;
+pub(in crate::cpu) const MAGIC: f32 = 12_582_912.0;
 const MAGIC_D: f64 = 6_755_399_441_055_744.0;
 
 /// Clamps, and lets NaN through.
@@ -37,12 +37,14 @@ fn two_to(i: u32) -> f32 {
     f32::from_bits(i.wrapping_add(127) << 23)
 }
 
+/// The bits of the largest i, plus [`MAGIC`], that the first of two factors has all of.
+pub(in crate::cpu) const MOST: i32 = MAGIC.to_bits() as i32 + 103;
+
 /// p * 2^i for i from -150 to 128, rounded once, also where the result is subnormal or infinite; and
 /// zero for -151, which is not computed: some processors take a hundred cycles for an underflow.
 #[inline(always)]
 fn scale(p: f32, i: u32) -> f32 {
     // Two factors, the first zero for the least i.
-    const MOST: i32 = MAGIC.to_bits() as i32 + 103;
     let n = (i as i32).min(MOST) as u32;
     p * two_to(n.wrapping_add(24)) * two_to(i.wrapping_sub(n).wrapping_sub(24))
 }
@@ -69,45 +71,53 @@ fn poly_d<const N: usize>(x: f64, c: &[f64; N]) -> f64 {
     y
 }
 
+/// How much the float next to ln 2 exceeds it.
+pub(in crate::cpu) const LN_2_LOW: f32 = 1.904_654_2e-9;
+/// e^r for |r| <= ln 2 / 2, by powers of r.
+pub(in crate::cpu) const EXP: [f32; 7] = [
+    1.0,
+    1.0,
+    0.499_999_94,
+    0.166_665_15,
+    0.041_668_456,
+    0.008_369_419,
+    0.001_381_314_5,
+];
+/// Below this a weight is zero: 2^-126 is e^-87.3365.
+pub(in crate::cpu) const LEAST: f32 = -87.336;
+
+/// Beyond these e^x is zero and infinite.
+pub(in crate::cpu) const ENDS: (f32, f32) = (-104.7, 89.0);
+
 /// Splits x = i * ln 2 + r with |r| <= ln 2 / 2; returns the bits of i + MAGIC, and r.
 #[inline(always)]
 fn split_ln2(x: f32) -> (u32, f32) {
     let m = x.mul_add(std::f32::consts::LOG2_E, MAGIC);
     let n = m - MAGIC;
-    // 0.6931472 exceeds ln 2 by 1.9046542e-9.
     (
         m.to_bits(),
-        n.mul_add(1.904_654_2e-9, n.mul_add(-std::f32::consts::LN_2, x)),
+        n.mul_add(LN_2_LOW, n.mul_add(-std::f32::consts::LN_2, x)),
     )
 }
 
 /// e^r for |r| <= ln 2 / 2.
 #[inline(always)]
 fn exp_near(r: f32) -> f32 {
-    const P: [f32; 7] = [
-        1.0,
-        1.0,
-        0.499_999_94,
-        0.166_665_15,
-        0.041_668_456,
-        0.008_369_419,
-        0.001_381_314_5,
-    ];
-    poly(r, &P)
+    poly(r, &EXP)
 }
 
 /// e^x to 1 ulp.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    let (i, r) = split_ln2(clamp(x, -104.7, 89.0));
+    let (i, r) = split_ln2(clamp(x, ENDS.0, ENDS.1));
     scale(exp_near(r), i)
 }
 
 /// e^x to 1 ulp for x up to 88, zero where it would be subnormal: a weight beside others.
 #[inline(always)]
 pub fn decay(x: f32) -> f32 {
-    // From -87.7 down the scale's bits are those of zero; 2^-126 is e^-87.3365.
-    exp_normal(if x < -87.336 { -88.0 } else { x })
+    // From -87.7 down the scale's bits are those of zero.
+    exp_normal(if x < LEAST { -88.0 } else { x })
 }
 
 /// 2^x to 1 ulp.

@@ -1,5 +1,6 @@
 //! The loops over a formula, one for each instruction set.
 
+pub mod exp;
 pub mod gelu;
 pub mod halves;
 pub mod near;

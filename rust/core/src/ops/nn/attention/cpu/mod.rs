@@ -2,17 +2,18 @@
 
 pub mod flash;
 pub mod product;
+mod rows;
 
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::{look, parallel_for, Ptr};
-use crate::cpu::simd::Simd;
-use crate::cpu::transpose;
+use crate::cpu::simd::{Exp, MOST};
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa};
 use product::{Product, PAD};
+use rows::{each, inner, transpose, weigh};
 
 /// Rows of queries and of keys in a tile of scores.
 const QUERIES: usize = 64;
@@ -99,6 +100,18 @@ impl<'a> Planes<'a> {
                 std::slice::from_raw_parts_mut(to.add(width), ld - width).fill(T::default());
             }
         }
+    }
+
+    /// Row `r` and the step to the next one, if rows are contiguous elements of `T`.
+    #[inline(always)]
+    unsafe fn in_place<T: Float>(&self, p: *const u8, r: usize) -> Option<(*const T, usize)> {
+        let size = size_of::<T>() as isize;
+        let contiguous = self.dtype == T::DTYPE && self.col == size && self.row >= 0;
+        // SAFETY: row `r` lies inside the plane at `p`.
+        contiguous.then(|| unsafe {
+            let row = p.offset(r as isize * self.row).cast();
+            (row, (self.row / size) as usize)
+        })
     }
 
     unsafe fn store<T: Float>(&self, p: *mut u8, r: usize, width: usize, from: *const T) {
@@ -212,67 +225,6 @@ impl Attention<'_> {
     }
 }
 
-/// The largest of a row, NaN aside.
-#[inline(always)]
-unsafe fn largest<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
-    // SAFETY: blocks have as many elements as a vector; the caller has its instructions.
-    unsafe {
-        let mut top = V::splat(T::lit(f64::NEG_INFINITY));
-        for block in row.chunks_exact(V::LANES) {
-            top = V::load(block.as_ptr()).max(top);
-        }
-        top.largest()
-    }
-}
-
-#[inline(always)]
-unsafe fn sum<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
-    // SAFETY: blocks have as many elements as a vector; the caller has its instructions.
-    unsafe {
-        let mut sum = V::splat(T::default());
-        for block in row.chunks_exact(V::LANES) {
-            sum = sum.add(V::load(block.as_ptr()));
-        }
-        sum.sum()
-    }
-}
-
-/// The transposed of `rows` x `cols` elements, in rows of [`KEYS`].
-#[inline(always)]
-unsafe fn transpose<T: Float, V: Simd<Elem = T>>(
-    rows: usize,
-    cols: usize,
-    x: *const T,
-    ldx: usize,
-    y: *mut T,
-) {
-    // SAFETY: `x` has `rows` rows and `y` room for rows of KEYS elements; the caller has the
-    // instructions of `V`.
-    unsafe {
-        transpose::all::<T, V>(x, ldx as isize, y, KEYS as isize, rows, cols);
-    }
-}
-
-/// The inner product of two rows, in lanes.
-#[inline(always)]
-fn inner<T: Float>(a: &[T], b: &[T]) -> T {
-    let mut lanes = [T::default(); PAD];
-    for (a, b) in a.chunks(PAD).zip(b.chunks(PAD)) {
-        for (l, (&a, &b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *l += a * b;
-        }
-    }
-    lanes.iter().fold(T::default(), |s, &l| s + l)
-}
-
-/// Applies `f` to blocks, which become vectors.
-#[inline(always)]
-fn each<T>(row: &mut [T], f: impl Fn(&mut T)) {
-    for block in row.chunks_exact_mut(PAD) {
-        block.iter_mut().for_each(&f);
-    }
-}
-
 /// Queries `from..from + rows` of one head, with the memory of its thread.
 struct Rows<T> {
     batch: usize,
@@ -291,7 +243,7 @@ struct Rows<T> {
 }
 
 #[inline(always)]
-unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
+unsafe fn forward_rows<T: Float, V: Exp<Elem = T>>(
     a: &Attention,
     w: &Rows<T>,
     y: &Planes,
@@ -323,9 +275,21 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
             look();
             let n = KEYS.min(a.keys - k0);
             let np = n.next_multiple_of(PAD);
-            a.k.load(k, k0..k0 + n, e, w.keys, e);
-            transpose::<T, V>(n, e, w.keys, e, w.keys_transposed);
-            a.v.load(v, k0..k0 + n, ev, w.values, evp);
+            let (keys, ldk) = match a.k.in_place(k, k0) {
+                Some(rows) => rows,
+                None => {
+                    a.k.load(k, k0..k0 + n, e, w.keys, e);
+                    (w.keys.cast_const(), e)
+                }
+            };
+            transpose::<T, V>(n, e, keys, ldk, w.keys_transposed);
+            let (values, ldv) = match a.v.in_place(v, k0).filter(|_| ev == evp) {
+                Some(rows) => rows,
+                None => {
+                    a.v.load(v, k0..k0 + n, ev, w.values, evp);
+                    (w.values.cast_const(), evp)
+                }
+            };
             for i0 in (0..w.rows).step_by(QUERIES) {
                 let m = QUERIES.min(w.rows - i0);
                 if k0 >= a.seen(w.from + i0 + m) {
@@ -349,12 +313,25 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
                     std::slice::from_raw_parts_mut(w.top.add(i0), m),
                     std::slice::from_raw_parts_mut(w.total.add(i0), m),
                 );
-                // What is done once a row is done for all rows together, in vectors.
+                // What is done once a row is done for as many rows as a vector has lanes, or for all.
+                let (bare, visible) = (a.mask.is_none(), a.seen(w.from + i0 + 1));
+                let masked = !bare || n < np || visible < k0 + n;
                 let mut peaks = [low; QUERIES];
-                for (r, peak) in peaks[..m].iter_mut().enumerate() {
-                    let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                    a.finish_row(row, n, (w.from + i0 + r, k0), mask, w.buffer);
-                    *peak = largest::<T, V>(row);
+                for r0 in (0..m).step_by(V::LANES) {
+                    let mut tops = [V::splat(low); MOST];
+                    for r in r0..m.min(r0 + V::LANES) {
+                        let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                        if masked {
+                            a.finish_row(row, n, (w.from + i0 + r, k0), mask, w.buffer);
+                        }
+                        let mut top = tops[r - r0];
+                        for block in row.chunks_exact(V::LANES) {
+                            top = V::load(block.as_ptr()).max(top);
+                        }
+                        tops[r - r0] = top;
+                    }
+                    let top = rows::largest(&mut tops);
+                    top.store_first(peaks.as_mut_ptr().add(r0), V::LANES.min(m - r0));
                 }
                 let mut shrink = [zero; QUERIES];
                 for ((peak, old), shrink) in peaks.iter_mut().zip(&mut *tops).zip(&mut shrink) {
@@ -364,21 +341,28 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
                     *shrink = (*old - *peak).decay();
                     *old = new;
                 }
-                for (r, total) in totals.iter_mut().enumerate() {
-                    let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                    let from = peaks[r];
-                    each(row, |v| *v = (*v - from).decay());
-                    let shrink = shrink[r];
-                    *total = *total * shrink + sum::<T, V>(row);
-                    if shrink != T::lit(1.0) {
-                        let out = std::slice::from_raw_parts_mut(out.add(r * evp), evp);
-                        each(out, |v| *v = *v * shrink);
+                let mut sums = [zero; QUERIES];
+                for r0 in (0..m).step_by(V::LANES) {
+                    let mut all = [V::splat(zero); MOST];
+                    for r in r0..m.min(r0 + V::LANES) {
+                        let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                        all[r - r0] = weigh::<T, V>(row, peaks[r]);
+                        if let Some(f) = &a.factor {
+                            a.load_factors(f, factor, (w.from + i0 + r, k0), n, w.buffer);
+                            let f = std::slice::from_raw_parts(w.buffer, n);
+                            row.iter_mut().zip(f).for_each(|(v, &f)| *v = *v * f);
+                        }
+                        if shrink[r] != T::lit(1.0) {
+                            let out = std::slice::from_raw_parts_mut(out.add(r * evp), evp);
+                            let shrink = shrink[r];
+                            each(out, |v| *v = *v * shrink);
+                        }
                     }
-                    if let Some(f) = &a.factor {
-                        a.load_factors(f, factor, (w.from + i0 + r, k0), n, w.buffer);
-                        let f = std::slice::from_raw_parts(w.buffer, n);
-                        row.iter_mut().zip(f).for_each(|(v, &f)| *v = *v * f);
-                    }
+                    let sum = rows::sums(&mut all);
+                    sum.store_first(sums.as_mut_ptr().add(r0), V::LANES.min(m - r0));
+                }
+                for ((total, &shrink), &sum) in totals.iter_mut().zip(&shrink).zip(&sums) {
+                    *total = *total * shrink + sum;
                 }
                 Product {
                     m,
@@ -386,8 +370,8 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
                     k: n,
                     a: w.scores.cast_const(),
                     a_steps: (KEYS, 1),
-                    b: w.values.cast_const(),
-                    ldb: evp,
+                    b: values,
+                    ldb: ldv,
                     c: out,
                     ldc: evp,
                     add: true,
@@ -528,7 +512,7 @@ struct Head<T> {
 }
 
 #[inline(always)]
-unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradients<T>, w: &Head<T>) {
+unsafe fn backward_head<T: Float, V: Exp<Elem = T>>(a: &Attention, g: &Gradients<T>, w: &Head<T>) {
     // SAFETY: planes hold what `a` says, and parts of the room the sizes of a tile and a block; the
     // caller has the instructions of `V`.
     unsafe {
@@ -597,7 +581,8 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
                         a.finish_row(p, n, (i, k0), mask, w.buffer);
                         let row = stats + i;
                         let (top, inverse) = (g.stats[2 * row], g.stats[2 * row + 1]);
-                        each(p, |v| *v = (*v - top).decay() * inverse);
+                        weigh::<T, V>(p, top);
+                        each(p, |v| *v = *v * inverse);
                         let mut dot = *w.dots.add(row);
                         if let Some(f) = &a.factor {
                             a.load_factors(f, factor, (i, k0), n, w.buffer);
