@@ -75,6 +75,8 @@ PARTS = {
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
+    # Skipped without llvm-mca (Debian: llvm).
+    "loops": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_loops.py"],
     "programs": ["make", "--no-print-directory", "few"],
     "distributed": ["make", "--no-print-directory", "distributed"],
     **dict.fromkeys(FORCED, SAMPLED),
@@ -86,7 +88,8 @@ VARIABLES = FORCED | {
     "aarch64": CROSS,
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
-NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions", "programs", "distributed"}
+NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions", "loops", "programs"}
+NEEDS_BUILD |= {"distributed"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
