@@ -1,6 +1,8 @@
 //! The two traits that an op implements, and what the engine knows of it.
 
 use crate::autograd::Vjp;
+use crate::cpu::pointwise::chain::Loop;
+use crate::cpu::reduce::Fold;
 use crate::device::Device;
 use crate::dtype::DType;
 pub use crate::error::function_name;
@@ -9,7 +11,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::schema::Value as Argument;
-use crate::shape::Dims;
+use crate::shape::{DimSet, Dims};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -337,6 +339,17 @@ pub trait Op: Derivative + Keep {
     /// Whether outputs may have any layout and alias an input of the same layout.
     fn pointwise(&self) -> bool {
         false
+    }
+
+    /// What computes one element of its one result from those of its inputs, whatever lies around them;
+    /// `None` where it is more than that, or may fail. What it gives is read while the op is there.
+    fn each(&self, _x: &[&Meta]) -> Option<Loop> {
+        None
+    }
+
+    /// The reduction that it is, along which dimensions of its one input.
+    fn fold(&self, _x: &Meta) -> Option<(Fold, DimSet)> {
+        None
     }
 
     /// The same op with one more input in front that its result is added to; that may be the

@@ -2,6 +2,7 @@
 //! (the kept ones are), and anything between. How the work is split depends on the shape alone, so
 //! results do not depend on the number of threads.
 
+mod blocks;
 mod rows;
 
 use super::convert::{load, store};
@@ -14,6 +15,7 @@ use crate::dtype::DType;
 use crate::per_isa;
 use crate::shape::{coalesce, DimSet, Walk};
 use crate::tensor::Tensor;
+pub use blocks::{divide, Blocks, Fold};
 use rows::{row_total, unit_totals, Tree};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
@@ -24,6 +26,8 @@ const BUFFER: usize = 1024;
 const TILE: usize = 512;
 /// Elements of one result from which on it is made of partial results.
 const PIECE: usize = 1 << 15;
+/// Many rows no longer than this are combined column by column.
+const SHORT: usize = 8;
 /// Bytes of an input from which on several rows are read at once: less lies in caches that one
 /// stream keeps busy.
 const STREAMED: usize = 1 << 24;
@@ -96,15 +100,10 @@ impl<T: Reducible> Plan<T> {
     /// Whether to walk along kept columns rather than along reduced rows.
     fn by_columns(&self, results: usize, length: usize) -> bool {
         match (self.kept.last(), self.reduced.last()) {
-            (Some(k), Some(r)) => k.step < r.step || (length <= 8 && results >= 64),
+            (Some(k), Some(r)) => k.step < r.step || (length <= SHORT && results >= 64),
             (Some(_), None) => true,
             _ => false,
         }
-    }
-
-    /// Whether few results are made of partial ones, so that threads share one result.
-    fn in_pieces(&self, results: usize, length: usize) -> bool {
-        results < 256 && length >= 2 * PIECE
     }
 
     /// How to read several rows at once, where that is worth it.
@@ -155,12 +154,17 @@ pub unsafe fn whole<T: Reducible>(x: *const T, n: usize, kind: Kind) -> T {
     unsafe { (T::kernels(kind, T::DTYPE).row)(x.cast(), n, T::default()) }
 }
 
+/// Whether few results are made of partial ones, so that threads share one result.
+fn in_pieces(results: usize, length: usize) -> bool {
+    results < 256 && length >= 2 * PIECE
+}
+
 fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;
     let to = Ptr(out.as_mut_ptr());
     let centre = |i: usize| c.map_or(T::default(), |c| c[i]);
-    let pieces = if plan.in_pieces(results, length) {
+    let pieces = if in_pieces(results, length) {
         length.div_ceil(PIECE)
     } else {
         1
@@ -492,7 +496,7 @@ pub fn extremes<T: Reducible>(
         .map(|d| x.size(d))
         .product();
     let results = values.len();
-    if length == 0 || plan.by_columns(results, length) || plan.in_pieces(results, length) {
+    if length == 0 || plan.by_columns(results, length) || in_pieces(results, length) {
         reduce::<T>(x, dim, kind, None, values);
         return find::<T>(x, dim, values, at);
     }

@@ -9,8 +9,8 @@ use crate::shape::{coalesce, Walk};
 use smallvec::SmallVec;
 
 /// One operand: its dimensions that step alike merged, strides in bytes.
-struct View {
-    ptr: *mut u8,
+pub struct View {
+    pub ptr: *mut u8,
     dims: SmallVec<[Walk<1>; 5]>,
 }
 
@@ -20,14 +20,19 @@ impl View {
             n: d.n,
             step: [d.step[which]],
         };
+        View::of(plan.at[which], plan.dims.iter().map(dim))
+    }
+
+    /// What begins at `ptr` and has these dimensions, outermost first.
+    pub fn of(ptr: *mut u8, dims: impl IntoIterator<Item = Walk<1>>) -> View {
         View {
-            ptr: plan.at[which],
-            dims: coalesce(plan.dims.iter().map(dim)),
+            ptr,
+            dims: coalesce(dims),
         }
     }
 
     /// The step between elements where there is one for all.
-    fn step(&self) -> Option<isize> {
+    pub fn step(&self) -> Option<isize> {
         match self.dims[..] {
             [d] => Some(d.step[0]),
             _ => None,
@@ -35,14 +40,17 @@ impl View {
     }
 
     /// After how many elements an operand that is broadcast along leading dimensions repeats.
-    fn period(&self) -> Option<usize> {
+    pub fn period(&self) -> Option<usize> {
         (self.dims.len() > 1 && self.dims[0].step == [0])
             .then(|| self.dims[1..].iter().map(|d| d.n).product())
     }
 
     /// Calls `f(address, step, count, done)` for the runs that make up elements `start..start+n`.
+    ///
+    /// # Safety
+    /// The elements lie within the view, which has memory and a dimension.
     #[inline(always)]
-    unsafe fn runs(&self, start: usize, n: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+    pub unsafe fn runs(&self, start: usize, n: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
         // SAFETY: elements `start..start + n` lie within the view, whose dimensions bound `at`.
         unsafe {
             let k = self.dims.len();

@@ -5,6 +5,8 @@ use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::bits::Bits;
 use crate::cpu::elements::Element;
+use crate::cpu::pointwise::chain::{erased, Body, Loop};
+use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
 use crate::cpu::pool::parallel_for;
 use crate::device::Device;
 use crate::dispatch;
@@ -226,6 +228,39 @@ impl Op for MaskedFill {
 
     fn pointwise(&self) -> bool {
         true
+    }
+
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        let dtype = x[0].dtype();
+        // Others would lose bits of what is only moved.
+        let kernel = match dtype {
+            DType::F32 => erased(chosen::<f32>()),
+            DType::F64 => erased(chosen::<f64>()),
+            DType::I64 => erased(chosen::<i64>()),
+            _ => return None,
+        };
+        let mut numbers = [None; MAX_INPUTS];
+        numbers[2] = Some(dtype);
+        Some(Loop {
+            compute: dtype,
+            body: Body::Kernel(kernel, std::ptr::null()),
+            numbers,
+            grain: GRAIN,
+        })
+    }
+}
+
+per_isa! {
+    /// What the third operand has where the second is not zero, the first elsewhere.
+    fn chosen[T: Element] -> Kernel<T> = (_p: *const (), x: *const *const T, y: *mut T, n: usize) {
+        // SAFETY: the caller gives three operands of `n` elements and room for `n`.
+        unsafe {
+            let (from, mask, value) = (*x, *x.add(1), *x.add(2));
+            for i in 0..n {
+                let (a, b) = (*from.add(i), *value.add(i));
+                *y.add(i) = if (*mask.add(i)).to_f32() != 0.0 { b } else { a };
+            }
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
+use crate::cpu::pointwise::chain::{erased, Body, Loop};
+use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
 use crate::cpu::pool::parallel_for;
 use crate::device::Device;
 use crate::dispatch;
@@ -180,6 +182,32 @@ impl Op for Masked {
         );
         let y = transfer::whole(&y[0])?;
         transfer::ran(pointwise(gpu, acc, body, &views, y, &scale))
+    }
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        let (compute, kernel) = match x[0].dtype() {
+            DType::F64 => (DType::F64, erased(scaled::<f64>())),
+            DType::F32 | DType::F16 | DType::BF16 => (DType::F32, erased(scaled::<f32>())),
+            _ => return None,
+        };
+        Some(Loop {
+            compute,
+            body: Body::Kernel(kernel, (&raw const self.scale.0).cast()),
+            numbers: [None; MAX_INPUTS],
+            grain: GRAIN,
+        })
+    }
+}
+
+per_isa! {
+    /// As `masked`, for the scale that the parameters are.
+    fn scaled[T: Float] -> Kernel<T> = (p: *const (), x: *const *const T, y: *mut T, n: usize) {
+        // SAFETY: the caller gives a number, two operands of `n` elements and room for `n`.
+        unsafe {
+            let (from, kept, scale) = (*x, *x.add(1), T::lit(*p.cast::<f64>()));
+            for i in 0..n {
+                *y.add(i) = *from.add(i) * if *kept.add(i) != T::ZERO { scale } else { T::ZERO };
+            }
+        }
     }
 }
 

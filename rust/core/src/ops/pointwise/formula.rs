@@ -8,7 +8,8 @@ use super::gradient::PwGrad;
 use super::{complex, cost, expr, gpu, Complex, Pointwise, Pw, Types};
 use crate::autograd::{mode, step, Vjp};
 use crate::cpu::elements::{Bool, Compute, Element};
-use crate::cpu::pointwise::{run, run_bits, Kernel};
+use crate::cpu::pointwise::chain::{erased, Body, Loop};
+use crate::cpu::pointwise::{run, run_bits, Kernel, MAX_INPUTS};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
@@ -399,6 +400,63 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The loop over elements of an op on real numbers. What looks at numbers before it computes has none.
+pub fn each(op: &dyn Formula, x: &[&Meta]) -> Option<Loop> {
+    let facts = op.facts();
+    let (t, output) = types(op, x).ok()?;
+    let truth = facts.types == Types::Bool;
+    let wide = |t: &&Meta| t.dtype().is_wide_unsigned();
+    if t.is_complex() || x.iter().any(wide) || facts.divides && t.is_integral() {
+        return None;
+    }
+    let of = |compute, kernel, grain| Loop {
+        compute,
+        body: Body::Kernel(kernel, op.params()),
+        numbers: [None; MAX_INPUTS],
+        grain,
+    };
+    let number = |t: &Meta| t.ndim() == 0;
+    if t.is_integral() {
+        let loops = op.int_loops()?;
+        // As `run_int`: a number of another type is taken to be that of a wide one, which may be beyond.
+        let own = |x: &&Meta| {
+            let wide = number(x) && !truth && x.dtype() == DType::I64 && t != DType::Bool;
+            x.dtype() == t || wide
+        };
+        let kernel = match x.iter().all(own).then_some(t) {
+            Some(DType::I32) => erased(loops.i32),
+            Some(DType::I16) => erased(loops.i16),
+            Some(DType::I8) => erased(loops.i8),
+            Some(DType::U8) => erased(loops.u8),
+            Some(DType::Bool) => erased(loops.bool),
+            _ => return Some(of(DType::I64, erased(loops.i64), op.int_grain(t.size()))),
+        };
+        return Some(of(t, kernel, op.int_grain(t.size())));
+    }
+    let grain = op.grain(t == DType::F64);
+    let alike = |t: DType| x.iter().all(|x| x.dtype() == t && !number(x)) && output == t;
+    if t.is_half() && alike(t) {
+        if let Some(kernel) = op.loop_bits(t) {
+            return Some(of(t, erased(kernel), grain));
+        }
+    }
+    let mut each = match t.compute() {
+        DType::F64 => of(DType::F64, erased(op.loop_f64()), grain),
+        _ if facts.half && t.is_half() => of(DType::F32, erased(op.loop_half()), grain),
+        _ => of(DType::F32, erased(op.loop_f32()), grain),
+    };
+    if t.is_half() || t.is_float8() {
+        // As `settled`.
+        for (i, x) in x.iter().enumerate() {
+            let exact = t.is_half() && !truth && facts.exact >> i & 1 == 1;
+            if number(x) && x.dtype().size() > t.size() && !exact {
+                each.numbers[i] = Some(t);
+            }
+        }
+    }
+    Some(each)
 }
 
 /// Computes integers in their own type where all inputs have it, else in `i64`.

@@ -5,7 +5,8 @@ use super::formula::common_shape;
 use super::{fast, gpu, Formula, Pointwise, Pw};
 use crate::autograd::Vjp;
 use crate::bail;
-use crate::cpu::pointwise::run;
+use crate::cpu::pointwise::chain::{erased, Body, Loop};
+use crate::cpu::pointwise::{run, MAX_INPUTS};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -49,9 +50,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
 }
 
 /// Gradients of f64 inputs in a mixed-type op stay f64.
-fn is_wide(x: &[&Tensor]) -> bool {
+fn is_wide<M: AsRef<Meta>>(x: &[M]) -> bool {
     x[2..]
         .iter()
+        .map(AsRef::as_ref)
         .any(|t| t.dtype() == DType::F64 && t.ndim() > 0)
 }
 
@@ -78,6 +80,23 @@ fn cpu(op: &dyn Formula, i: usize, x: &[&Tensor], y: &Tensor) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn each(op: &dyn Formula, i: usize, x: &[&Meta]) -> Option<Loop> {
+    if x.iter().any(|t| t.dtype().is_complex()) {
+        return None;
+    }
+    let double = x[0].dtype() == DType::F64 || is_wide(x);
+    let (compute, kernel) = match double {
+        true => (DType::F64, erased(op.gradient_f64(i))),
+        false => (DType::F32, erased(op.gradient_f32(i))),
+    };
+    Some(Loop {
+        compute,
+        body: Body::Kernel(kernel, op.params()),
+        numbers: [None; MAX_INPUTS],
+        grain: op.gradient_grain(i, double),
+    })
 }
 
 fn gpu(op: &dyn Formula, i: usize, gpu: &Gpu, x: &[&Tensor], y: &Tensor) -> Result<bool> {
@@ -116,5 +135,8 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     }
     fn pointwise(&self) -> bool {
         true
+    }
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        each(&self.op, self.i, x)
     }
 }

@@ -22,6 +22,7 @@ pub mod unary;
 crate::ops::family! { activation arithmetic compare fake_quantize math }
 
 use crate::autograd::Vjp;
+use crate::cpu::pointwise::chain::Loop;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -119,6 +120,10 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn pointwise(&self) -> bool {
         true
+    }
+
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        formula::each(self, x)
     }
 
     fn casts(&self) -> bool {

@@ -7,7 +7,7 @@ use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::any_all;
-use crate::cpu::reduce::{filled, reduce, whole as total, Kind, Reducible, WHOLE};
+use crate::cpu::reduce::{divide, filled, reduce, whole as total, Fold, Kind, WHOLE};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -302,6 +302,18 @@ impl Op for Reduce {
         }))
     }
 
+    fn fold(&self, x: &Meta) -> Option<(Fold, DimSet)> {
+        let (source, truth) = (x.dtype(), matches!(self.kind, Kind::Any | Kind::All));
+        let real = !source.is_complex() && !self.dtype.is_complex();
+        let fold = Fold {
+            kind: self.kind,
+            source,
+            compute: self.dtype.compute(),
+            mean: self.mean,
+        };
+        (real && !truth && !source.is_rare()).then_some((fold, self.mask))
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (x, y) = (x[0], &y[0]);
         let (combine, map) = match self.kind {
@@ -353,12 +365,6 @@ impl Reduce {
             to.write_from(&sum)?;
         }
         Ok(())
-    }
-}
-
-fn divide<T: Reducible>(y: &mut [T], n: usize) {
-    for v in y {
-        *v = T::of_f64(v.to_f64() / n as f64);
     }
 }
 

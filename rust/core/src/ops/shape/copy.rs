@@ -3,7 +3,7 @@
 use super::create::{dense_strides, format_strides};
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::{Bool, Element};
-use crate::cpu::pointwise;
+use crate::cpu::pointwise::{self, chain::{Body, Loop}};
 use crate::cpu::strided_copy::strided_copy;
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
@@ -172,17 +172,32 @@ fn warn_of_parts_lost(from: DType, to: DType) {
     }
 }
 
-fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
+/// The type by way of which elements of `a` become those of `b`.
+fn via(a: DType, b: DType) -> DType {
     // One rounding: integers stay exact until they become the target's kind of number.
-    let (a, b) = (x.dtype(), y.dtype());
-    let via = match (a.is_integral(), b.is_integral()) {
+    match (a.is_integral(), b.is_integral()) {
         // The low bits, or whether there are any.
         (true, true) => b.signed(),
         // float16 has instructions to and from float32 alone.
         _ if [a, b].iter().any(|&t| t.is_float8() || t == DType::F16) => DType::F32,
         _ if a == DType::F64 || b == DType::F64 => DType::F64,
         _ => DType::F32,
-    };
+    }
+}
+
+/// What converts each element of operand `i`.
+fn each(i: usize, a: DType, b: DType) -> Option<Loop> {
+    (!a.is_complex() && !b.is_complex()).then(|| Loop {
+        compute: via(a, b),
+        body: Body::Operand(i),
+        numbers: [None; pointwise::MAX_INPUTS],
+        grain: pointwise::GRAIN,
+    })
+}
+
+fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
+    let (a, b) = (x.dtype(), y.dtype());
+    let via = via(a, b);
     typed!(
         via,
         T => {
@@ -247,6 +262,9 @@ impl Op for Copy {
     }
     fn pointwise(&self) -> bool {
         true
+    }
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        each(0, x[0].dtype(), self.dtype)
     }
 }
 
@@ -318,6 +336,9 @@ impl Op for CopyInto {
     }
     fn pointwise(&self) -> bool {
         true
+    }
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        each(1, x[1].dtype(), x[0].dtype())
     }
 }
 
