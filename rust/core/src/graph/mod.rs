@@ -5,6 +5,10 @@
 //! views need no steps, and what is written in place needs no names of its own.
 
 mod build;
+mod chain;
+mod fuse;
+#[cfg(test)]
+mod laws;
 mod record;
 mod run;
 
@@ -128,6 +132,11 @@ impl Program {
     /// any more get no memory.
     pub fn set_steps(&mut self, steps: Vec<Step>) {
         self.steps = steps;
+    }
+
+    /// Steps over elements of one shape become one, with the same results.
+    pub fn fuse(&mut self) {
+        self.steps = fuse::fused(self, None);
     }
 
     /// For each slot the last step that uses it.

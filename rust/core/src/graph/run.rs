@@ -95,7 +95,8 @@ fn blocks(program: &Program) -> Vec<Option<usize>> {
 }
 
 impl Run {
-    pub fn new(program: Program) -> Result<Run> {
+    pub fn new(mut program: Program) -> Result<Run> {
+        program.fuse();
         let shared = blocks(&program);
         let mut blocks: Vec<Option<Storage>> = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
