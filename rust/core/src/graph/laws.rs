@@ -79,7 +79,14 @@ impl Random {
     }
     /// A tensor of a type; some floats are no numbers.
     fn tensor(&mut self, shape: &[usize], dtype: DType) -> Tensor {
-        const SPECIAL: [f32; 6] = [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::from_bits(77)];
+        const SPECIAL: [f32; 6] = [
+            0.0,
+            -0.0,
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::from_bits(77),
+        ];
         let n: usize = shape.iter().product();
         let data: Vec<f32> = (0..n)
             .map(|_| match self.below(40) {

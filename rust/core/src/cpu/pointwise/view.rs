@@ -50,7 +50,12 @@ impl View {
     /// # Safety
     /// The elements lie within the view, which has memory and a dimension.
     #[inline(always)]
-    pub unsafe fn runs(&self, start: usize, n: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+    pub unsafe fn runs(
+        &self,
+        start: usize,
+        n: usize,
+        mut f: impl FnMut(*mut u8, isize, usize, usize),
+    ) {
         // SAFETY: elements `start..start + n` lie within the view, whose dimensions bound `at`.
         unsafe {
             let k = self.dims.len();

@@ -3,7 +3,10 @@
 use super::create::{dense_strides, format_strides};
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::{Bool, Element};
-use crate::cpu::pointwise::{self, chain::{Body, Loop}};
+use crate::cpu::pointwise::{
+    self,
+    chain::{Body, Loop},
+};
 use crate::cpu::strided_copy::strided_copy;
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
