@@ -1,11 +1,11 @@
 // The sum or the largest over the LANES invocations that share a row, in all of them; a NaN is the
 // largest.
-var<workgroup> partial: array<f32, WG>;
+var<workgroup> partial: array<Acc, WG>;
 
-fn larger(a: f32, b: f32) -> f32 {
+fn larger(a: Acc, b: Acc) -> Acc {
     return select(select(b, a, a > b), a, is_nan(a));
 }
-fn row_max(local: u32, lane: u32, v: f32) -> f32 {
+fn row_max(local: u32, lane: u32, v: Acc) -> Acc {
     partial[local] = v;
     workgroupBarrier();
     for (var s = LANES / 2u; s > 0u; s /= 2u) {
@@ -16,7 +16,7 @@ fn row_max(local: u32, lane: u32, v: f32) -> f32 {
     workgroupBarrier();
     return r;
 }
-fn row_sum(local: u32, lane: u32, v: f32) -> f32 {
+fn row_sum(local: u32, lane: u32, v: Acc) -> Acc {
     partial[local] = v;
     workgroupBarrier();
     for (var s = LANES / 2u; s > 0u; s /= 2u) {

@@ -1,6 +1,6 @@
-// The gradient of softmax, s * (g - sum(g * s)), or of log_softmax, g - exp(s) * sum(g), over the
+// The gradient of softmax, s * (g - sum(g * s)), or of log_softmax, g - m_decay(s) * sum(g), over the
 // middle of a contiguous [outer, length, inner], from the result s.
-// uses store, rows
+// uses store, rows, math
 override S: u32 = F32; // of the result s
 override G: u32 = F32;
 override Y: u32 = F32;
@@ -22,11 +22,15 @@ struct Params {
 @group(0) @binding(2) var<storage, read> s: array<u32>;
 @group(0) @binding(3) var<storage, read> g: array<u32>;
 
-fn load_s(i: u32) -> f32 {
-    return decode(S, s[word(S, p.s_offset + i)], 0u, p.s_offset + i);
+fn load_s(i: u32) -> Acc {
+    let at = p.s_offset + i;
+    let w = word(S, at);
+    return decode(S, s[w], s[w + wide(S)], at);
 }
-fn load_g(i: u32) -> f32 {
-    return decode(G, g[word(G, p.g_offset + i)], 0u, p.g_offset + i);
+fn load_g(i: u32) -> Acc {
+    let at = p.g_offset + i;
+    let w = word(G, at);
+    return decode(G, g[w], g[w + wide(G)], at);
 }
 
 @compute @workgroup_size(WG)
@@ -39,7 +43,7 @@ fn main(
     let lane = local % LANES;
     let end = select(0u, p.length, row < p.rows);
     let start = (row / p.inner) * p.length * p.inner + row % p.inner;
-    var sum = 0.0;
+    var sum = Acc(0);
     for (var c = lane; c < end; c += LANES) {
         let i = start + c * p.inner;
         let w = load_g(i);
@@ -50,6 +54,6 @@ fn main(
         let i = start + c * p.inner;
         let v = load_s(i);
         let w = load_g(i);
-        store_y(p.y_offset + i, select(v * (w - sum), w - exp(v) * sum, LOG));
+        store_y(p.y_offset + i, select(v * (w - sum), w - m_decay(v) * sum, LOG));
     }
 }

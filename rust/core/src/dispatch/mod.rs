@@ -508,6 +508,7 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
                 false if launched(gpu, op, x, y)? => Ok(()),
                 // What kernels make of these may be too large for them.
                 false if was_refused() => cut::smaller(gpu, op, x, y),
+                false if made_of_nothing(x) => received(hosted(op, x, y)?, y),
                 false => fallback(op, x, y),
             })?;
             for buffer in y.iter().filter_map(|t| t.storage().buffer()) {
@@ -577,10 +578,20 @@ fn composed(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
     Ok(true)
 }
 
+/// Whether an op has inputs, but none of them an element: its results are numbers that the host knows.
+fn made_of_nothing(x: &[&Tensor]) -> bool {
+    !x.is_empty() && x.iter().all(|t| t.numel() == 0)
+}
+
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.
 fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     crate::transfer::count_fallback(op.name())?;
-    for (to, from) in y.iter().zip(&hosted(op, x, y)?) {
+    received(hosted(op, x, y)?, y)
+}
+
+/// Brings results of the host to where they belong.
+fn received(from: SmallVec<[Tensor; 2]>, y: &[Tensor]) -> Result<()> {
+    for (to, from) in y.iter().zip(&from) {
         to.write_from(from)?;
     }
     Ok(())

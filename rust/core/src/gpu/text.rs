@@ -32,7 +32,8 @@ macro_rules! parts {
         &[$(($name, include_str!(concat!("../../../../shaders/prelude_", $name, ".wgsl")))),*]
     };
 }
-/// What a file takes with a line `// uses ...`. `store` is `lanes` where elements share words.
+/// What a file takes with a line `// uses ...`, beside `math`, the type's functions. `store` is `lanes`
+/// where elements share words.
 const PARTS: &[(&str, &str)] =
     parts! { "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" };
 
@@ -67,6 +68,7 @@ impl Source {
         tail.iter().for_each(|text| own.push_str(text));
         let uses = self.text.lines().find_map(|l| l.strip_prefix("// uses "));
         let mut library = vec![PRELUDE, acc.prelude()];
+        let mut calls = !tail[0].is_empty();
         for part in uses.into_iter().flat_map(|names| names.split(", ")) {
             let plain = part == "store" && !own.contains(LANES);
             let part = if part == "store" && !plain {
@@ -76,10 +78,11 @@ impl Source {
             };
             match PARTS.iter().find(|(name, _)| *name == part) {
                 Some((_, text)) => library.push(text),
+                None if part == "math" => calls = true,
                 None => bail!(Runtime, "wgpu: {}: no part {part:?}", self.name),
             }
         }
-        if !tail[0].is_empty() {
+        if calls {
             library.push(acc.math());
         }
         let mut out = String::new();

@@ -24,7 +24,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Exp;
-use crate::shape::Dims;
+use crate::shape::{DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, per_isa, transfer};
 use smallvec::SmallVec;
@@ -67,6 +67,12 @@ impl Op for LogSumExp {
             let lse = all_lse(unsafe { x.slice::<T>() }, e);
             y[0].write_from(&Tensor::from_slice(&lse, y[0].shape(), T::DTYPE)?)
         })
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let classes = DimSet::of(x[0].ndim(), |d| d == (x[0].ndim() > 1) as usize)?;
+        Ok(Some(Tensors::from_iter([
+            x[0].logsumexp_mask(classes, true)?
+        ])))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Softmax and log-softmax, forward and backward, of floats of at most 32 bits.
+//! Softmax and log-softmax, forward and backward.
 
 use crate::ensure;
 use crate::error::Result;
@@ -18,7 +18,8 @@ params! {
         inner: u32,
         x_offset: u32,
         y_offset: u32,
-        infinity: u32,
+        pad: u32,
+        least: [u32; 2],
     }
 }
 params! {
@@ -31,8 +32,9 @@ params! {
         g_offset: u32,
     }
 }
-shader! { static SOFTMAX: Forward = "softmax.wgsl", Acc::FLOAT }
-shader! { static SOFTMAX_BACKWARD: Backward = "softmax_backward.wgsl", Acc::FLOAT }
+const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
+shader! { static SOFTMAX: Forward = "softmax.wgsl", FLOATS }
+shader! { static SOFTMAX_BACKWARD: Backward = "softmax_backward.wgsl", FLOATS }
 
 /// Records a kernel over the rows of `span`.
 fn rows<P: bytemuck::NoUninit>(
@@ -63,15 +65,17 @@ pub fn softmax(gpu: &Gpu, log: bool, span: Span, x: &Tensor, y: &Tensor) -> Resu
         return Ok(());
     }
     check_contiguous("softmax", &[x, y])?;
+    let acc = Acc::of(y.dtype())?;
     let p = Forward {
         rows: span.lines() as u32,
         length: span.length as u32,
         inner: span.inner as u32,
         x_offset: x.offset() as u32,
         y_offset: y.offset() as u32,
-        infinity: f32::INFINITY.to_bits(),
+        pad: 0,
+        least: acc.words(f64::NEG_INFINITY),
     };
-    let launch = SOFTMAX.launch(Acc::F32).writes("Y", y).reads("X", x);
+    let launch = SOFTMAX.launch(acc).writes("Y", y).reads("X", x);
     rows(gpu, launch, log, span, &p)
 }
 
@@ -96,7 +100,7 @@ pub fn softmax_backward(
         s_offset: s.offset() as u32,
         g_offset: g.offset() as u32,
     };
-    let launch = SOFTMAX_BACKWARD.launch(Acc::F32);
+    let launch = SOFTMAX_BACKWARD.launch(Acc::of(s.dtype())?);
     let launch = launch.writes("Y", y).reads("S", s).reads("G", g);
     rows(gpu, launch, log, span, &p)
 }

@@ -403,9 +403,6 @@ impl Op for Softmax {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !transfer::small_floats(x) {
-            return Ok(false);
-        }
         let x = transfer::dense(gpu, x[0])?;
         let span = Span::of(x.shape(), self.dim);
         transfer::ran(gpu::softmax(gpu, self.log, span, &x, &y[0]))
@@ -468,9 +465,6 @@ impl Op for SoftmaxGrad {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {
-        if !transfer::small_floats(x) {
-            return Ok(false);
-        }
         let (g, y) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         let span = Span::of(y.shape(), self.dim);
         transfer::ran(gpu::softmax_backward(gpu, self.log, span, &y, &g, &d[0]))
@@ -533,16 +527,17 @@ impl Op for Logsumexp {
         Ok(())
     }
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+        if x[0].numel() == 0 {
             return Ok(None);
         }
-        let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
+        let (t, wide) = (x[0].dtype(), x[0].dtype().compute());
+        let x = x[0].to_dtype(wide)?;
         let top = x.amax_mask(self.mask, true)?;
         // An infinite maximum would give inf - inf.
         let infinite = apply(IsInf, [&top])?;
         let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
         let each = apply(Exp, [&x.sub(&top)?])?;
-        let sum = each.sum_mask(self.mask, true, Some(DType::F32))?;
+        let sum = each.sum_mask(self.mask, true, Some(wide))?;
         let mut y = apply(Log, [&sum])?.add(&top)?;
         if !self.keepdim {
             y = y.reshape_to(&reduced_shape(x.shape(), self.mask, false))?;
