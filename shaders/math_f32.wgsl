@@ -85,6 +85,10 @@ fn m_exp(x: f32) -> f32 {
     let n = round(x * 1.44269504);
     return m_exp_parts(n, (x - n * 0.693145752) - n * 1.42860677e-6);
 }
+// A weight beside others, by the driver's own function.
+fn m_decay(x: f32) -> f32 {
+    return exp(x);
+}
 fn m_exp2(x: f32) -> f32 {
     if (nan_bits(x)) { return x; }
     if (x >= 128.0) { return m_inf(); }
@@ -562,4 +566,24 @@ fn m_floor_div(a: f32, b: f32) -> f32 {
     if (q == 0.0) { return m_copysign(0.0, bitcast<f32>(bitcast<u32>(a) ^ bitcast<u32>(b))); }
     let f = floor(q);
     return select(f, f + 1.0, q - f > 0.5);
+}
+// The leading 12 bits, whose products are exact.
+fn m_leading(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
+}
+// The next number toward y of a type whose numbers are every `step`-th of float32, or of float16.
+fn m_next_after(x: f32, y: f32, step: f32) -> f32 {
+    if (nan_bits(x) || nan_bits(y)) { return m_nan(); }
+    if (x == y) { return y; }
+    // By bits, so that denormals differ from zero.
+    let half = step == 8192.0;
+    let zero = select(bitcast<f32>(u32(step)), 5.9604644775390625e-8, half);
+    if (!m_is_true(x)) { return m_copysign(zero, y); }
+    let away = (y > x) == ((bitcast<u32>(x) >> 31u) == 0u);
+    if (half) {
+        let h = f16_bits(x);
+        return f16_value(select(h - 1u, h + 1u, away));
+    }
+    let bits = bitcast<u32>(x);
+    return bitcast<f32>(select(bits - u32(step), bits + u32(step), away));
 }

@@ -87,6 +87,9 @@ fn m_exp(x: f64) -> f64 {
     let r = (x - n * 0.693145751953125lf) - n * 1.4286068203094173e-06lf;
     return m_exp_parts(n, r);
 }
+fn m_decay(x: f64) -> f64 {
+    return m_exp(x);
+}
 fn m_exp2(x: f64) -> f64 {
     if (is_nan(x)) { return x; }
     if (x >= 1024.0lf) { return m_inf(); }
@@ -493,4 +496,89 @@ fn m_floor_div(a: f64, b: f64) -> f64 {
     if (!is_true(q)) { return m_copysign(0.0lf, bitcast<f64>(bitcast<u64>(a) ^ bitcast<u64>(b))); }
     let f = floor(q);
     return select(f, f + 1.0lf, q - f > 0.5lf);
+}
+
+// Stirling's series from 16 on, after at most sixteen steps of the recurrence.
+fn m_lgamma_positive(x: f64) -> f64 {
+    var z = x;
+    var product = 1.0lf;
+    for (var k = 0; k < 16 && z < 16.0lf; k++) {
+        product *= z;
+        z += 1.0lf;
+    }
+    let w = 1.0lf / z;
+    let v = w * w;
+    let tail = w * (0.08333333333333333lf + v * (-0.002777777777777778lf + v * (0.0007936507936507937lf + v *
+        (-0.0005952380952380953lf + v * (0.0008417508417508417lf + v * (-0.0019175269175269176lf + v *
+        (0.00641025641025641lf)))))));
+    return (z - 0.5lf) * m_ln(z) - z + 0.9189385332046727lf + tail - m_ln(product);
+}
+fn m_sin_pi(x: f64) -> f64 {
+    return m_sin(3.141592653589793lf * (x - round(x)));
+}
+fn m_lgamma(x: f64) -> f64 {
+    if (is_nan(x)) { return x; }
+    if (m_is_inf(x)) { return m_inf(); }
+    let a = m_abs(x);
+    if (a < 1.0e-17lf) { return -m_ln(a); }
+    if (x <= 0.0lf && x == floor(x)) { return m_inf(); }
+    if (x >= 0.5lf) { return m_lgamma_positive(x); }
+    return 1.1447298858494002lf - m_ln(m_abs(m_sin_pi(x))) - m_lgamma_positive(1.0lf - x);
+}
+fn m_digamma_positive(x: f64) -> f64 {
+    var z = x;
+    var sum = 0.0lf;
+    for (var k = 0; k < 12 && z < 12.0lf; k++) {
+        sum -= 1.0lf / z;
+        z += 1.0lf;
+    }
+    let w = 1.0lf / (z * z);
+    let tail = w * (0.08333333333333333lf + w * (-0.008333333333333333lf + w * (0.003968253968253968lf + w *
+        (-0.004166666666666667lf + w * (0.007575757575757576lf + w * (-0.021092796092796094lf + w *
+        (0.08333333333333333lf + w * (-0.4432598039215686lf))))))));
+    return sum + m_ln(z) - 0.5lf / z - tail;
+}
+fn m_digamma(x: f64) -> f64 {
+    if (is_nan(x)) { return x; }
+    if (m_is_inf(x)) { return select(x, m_nan(), x < 0.0lf); }
+    if (!is_true(x)) { return -m_copysign(m_inf(), x); }
+    if (x > 0.0lf) { return m_digamma_positive(x); }
+    if (x == floor(x)) { return m_nan(); }
+    let r = 3.141592653589793lf * (x - round(x));
+    return m_digamma_positive(1.0lf - x) - 3.141592653589793lf * m_cos(r) / m_sin(r);
+}
+// The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n + 1, x).
+fn m_polygamma(n: u32, x: f64) -> f64 {
+    if (n == 1u && x < 0.0lf) {
+        // Reflection of the trigamma function.
+        if (m_is_inf(x)) { return m_nan(); }
+        let q = 3.141592653589793lf / m_sin_pi(x);
+        return q * q - m_zeta(2.0lf, 1.0lf - x);
+    }
+    var factorial = 1.0lf;
+    for (var k = 2u; k <= min(n, 171u); k++) { factorial *= f64(k); }
+    let y = factorial * m_zeta(f64(n) + 1.0lf, x);
+    return select(-y, y, (n & 1u) == 1u);
+}
+// Winitzki's closed form, then Newton's steps on erf, or on the logarithm of erfc.
+fn m_erfinv(x: f64) -> f64 {
+    if (is_nan(x) || !is_true(x)) { return x; }
+    let a = m_abs(x);
+    if (a > 1.0lf) { return m_nan(); }
+    if (a == 1.0lf) { return m_copysign(m_inf(), x); }
+    if (a > 0.5lf) { return m_copysign(m_erfc_inverse(1.0lf - a), x); }
+    var y = a * (0.886226925452758lf + 0.2320136665346545lf * a * a);
+    for (var k = 0; k < 4; k++) {
+        let u = (m_erf(y) - a) * 0.886226925452758lf * m_exp(y * y);
+        y -= u / (1.0lf + y * u);
+    }
+    return m_copysign(y, x);
+}
+// The next number toward y.
+fn m_next_after(x: f64, y: f64, step: f64) -> f64 {
+    if (is_nan(x) || is_nan(y)) { return m_nan(); }
+    if (x == y) { return y; }
+    if (!is_true(x)) { return m_copysign(bitcast<f64>(1lu), y); }
+    let bits = bitcast<u64>(x);
+    return bitcast<f64>(select(bits - 1lu, bits + 1lu, (y > x) == (x > 0.0lf)));
 }

@@ -10,6 +10,27 @@ fn m_never(x: Acc) -> Acc {
 fn m_always(x: Acc) -> Acc {
     return Acc(1);
 }
+fn m_finite(x: Acc) -> Acc {
+    return x;
+}
+fn m_negative(x: Acc) -> Acc {
+    return select(Acc(0), Acc(1), x < Acc(0));
+}
+// Euclid's, of at most 92 steps.
+fn m_gcd(x: Acc, y: Acc) -> Acc {
+    var a = m_abs(x);
+    var b = m_abs(y);
+    for (var k = 0; k < 100 && b != Acc(0); k++) {
+        let rest = m_fmod(a, b);
+        a = b;
+        b = rest;
+    }
+    return m_abs(a);
+}
+fn m_lcm(x: Acc, y: Acc) -> Acc {
+    let d = m_gcd(x, y);
+    return m_abs(m_trunc_div(x, d) * y);
+}
 // Shifts by a negative number or by all the bits of the type leave 0, or the sign.
 fn m_left_shift(x: Acc, n: Acc, bits: i32) -> Acc {
     let inside = n >= Acc(0) && n < Acc(bits);

@@ -16,6 +16,17 @@ pub enum Acc {
     F64,
 }
 
+/// A file of functions with those that both float types share.
+macro_rules! floats {
+    ($file:literal) => {
+        concat!(
+            include_str!(concat!("../../../../shaders/", $file)),
+            include_str!("../../../../shaders/math_special.wgsl"),
+            include_str!("../../../../shaders/math_polynomials.wgsl"),
+        )
+    };
+}
+
 impl Acc {
     pub const ALL: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64];
     pub const FLOAT: &'static [Acc] = &[Acc::F32];
@@ -73,9 +84,9 @@ impl Acc {
 
     pub(super) fn math(self) -> &'static str {
         match self {
-            Acc::F32 => include_str!("../../../../shaders/math_f32.wgsl"),
+            Acc::F32 => floats!("math_f32.wgsl"),
             Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
-            Acc::F64 => include_str!("../../../../shaders/math_f64.wgsl"),
+            Acc::F64 => floats!("math_f64.wgsl"),
         }
     }
 

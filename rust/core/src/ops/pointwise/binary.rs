@@ -312,6 +312,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("gcd", t);
     iterates true;
+    wgsl |_| "m_gcd(t0, t1)";
 
     /// The least common multiple, not negative.
     op Lcm[2] = "LcmBackward0", IntOnly;
@@ -323,6 +324,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lcm", t);
     iterates true;
+    wgsl |_| "m_lcm(t0, t1)";
 
     /// The regularised lower incomplete gamma function of order x at y.
     op Igamma[2] = "IgammaBackward0", FloatOnly;

@@ -124,6 +124,7 @@ pointwise! {
     f |_, [x]| R::of(c::<R>(1.0).copysign(x).lt(c(0.0)));
     int |_, [x]| (x < 0) as i64;
     df |_, _, _, _g| c(0.0);
+    wgsl |_| "m_negative(t0)";
 
     /// The bits set in both.
     op BitwiseAnd[2] = "BitwiseAndBackward0", IntOnly;

@@ -1,7 +1,7 @@
 //! Shader text as numbers: a formula over [`Wgsl`] is the body of a GPU kernel. Equal
 //! subexpressions get one name, so each is written and computed once.
 
-use super::{Real, Special, Special2};
+use super::{Polynomial, Real, Special, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::key::{key, Key, Map};
@@ -378,11 +378,47 @@ impl Real for Wgsl {
     fn copysign(self, sign: Wgsl) -> Wgsl {
         float_only(|| call("m_copysign", &[self, sign]), self)
     }
-    fn special(self, _f: Special) -> Wgsl {
-        missing(self)
+    fn special(self, f: Special) -> Wgsl {
+        let name = match f {
+            Special::I0 => "m_i0",
+            Special::I0e => "m_i0e",
+            Special::I1 => "m_i1",
+            Special::I1e => "m_i1e",
+            Special::Ndtri => "m_ndtri",
+            Special::LogNdtr => "m_log_ndtr",
+            Special::Erfcx => "m_erfcx",
+            Special::BesselJ0 => "m_bessel_j0",
+            Special::BesselJ1 => "m_bessel_j1",
+            Special::BesselY0 => "m_bessel_y0",
+            Special::BesselY1 => "m_bessel_y1",
+            Special::K0 => "m_k0",
+            Special::K0e => "m_k0e",
+            Special::K1 => "m_k1",
+            Special::K1e => "m_k1e",
+            Special::AiryAi => "m_airy_ai",
+            Special::Mantissa | Special::Exponent => return missing(self),
+        };
+        float_only(|| call(name, &[self]), self)
     }
-    fn special2(self, _o: Wgsl, _f: Special2) -> Wgsl {
-        missing(self)
+    fn special2(self, o: Wgsl, f: Special2) -> Wgsl {
+        let name = match f {
+            Special2::Zeta => "m_zeta",
+            Special2::Igamma => "m_igamma",
+            Special2::Igammac => "m_igammac",
+            Special2::NextAfter(step) => {
+                let step = Wgsl::lit(step as f64);
+                return float_only(|| call("m_next_after", &[self, o, step]), self);
+            }
+            Special2::Polynomial(Polynomial::ChebyshevT) => "m_chebyshev_t",
+            Special2::Polynomial(Polynomial::ChebyshevU) => "m_chebyshev_u",
+            Special2::Polynomial(Polynomial::ChebyshevV) => "m_chebyshev_v",
+            Special2::Polynomial(Polynomial::ChebyshevW) => "m_chebyshev_w",
+            Special2::Polynomial(Polynomial::HermiteH) => "m_hermite_h",
+            Special2::Polynomial(Polynomial::HermiteHe) => "m_hermite_he",
+            Special2::Polynomial(Polynomial::Laguerre) => "m_laguerre",
+            Special2::Polynomial(Polynomial::Legendre) => "m_legendre",
+        };
+        float_only(|| call(name, &[self, o]), self)
     }
 }
 
@@ -445,7 +481,8 @@ mod tests {
 
     #[test]
     fn body_without_shader_function_is_none() {
-        assert!(forward(&I0, Acc::F32).is_none());
+        assert!(forward(&Mantissa, Acc::F32).is_none());
+        assert!(forward(&I0, Acc::F32).is_some());
         assert!(forward(&Sinc, Acc::F32).is_some());
         assert!(forward(&Exp, Acc::I32).is_none());
         assert!(forward(&Floor, Acc::I32).is_some());

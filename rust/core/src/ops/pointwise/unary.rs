@@ -247,6 +247,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, [x], _, g| R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
     complex Analytic;
+    wgsl |_| "m_finite(t0)";
 
     /// Degrees to radians.
     op Deg2rad[1] = "Deg2RadBackward0", Float;
