@@ -24,16 +24,8 @@ fn philox_block(n: u32) -> vec4<u32> {
 fn philox_word() -> u32 {
     return philox_block(position >> 2u)[position & 3u];
 }
-// In [0, 1).
-fn philox_uniform() -> f32 {
-    return f32(philox_word() >> 8u) * 5.9604644775390625e-8;
-}
-// Box and Muller's pairs: elements 2k and 2k + 1 share two words.
-fn philox_normal() -> f32 {
-    let block = philox_block(position >> 2u);
-    let pair = select(block.xy, block.zw, (position & 2u) != 0u);
-    let u = f32((pair.x >> 8u) + 1u) * 5.9604644775390625e-8;
-    let angle = f32(pair.y >> 8u) * 5.9604644775390625e-8 * 6.28318531;
-    let r = m_sqrt(-2.0 * m_ln(u));
-    return r * m_sin_from(angle, 1u - (position & 1u));
+// Words 2 i and 2 i + 1, the low one first.
+fn philox_pair() -> vec2<u32> {
+    let block = philox_block(position >> 1u);
+    return select(block.xy, block.zw, (position & 1u) == 1u);
 }

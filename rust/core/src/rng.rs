@@ -11,8 +11,8 @@ mod reject;
 pub use fill::{Sample, Share};
 pub use philox::Philox;
 
-use crate::alloc;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
+use crate::{alloc, bail, ensure};
 use engine::{Engine, STATE_BYTES};
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -272,25 +272,14 @@ impl Generator {
         replacement: bool,
     ) -> Result<()> {
         let weight = |w: &T| w.to_f64();
-        let bad = |text: &str| Err(Error::new(Kind::Runtime, text));
-        if weights
-            .iter()
-            .any(|w| !(weight(w) >= 0.0 && weight(w).is_finite()))
-        {
-            return bad(
-                "multinomial: probability tensor contains either `inf`, `nan` or element < 0",
-            );
-        }
-        let live = weights.iter().filter(|w| weight(w) > 0.0).count();
-        if live == 0 {
-            return bad(
-                "multinomial: invalid multinomial distribution (sum of probabilities <= 0)",
-            );
-        }
+        let fine = |w: &T| weight(w) >= 0.0 && weight(w).is_finite();
+        check_weights(weights.iter().all(fine))?;
+        check_sum(weights.iter().any(|w| weight(w) > 0.0))?;
         if !replacement && out.len() > weights.len() {
-            return bad(
+            bail!(
+                Runtime,
                 "multinomial: cannot sample n_sample > prob_dist.size(-1) samples \
-                        without replacement",
+                 without replacement"
             );
         }
         fill::multinomial(&mut self.engine.lock(), weights, out, replacement);
@@ -301,6 +290,26 @@ impl Generator {
     pub fn philox(&self) -> Philox {
         Philox::new(self.random64(), 0)
     }
+}
+
+/// Raises where a weight of `multinomial` is none.
+pub fn check_weights(fine: bool) -> Result<()> {
+    ensure!(
+        fine,
+        Runtime,
+        "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+    );
+    Ok(())
+}
+
+/// Raises where weights of `multinomial` leave nothing to draw.
+pub fn check_sum(any: bool) -> Result<()> {
+    ensure!(
+        any,
+        Runtime,
+        "multinomial: invalid multinomial distribution (sum of probabilities <= 0)"
+    );
+    Ok(())
 }
 
 const _: () = assert!(STATE_BYTES == 5056);

@@ -1,6 +1,6 @@
 //! What masks select: `nonzero`, `masked_fill`, `masked_select`, `masked_scatter`.
 
-use super::{Bounds, IndexPut, Mode, Ready};
+use super::{search, Bounds, IndexPut, Mode, Ready};
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::bits::Bits;
@@ -16,6 +16,8 @@ use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
 use crate::ops::index::scatter;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::{DivFloor, Remainder};
 use crate::ops::pointwise::gpu::launch;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::Real;
@@ -25,6 +27,11 @@ use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, with_element};
 use smallvec::SmallVec;
+
+/// Whether a GPU finds where elements are true by itself.
+fn counts_there(x: &Tensor) -> bool {
+    x.device().is_gpu() && !x.dtype().is_complex() && (1..1 << 31).contains(&x.numel())
+}
 
 /// The bits of a tensor's elements in row-major order.
 fn bits(x: &Tensor) -> Result<Bits> {
@@ -46,7 +53,23 @@ pub fn unknown_columns(x: &Tensor, n: usize) -> Result<Vec<Tensor>> {
     (0..x.ndim()).map(column).collect()
 }
 
+/// The coordinates of places in row-major order along dimension `d`, int64.
+fn coordinates(places: &Tensor, shape: &[usize], d: usize) -> Result<Tensor> {
+    let number = |n: usize| Tensor::full(&[], (n as i64).into(), DType::I32, places.device());
+    let rows = apply(
+        DivFloor,
+        [places, &number(shape[d + 1..].iter().product())?],
+    )?;
+    apply(Remainder, [&rows, &number(shape[d])?])?.to_dtype(DType::I64)
+}
+
 fn columns(x: &Tensor) -> Result<Vec<Tensor>> {
+    if counts_there(x) {
+        let places = search::places(x)?;
+        return (0..x.ndim())
+            .map(|d| coordinates(&places, x.shape(), d))
+            .collect();
+    }
     let bits = bits(x)?;
     let columns: Vec<Tensor> = (0..x.ndim())
         .map(|_| Tensor::empty(&[bits.count()], DType::I64, Device::Cpu))
@@ -63,6 +86,9 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
 }
 
 fn rows(x: &Tensor) -> Result<Tensor> {
+    if counts_there(x) && x.ndim() > 0 {
+        return crate::ops::shape::join::stack(&columns(x)?, 1);
+    }
     let (bits, k) = (bits(x)?, x.ndim());
     let y = Tensor::empty(&[bits.count(), k], DType::I64, Device::Cpu)?;
     let outs: Vec<*mut i64> = (0..k).map(|d| y.ptr::<i64>().wrapping_add(d)).collect();
@@ -79,6 +105,12 @@ pub fn compressed(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
 }
 
 fn taken(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    if counts_there(mask) && x.device() == mask.device() {
+        return x
+            .detach()
+            .reshape(&[-1])?
+            .index_select(0, &search::places(mask)?);
+    }
     let (x, bits) = (x.detach().contiguous()?, bits(mask)?);
     let y = Tensor::empty(&[bits.count()], x.dtype(), Device::Cpu)?;
     // SAFETY: `x` has an element for each bit, and the fresh result one for each bit that is set.

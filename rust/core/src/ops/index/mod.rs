@@ -6,6 +6,7 @@ pub mod entries;
 pub mod gpu;
 pub mod mask;
 pub mod runs;
+pub mod search;
 
 crate::ops::family! { scatter; entries::ENTRIES }
 

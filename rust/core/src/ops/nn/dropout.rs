@@ -12,11 +12,11 @@ use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::pointwise::pointwise;
-use crate::gpu::{Acc, Gpu};
+use crate::gpu::{params, shader, Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
-use crate::ops::random::gpu::bernoulli;
+use crate::ops::random::gpu::{below, bernoulli, PHILOX};
 use crate::ops::random::in_memory_order;
 use crate::rng::{default_generator, Generator};
 use crate::schema::{MemoryFormat, Value};
@@ -99,10 +99,14 @@ impl Op for Dropout {
         multiply(x[0], &y[1], self.scale.0, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (mask, keep) = (&y[1], 1.0 - self.p.0);
+        let whole = |t: &Tensor| t.is_contiguous() && t.offset() == 0;
+        if x[0].is_contiguous() && x[0].numel() < 1 << 31 && y.iter().all(whole) {
+            return transfer::ran(self.at_once(gpu, x[0], y));
+        }
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let (mask, keep) = (&y[1], 1.0 - self.p.0);
         transfer::ran(
             bernoulli(gpu, self.generator.philox(), keep, mask).and_then(|()| {
                 let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
@@ -111,6 +115,50 @@ impl Op for Dropout {
                 pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
             }),
         )
+    }
+}
+
+params! {
+    struct Block {
+        n: u32,
+        x_offset: u32,
+        bound: u32,
+        all: u32,
+        scale: [u32; 2],
+        pad: [u32; 2],
+        stream: [u32; 4],
+    }
+}
+const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
+shader! { static DROPOUT: Block = "dropout.wgsl", FLOATS; tail PHILOX }
+
+impl Dropout {
+    /// Mask and result of contiguous tensors in one dispatch, the same numbers as one after the other.
+    fn at_once(&self, gpu: &Gpu, x: &Tensor, y: &[Tensor]) -> Result<()> {
+        let acc = Acc::of(x.dtype())?;
+        let (key, bound) = (self.generator.philox(), below(1.0 - self.p.0));
+        let (scale, stream) = (acc.words(self.scale.0), key.stream());
+        let p = Block {
+            n: x.numel() as u32,
+            x_offset: x.offset() as u32,
+            bound: bound.0,
+            all: bound.1 as u32,
+            scale,
+            pad: [0; 2],
+            stream: [
+                key.key()[0],
+                key.key()[1],
+                stream as u32,
+                (stream >> 32) as u32,
+            ],
+        };
+        DROPOUT
+            .launch(acc)
+            .followed_by(PHILOX)
+            .writes("Y", &y[0])
+            .writes_words(&y[1])
+            .reads("X", x)
+            .threads(gpu, &p, x.numel().div_ceil(4))
     }
 }
 

@@ -138,20 +138,10 @@ impl Op for Draw {
     }
     /// Numbers of a counter-based stream: others than the CPU's, as in PyTorch.
     fn gpu(&self, gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let float = transfer::small_floats(&[&y[0]]);
-        let stream = || self.generator.philox();
-        transfer::ran(match self.what {
-            Distribution::Uniform(low, high) if float => {
-                gpu::uniform(gpu, stream(), low, high, &y[0])
-            }
-            Distribution::Normal(mean, std) if float => {
-                gpu::normal(gpu, stream(), mean, std, &y[0])
-            }
-            Distribution::Bernoulli(p) if y[0].dtype() != DType::F64 => {
-                gpu::bernoulli(gpu, stream(), p, &y[0])
-            }
-            _ => return Ok(false),
-        })
+        if y[0].dtype().is_complex() {
+            return Ok(false);
+        }
+        transfer::ran(gpu::draw(gpu, self.generator.philox(), self.what, &y[0]))
     }
     fn pointwise(&self) -> bool {
         true
@@ -540,9 +530,9 @@ fn randperm(a: &Args) -> Result<Value> {
         check_range((shape[0] as i64).into(), dtype)?;
     }
     let device = o.device_or(a);
-    let y = Tensor::empty(&shape, dtype, device.maker())?;
+    let y = Tensor::empty(&shape, dtype, device)?;
     fill(&y, Distribution::Permutation, a.generator(1))?;
-    o.give(a, y.to_device(device)?)
+    o.give(a, y)
 }
 
 fn random_like(a: &Args, options: usize, what: Distribution) -> Result<Value> {

@@ -7,16 +7,22 @@ use super::{
 use crate::autograd::Vjp;
 use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Tensors};
+use crate::ops::index::search::search;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::Minimum;
+use crate::ops::pointwise::compare::{Eq, Gt};
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::create::zero_grads;
-use crate::rng::{Generator, Sample};
+use crate::rng::{check_sum, check_weights, Generator, Sample};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
-use crate::shape;
+use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -55,12 +61,7 @@ impl Op for BernoulliEach {
         let valid = unsafe { wide.slice::<f64>() }
             .iter()
             .all(|v| (0.0..=1.0).contains(v));
-        ensure!(
-            valid,
-            Runtime,
-            "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false: all \
-             probabilities must be in [0, 1]"
-        );
+        check_probabilities(valid)?;
         let order = memory_order(y[0].layout());
         let p = p.alias(reorder(&p.layout().expand_to(y[0].shape()), &order));
         let p = p.prepared(p.dtype())?;
@@ -76,9 +77,30 @@ impl Op for BernoulliEach {
             Ok(())
         })
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let p = x[1].to_device(gpu.device())?;
+        let all = DimSet::all(p.ndim());
+        // Of NaN neither holds.
+        let fits = p.numel() == 0
+            || p.amin_mask(all, false)?.item()?.f64() >= 0.0
+                && p.amax_mask(all, false)?.item()?.f64() <= 1.0;
+        check_probabilities(fits)?;
+        let stream = self.0.philox();
+        transfer::ran(super::gpu::bernoulli_each(gpu, stream, &p, &y[0]))
+    }
     fn pointwise(&self) -> bool {
         true
     }
+}
+
+fn check_probabilities(valid: bool) -> Result<()> {
+    ensure!(
+        valid,
+        Runtime,
+        "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false: all \
+         probabilities must be in [0, 1]"
+    );
+    Ok(())
 }
 
 /// A node through which a gradient of zero reaches each input.
@@ -225,6 +247,50 @@ impl Op for Multinomial {
         }
         Ok(SmallVec::from_elem(meta, 1))
     }
+    /// On the GPU, where three numbers tell whether the weights are fine.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let w = x[0].to_dtype(x[0].dtype().compute())?;
+        let (last, dim) = (w.ndim() - 1, DimSet::last(1, w.ndim())?);
+        let least = |t: &Tensor| -> Result<f64> {
+            Ok(t.amin_mask(DimSet::all(t.ndim()), false)?.item()?.f64())
+        };
+        let most = w.amax_mask(DimSet::all(w.ndim()), false)?.item()?.f64();
+        check_weights(least(&w)? >= 0.0 && most.is_finite())?;
+        let steps = w.cumsum(last as i64)?;
+        let total = steps.narrow(last as i64, w.size(last) as i64 - 1, 1)?;
+        check_sum(least(&total)? > 0.0)?;
+        let zero = Tensor::zeros(&[], w.dtype(), w.device())?;
+        let live = apply(Gt, [&w, &zero])?;
+        if !self.replacement || self.n == 1 {
+            // A race of exponential clocks: the largest weight / clock wins.
+            let clock = Tensor::empty(w.shape(), w.dtype(), w.device())?;
+            fill(
+                &clock,
+                Distribution::Exponential(1.0),
+                self.generator.clone(),
+            )?;
+            let out = Tensor::full(&[], Scalar::Float(-1.0), w.dtype(), w.device())?;
+            let race = where_(&live, &w.div(&clock)?, &out)?;
+            let first = race.topk(self.n as i64, last as i64, true)?.1;
+            return Ok(Some(Tensors::from_iter([first])));
+        }
+        let mut shape = w.shape().clone();
+        shape[last] = self.n;
+        let draws = Tensor::empty(&shape, w.dtype(), w.device())?;
+        fill(
+            &draws,
+            Distribution::Uniform(0.0, 1.0),
+            self.generator.clone(),
+        )?;
+        // Above what it was drawn from, so that no category without weight is met.
+        let at = search(&steps, &draws.mul(&total)?, true, DType::I64)?;
+        // Nor may rounding let it fall behind the last that has one.
+        let full = apply(Eq, [&steps, &total])?;
+        let behind = full.sum_mask(dim, true, Some(DType::I64))?;
+        let most = Tensor::full(&[], (w.size(last) as i64).into(), DType::I64, w.device())?;
+        let top = most.sub(&behind)?;
+        Ok(Some(Tensors::from_iter([apply(Minimum, [&at, &top])?])))
+    }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let weights = x[0].prepared(x[0].dtype())?;
         let categories = weights.size(weights.ndim() - 1).max(1);
@@ -294,7 +360,7 @@ fn multinomial(a: &Args) -> Result<Value> {
         replacement,
         generator: a.generator(3),
     };
-    let y = on_host(op, [&x.detach()])?;
+    let y = dispatch::call1(op, &[&x.detach()])?;
     let Dest::Out(out) = a.dest else {
         return Ok(y.into());
     };

@@ -8,9 +8,13 @@ use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::op::{Metas, TensorMeta};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::Minimum;
+use crate::ops::pointwise::compare::{Ge, Le, LogicalAnd};
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::underived;
 use crate::schema::{Args, Value};
-use crate::shape::{Dims, Show};
+use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, per_isa, with_element, with_float};
 use smallvec::SmallVec;
@@ -56,6 +60,9 @@ fn occurrences(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Ten
     let home = x.device();
     // Without elements there is nothing to weigh, and the counts are integers.
     let weights = weights.filter(|_| x.numel() > 0);
+    if home.is_gpu() && x.numel() > 0 {
+        return occurrences_there(x, weights, minimum);
+    }
     let x = x.detach().prepared(x.dtype())?;
     let host = crate::device::Device::Cpu;
     let range = with_element!(x.dtype(), T => {
@@ -111,6 +118,75 @@ fn occurrences(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Ten
         _ => DType::F64,
     };
     y.to_dtype(dtype)?.to_device(home)
+}
+
+/// [`occurrences`] on the GPU, which reads how many bins there are.
+fn occurrences_there(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
+    let (x, all) = (x.detach().to_dtype(DType::I64)?, DimSet::all(1));
+    let low = x.amin_mask(all, false)?.item()?.i64();
+    ensure!(
+        low >= 0,
+        Runtime,
+        "bincount only supports 1-d non-negative integral inputs, got a negative one"
+    );
+    let bins = x
+        .amax_mask(all, false)?
+        .item()?
+        .i64()
+        .saturating_add(1)
+        .max(minimum);
+    let bins = [usize::try_from(bins).unwrap_or(usize::MAX)];
+    let ones = Tensor::full(&[1], 1.into(), DType::I32, x.device())?;
+    let Some(w) = weights else {
+        let zeros = Tensor::zeros(&bins, DType::I32, x.device())?;
+        let counts = zeros.scatter_add(0, &x, &ones.expand_to(x.shape())?)?;
+        return counts.to_dtype(DType::I64);
+    };
+    ensure!(
+        w.shape() == x.shape(),
+        Runtime,
+        "weights should be 1-d and have the same length as input, got {} for {}",
+        Show(w.shape()),
+        Show(x.shape())
+    );
+    let dtype = match w.dtype() {
+        DType::F32 => DType::F32,
+        _ => DType::F64,
+    };
+    let zeros = Tensor::zeros(&bins, dtype, x.device())?;
+    zeros.scatter_add(0, &x, &w.detach().to_dtype(dtype)?)
+}
+
+/// [`tallied`] on the GPU: values outside count in a bin of their own, which is left out.
+fn tallied_there(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
+    let flat = x.detach().to_dtype(x.dtype().compute())?.reshape(&[-1])?;
+    let (mut ends, all) = ([low, high], DimSet::all(1));
+    if low == high && flat.numel() > 0 {
+        let end = |t: Tensor| t.item().map(|v| v.f64());
+        ends = [
+            end(flat.amin_mask(all, false)?)?,
+            end(flat.amax_mask(all, false)?)?,
+        ];
+    }
+    let (low, high) = match low == high {
+        true => data_range("histc", &ends, 0.0, 0.0)?,
+        false => data_range("histc", &[], low, high)?,
+    };
+    let number = |v: f64, t| Tensor::full(&[], v.into(), t, x.device());
+    let t = flat.dtype();
+    let (near, far, count) = (number(low, t)?, number(high, t)?, number(bins as f64, t)?);
+    let at = flat.sub(&near)?.mul(&count)?.div(&far.sub(&near)?)?;
+    let inside = apply(
+        LogicalAnd,
+        [&apply(Ge, [&flat, &near])?, &apply(Le, [&flat, &far])?],
+    )?;
+    let last = number(bins as f64 - 1.0, DType::I32)?;
+    let at = apply(Minimum, [&at.to_dtype(DType::I32)?, &last])?;
+    let at = where_(&inside, &at, &number(bins as f64, DType::I32)?)?;
+    let ones = Tensor::full(&[1], 1.into(), DType::I32, x.device())?.expand_to(flat.shape())?;
+    let counts = Tensor::zeros(&[bins as usize + 1], DType::I32, x.device())?;
+    let counts = counts.scatter_add(0, &at.to_dtype(DType::I64)?, &ones)?;
+    counts.narrow(0, 0, bins)?.to_dtype(x.dtype())
 }
 
 /// Edges that divide `low..=high` evenly.
@@ -176,6 +252,9 @@ fn tallied(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
         );
     }
     alloc::check(bins as usize, size_of::<f64>())?;
+    if x.device().is_gpu() && x.numel() > 0 && bins < 1 << 24 {
+        return tallied_there(x, bins, low, high);
+    }
     let counts = with_float!(x.dtype(), "histogram_cpu", T => {
         let x = x.prepared(T::DTYPE)?;
         // SAFETY: contiguous host memory of this type.

@@ -1,5 +1,6 @@
 //! Distinct values, membership, and places in sorted sequences.
 
+mod gpu;
 mod search;
 pub mod sort;
 
@@ -208,6 +209,9 @@ fn found(
         let [y, i, c] = found(&x.in_signed_order()?, dim, sorted, inverse, counts)?;
         return Ok([y.unsigned_again(x.dtype())?, i, c]);
     }
+    if dim.is_none() && x.device().is_gpu() && x.ndim() > 0 {
+        return gpu::unique(x, sorted, inverse, counts);
+    }
     if dim.is_none() && sorted {
         return sort::unique(x, inverse, counts);
     }
@@ -264,6 +268,9 @@ fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
         "isin(): complex numbers are not supported, got {}",
         common.scalar_name()
     );
+    if x.device().is_gpu() && tests.device().is_gpu() {
+        return gpu::among(&x.to_dtype(common)?, &tests.to_dtype(common)?, invert);
+    }
     let (known, asked) = (tests.prepared(common)?, x.prepared(common)?);
     let y = Tensor::empty(x.shape(), DType::Bool, Device::Cpu)?;
     with_element!(common, T => {

@@ -8,6 +8,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::op::{Metas, TensorMeta};
+use crate::ops::index::search::search as gpu_search;
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, with_compute};
@@ -129,6 +130,30 @@ fn found(
         );
     }
     let n = sequence.size(sequence.ndim() - 1);
+    let mut p = Promotion::default();
+    p.add(sequence.dtype(), 1, false);
+    p.add(values.dtype(), values.ndim(), values.is_wrapped());
+    let common = p.result()?;
+    ensure!(
+        !common.is_complex(),
+        NotImplemented,
+        "{name}(): complex numbers have no order, got {}",
+        common.scalar_name()
+    );
+    if sequence.device().is_gpu() {
+        let line = sequence.detach().to_dtype(common)?;
+        let line = match sorter {
+            Some(s) => line.take_along(sequence.ndim() - 1, s)?,
+            None => line,
+        };
+        let values = values.to_device(sequence.device())?.to_dtype(common)?;
+        return gpu_search(
+            &line,
+            &values,
+            right,
+            if small { DType::I32 } else { DType::I64 },
+        );
+    }
     let sorter = match sorter {
         Some(s) => Some(s.prepared(DType::I64)?),
         None => None,
@@ -139,16 +164,6 @@ fn found(
         order.is_none_or(|o| o.iter().all(|&i| i >= 0 && (i as usize) < n)),
         Runtime,
         "{name}(): sorter index out of range: indices must lie in [0, {n})"
-    );
-    let mut p = Promotion::default();
-    p.add(sequence.dtype(), 1, false);
-    p.add(values.dtype(), values.ndim(), values.is_wrapped());
-    let common = p.result()?;
-    ensure!(
-        !common.is_complex(),
-        NotImplemented,
-        "{name}(): complex numbers have no order, got {}",
-        common.scalar_name()
     );
     let y = Tensor::empty(values.shape(), DType::I64, Device::Cpu)?;
     let width = if flat {
