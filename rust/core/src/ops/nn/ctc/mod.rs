@@ -1,5 +1,7 @@
 //! Connectionist temporal classification: Graves et al. 2006, doi:10.1145/1143844.1143891.
 
+mod gpu;
+
 use super::loss::{reduced, MEAN};
 use crate::alloc;
 use crate::autograd::Vjp;
@@ -7,6 +9,7 @@ use crate::cpu::pool::{parallel_chunks, parallel_for};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
@@ -14,7 +17,7 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 
 const NEVER: f64 = f64::NEG_INFINITY;
@@ -206,6 +209,9 @@ impl Op for Ctc {
         });
         y[0].write_from(&Tensor::from_slice(&out, &[n], DType::F64)?)
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        transfer::ran(self::gpu::losses(gpu, &self.batch, x[0], &y[0]))
+    }
 }
 
 /// The gradient of [`Ctc`] for log-probabilities that come from a log-softmax. Inputs: `g`, and
@@ -276,6 +282,17 @@ impl Op for CtcGrad {
             }
         });
         y[0].write_from(&out)
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let of = &self.of;
+        transfer::ran(self::gpu::gradient(
+            gpu,
+            &of.batch,
+            of.zero_infinity,
+            x[0],
+            x[1],
+            &y[0],
+        ))
     }
 }
 
