@@ -8,6 +8,8 @@ override COUNT: u32 = 2u; // along a dimension
 override DIMS: u32 = 2u;
 // Whether a point that is nowhere makes the sample NaN.
 override NOWHERE: bool = false;
+// The type that each step towards a coordinate is rounded to, where that is a half type.
+override ROUND: u32 = F32;
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -33,6 +35,10 @@ var<private> taps: array<Tap, 12>;
 fn number(i: u32) -> Acc {
     let w = word(ACC, i);
     return from_words(grid[w], grid[w + wide(ACC)]);
+}
+fn rounded(x: Acc) -> Acc {
+    if (ROUND != F16 && ROUND != BF16) { return x; }
+    return decode(ROUND, encode(ROUND, x).x, 0u, 0u);
 }
 fn is_finite(x: Acc) -> bool {
     let bits = encode(ACC, x);
@@ -91,7 +97,8 @@ fn find(d: u32, coordinate: Acc) {
     let size = p.size[d];
     let full = Acc(size) * Acc(0.5);
     let scale = select(full, full - Acc(0.5), CORNERS);
-    let x = (coordinate + Acc(1)) * scale - select(Acc(0.5), Acc(0), CORNERS);
+    let moved = rounded(rounded(coordinate + Acc(1)) * scale);
+    let x = rounded(moved - select(Acc(0.5), Acc(0), CORNERS));
     let first = 4u * d;
     if (HOW == NEAREST) {
         put(first, round(inside(x, size).x), size, Acc(1), Acc(0));

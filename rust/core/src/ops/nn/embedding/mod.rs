@@ -14,11 +14,13 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Maximum;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::sparse::coo::of_rows;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
@@ -335,6 +337,50 @@ impl Derivative for Spread {
 impl Op for Spread {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         self.0.infer(x)
+    }
+
+    /// Rows, some of them as nothing and others divided.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let (
+            Rows {
+                name,
+                padding,
+                scaled,
+                ..
+            },
+            at,
+        ) = (&self.0, x[1]);
+        let plain = |padding| Rows {
+            name,
+            padding,
+            scaled: false,
+            sparse: false,
+        };
+        let mut y = dispatch::call1(plain(None), x)?;
+        let column: Dims = at
+            .shape()
+            .iter()
+            .copied()
+            .chain(vec![1; y.ndim() - at.ndim()])
+            .collect();
+        if *scaled {
+            let one = Tensor::full(&column, 1.into(), y.dtype(), y.device())?;
+            let count = SumRows {
+                name,
+                count: x[0].size(0),
+                padding: None,
+                scaled: false,
+            };
+            let counts = dispatch::call1(count, &[&one, at])?;
+            y = y.div(&dispatch::call1(plain(None), &[&counts, at])?)?;
+        }
+        if let Some(row) = padding {
+            let row = Tensor::full(&[], (*row).into(), at.dtype(), at.device())?;
+            let hidden = apply(Eq, [at, &row])?.reshape_to(&column)?;
+            let zero = Tensor::zeros(&[], y.dtype(), y.device())?;
+            y = where_(&hidden, &zero, &y)?;
+        }
+        Ok(Some(Tensors::from_iter([y])))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

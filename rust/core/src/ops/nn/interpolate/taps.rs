@@ -40,13 +40,15 @@ struct Taps {
 
 impl Taps {
     fn of(gpu: &Gpu, op: &GridSample, x: &Tensor, grid: &Tensor, forward: bool) -> Result<Taps> {
-        let (n, t) = (x.ndim() - 2, grid.dtype());
+        // Coordinates of half types are rounded at each step, and all else is float32.
+        let (n, own, t) = (x.ndim() - 2, grid.dtype(), grid.dtype().compute());
         ensure!(
-            !t.is_half() && x.numel().max(grid.numel() * 64) < 1 << 31,
+            x.numel().max(grid.numel() * 64) < 1 << 31,
             NotImplemented,
-            "wgpu: grid_sampler: {t}"
+            "wgpu: grid_sampler: {} points of {n} dimensions",
+            grid.numel() / n
         );
-        let grid = dense(gpu, grid)?;
+        let grid = dense(gpu, &grid.to_dtype(t)?)?;
         let count = match op.how {
             How::Nearest => 1usize,
             How::Linear => 2,
@@ -81,6 +83,7 @@ impl Taps {
             .set("COUNT", count as u32)
             .set("DIMS", n as u32)
             .set("NOWHERE", nowhere)
+            .set("ROUND", own as u32)
             .writes_words(&places)
             .writes_words(&weights)
             .writes_words(&slopes)
@@ -113,14 +116,17 @@ impl Taps {
 
 pub fn sample(gpu: &Gpu, op: &GridSample, x: &[&Tensor], y: &Tensor) -> Result<()> {
     let taps = Taps::of(gpu, op, x[0], x[1], true)?;
-    let sum = taps.read(x[0])?.mul(&taps.weights)?.sum_dim(2, false)?;
+    let wide = x[0].to_dtype(taps.weights.dtype())?;
+    let sum = taps.read(&wide)?.mul(&taps.weights)?.sum_dim(2, false)?;
     y.write_from(&sum.reshape_to(y.shape())?)
 }
 
 /// The gradients of the input and of the grid for that of the samples.
 pub fn gradients(gpu: &Gpu, op: &GridSample, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-    let (g, x, grid) = (x[0], x[1], x[2]);
-    let taps = Taps::of(gpu, op, x, grid, false)?;
+    let grid = x[2];
+    let taps = Taps::of(gpu, op, x[1], grid, false)?;
+    let wide = taps.weights.dtype();
+    let (g, x) = (&x[0].to_dtype(wide)?, &x[1].to_dtype(wide)?);
     let [s, c, plane, t, p] = taps.sizes;
     let g = g.reshape_to(&[s, c, 1, p])?;
     let parts = g.mul(&taps.weights)?.reshape_to(&[s * c, t * p])?;

@@ -5,6 +5,8 @@ use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::DivTrunc;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 
@@ -29,6 +31,22 @@ const MAX_TERMS: usize = 60_000;
 /// Runs the map on a contiguous tensor.
 pub fn run(gpu: &Gpu, op: &Resample, x: &Tensor, y: &Tensor) -> Result<()> {
     let acc = Acc::of(y.dtype())?;
+    if let (Some(all), false, false) = (&op.divisors, y.dtype().is_float(), op.adjoint) {
+        // Integers are divided once, whole sums.
+        let sums = Resample {
+            divisors: None,
+            ..op.clone()
+        };
+        run(gpu, &sums, x, y)?;
+        let lead = y.ndim() - all.len();
+        for (d, each) in all.iter().enumerate() {
+            let mut shape = Dims::from_elem(1, y.ndim());
+            shape[lead + d] = each.len();
+            let by = Tensor::from_slice(&each[..], &shape, DType::F64)?.to_dtype(y.dtype())?;
+            y.write_from(&apply(DivTrunc, [y, &by.to_device(gpu.device())?])?)?;
+        }
+        return Ok(());
+    }
     let weighted = op.axes.iter().any(|a| !a.weight.is_empty()) || op.divisors.is_some();
     ensure!(
         !weighted || y.dtype().is_float(),
