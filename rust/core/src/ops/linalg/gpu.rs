@@ -1,6 +1,6 @@
 //! Factorisations of small matrices on the GPU, and what is computed with their factors.
 
-use super::{batch_of, cols, join, rows, Factor, Kind};
+use super::{batch_of, cols, join, orthogonal, rows, Factor, Kind};
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
@@ -143,6 +143,11 @@ fn parity(pivots: &Tensor, dtype: DType) -> Result<Tensor> {
     )
 }
 
+fn deliver(y: &[Tensor], made: &[Tensor]) -> Result<()> {
+    let mut both = y.iter().zip(made);
+    both.try_for_each(|(to, from)| to.write_from(from))
+}
+
 impl Factor {
     /// Writes the results where there is a kernel; `false` where there is none.
     pub(super) fn on_gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -209,6 +214,21 @@ impl Factor {
                     let logs = apply(Log, [&apply(Abs, [&diagonal])?])?;
                     y[1].write_from(&logs.sum_mask(last, false, None)?)?;
                 }
+            }
+            Kind::Qr { full } => deliver(y, &orthogonal::qr(gpu, &a, full)?)?,
+            Kind::Reflectors => deliver(y, &orthogonal::reflectors(gpu, &a)?)?,
+            Kind::Svd { full } => deliver(y, &orthogonal::svd(gpu, &a, full, true)?)?,
+            Kind::SingularValues => deliver(y, &orthogonal::svd(gpu, &a, false, false)?)?,
+            Kind::Eigh => deliver(y, &orthogonal::eigh(gpu, &a)?)?,
+            Kind::Eigenvalues => deliver(y, &orthogonal::eigh(gpu, &a)?[..1])?,
+            Kind::Lu { pivot: true } => {
+                let [lu, pivots, _] = factors(gpu, &a, true)?;
+                let (d, k) = (lu.ndim() as i64, rows(&lu).min(cols(&lu)) as i64);
+                y[0].write_from(&super::permuted(&pivots, rows(&lu), lu.dtype())?)?;
+                let lower = lu.narrow(d - 1, 0, k)?.tril(-1)?;
+                y[1].write_from(&lower)?;
+                y[1].diagonal(0, d - 2, d - 1)?.write_scalar(1.into())?;
+                y[2].write_from(&lu.narrow(d - 2, 0, k)?.triu(0)?)?;
             }
             _ => return Ok(false),
         }

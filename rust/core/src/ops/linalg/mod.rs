@@ -3,6 +3,7 @@
 mod cpu;
 mod gpu;
 mod gradient;
+mod orthogonal;
 mod solvers;
 pub mod vector_norm;
 
