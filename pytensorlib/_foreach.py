@@ -219,8 +219,21 @@ def _foreach_clone(self: Any, *, memory_format: Any = None) -> list[Any]:
 
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
     """Return the norm of all elements of each tensor."""
+    lists = _lists("norm", self, ord)
+    if dtype is None and len(self) > 1 and all(t.device.type == "wgpu" for t in self):
+        return list(norms(self, ord).unbind())
     norm = _call(pt.linalg.vector_norm, ("dtype", dtype), None)
-    return _map(norm, _lists("norm", self, ord))
+    return _map(norm, lists)
+
+
+def norms(tensors: Any, ord: float) -> Any:
+    """Return the norm of each tensor as one tensor; on a GPU a kernel takes several."""
+    return _C._list_norms(list(tensors), float(ord))
+
+
+def scale_(tensors: Any, factor: Any) -> None:
+    """Multiply tensors by one number in place; on a GPU a kernel takes several."""
+    _C._list_scale_(list(tensors), factor)
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:

@@ -154,3 +154,45 @@ def test_training_of_a_hundred_steps_follows_the_cpu(kind: str) -> None:
     cpu, gpu = (train(kind, device, 100, given)[0] for device in ("cpu", "wgpu"))
     assert cpu[-1] < cpu[0]
     assert gpu == pytest.approx(cpu, abs=1e-3)
+
+
+def dispatches(run: Callable[[], Any]) -> int:
+    """Return how many kernels a call launches when it is made again."""
+    run()
+    before = wgpu.memory_stats()["dispatches"]
+    run()
+    return wgpu.memory_stats()["dispatches"] - before
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, float("inf")])
+def test_clip_grad_norm_takes_several_gradients_at_a_time(norm_type: float) -> None:
+    g = torch.Generator().manual_seed(7)
+    shapes = [(5,), (1,), (33, 70), (9000,), *[(4, k) for k in range(1, 41)], (2, 3, 4)]
+    grads = [torch.randn(shape, generator=g) for shape in shapes]
+    want = torch.cat([v.flatten() for v in grads]).double().norm(norm_type).item()
+    there = [v.to("wgpu").requires_grad_() for v in grads]
+    for p, v in zip(there, grads, strict=True):
+        p.grad = v.to("wgpu")
+    found = nn.utils.clip_grad_norm_(there, want / 2, norm_type)
+    assert found.item() == pytest.approx(want, rel=1e-5)
+    for p, v in zip(there, grads, strict=True):
+        torch.testing.assert_close(p.grad.cpu(), v / 2, rtol=1e-4, atol=1e-6)
+    clip = lambda: nn.utils.clip_grad_norm_(there, 1.0, norm_type)  # noqa: E731
+    # Six of 45 at a time are read, seven are written, and the rest is arithmetic with one number.
+    assert dispatches(clip) <= 8 + 7 + 10
+    one = [torch.linalg.vector_norm(v, norm_type).item() for v in grads]
+    norms = torch._foreach_norm([v.to("wgpu") for v in grads], norm_type)
+    assert [float(v) for v in norms] == pytest.approx(one, rel=1e-5)
+
+
+def test_clip_grad_norm_takes_any_type_and_layout() -> None:
+    grads = [torch.arange(6.0), torch.arange(6.0).reshape(2, 3).t(), torch.ones(4).bfloat16()]
+    there = [v.to("wgpu").requires_grad_() for v in grads]
+    for p, v in zip(there, grads, strict=True):
+        p.grad = v.to("wgpu")
+    total = nn.utils.clip_grad_norm_(there, 1.0)
+    assert total.item() == pytest.approx(114**0.5, rel=1e-6)
+    for p, v in zip(there, grads, strict=True):
+        close = {"rtol": 1e-2, "atol": 1e-2} if v.dtype == torch.bfloat16 else {}
+        want = (v.double() / 114**0.5).to(v.dtype)
+        torch.testing.assert_close(p.grad.cpu(), want, **(close or {"rtol": 1e-5, "atol": 1e-6}))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ... import Tensor
+from ... import Tensor, _foreach
 from ..functional._common import _is_interpreted
 
 
@@ -73,8 +73,11 @@ def get_total_norm(
         return pt.tensor(0.0)
     norm_type = float(norm_type)
     first = found[0].device
-    norms = [pt.linalg.vector_norm(t, norm_type).to(first) for t in found]
-    total = pt.linalg.vector_norm(pt.stack(norms), norm_type)
+    if first.type == "wgpu" and all(t.device == first for t in found):
+        norms = _foreach.norms(found, norm_type)
+    else:
+        norms = pt.stack([pt.linalg.vector_norm(t, norm_type).to(first) for t in found])
+    total = pt.linalg.vector_norm(norms, norm_type)
     if error_if_nonfinite and not pt.isfinite(total).item():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is "
@@ -117,8 +120,12 @@ def clip_grads_with_norm_(
     watched = _is_interpreted()  # a recorded call has the products, whatever the factor is
     if factor.device.type == "cpu" and not watched and factor.item() == 1.0:
         return  # a product with one changes nothing
+    grads = _grads(parameters)
     with pt.no_grad():
-        for grad in _grads(parameters):
+        if factor.device.type == "wgpu":
+            _foreach.scale_(grads, factor)
+            return
+        for grad in grads:
             grad.mul_(factor.to(grad.device))
 
 

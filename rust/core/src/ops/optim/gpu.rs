@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::fmt::Write;
 
 /// Parameters of one dispatch at most.
-const SLOTS: usize = 8;
+pub(super) const SLOTS: usize = 8;
 const NUMBERS: Numbers = &[("SLOTS", SLOTS as u32)];
 
 /// What a kernel knows of each parameter: the elements, the offsets of the gradient and of what is
@@ -72,7 +72,7 @@ pub(super) fn is_bound_whole(t: &Tensor) -> bool {
 }
 
 /// Workgroups take elements of the first parameter, then of the next.
-const MAIN: &str = "
+pub(super) const MAIN: &str = "
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,

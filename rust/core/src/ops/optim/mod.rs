@@ -2,6 +2,8 @@
 
 crate::ops::family! { ; ENTRIES }
 mod gpu;
+mod lists;
+mod lists_gpu;
 
 use super::pointwise::apply_;
 use super::pointwise::binary::Add;
@@ -657,6 +659,15 @@ crate::entries! {
         }
         equal_lengths("_fused_rmsprop_", &lists)?;
         run(&step, &lists, &[])?;
+        Ok(Value::None)
+    };
+    /// The norm of each tensor of the list, as one tensor.
+    "_list_norms(Tensor[] self, float ord=2) -> Tensor", FN,
+    |a| Ok(lists::norms(a.tensors(0)?, a.float(1)?)?.into());
+    /// Multiplies every tensor of the list by a number of one element, in place.
+    "_list_scale_(Tensor[] self, Tensor factor) -> ()", FN,
+    |a| {
+        lists::scale(a.tensors(0)?, a.tensor(1)?)?;
         Ok(Value::None)
     };
     /// Adds one number to every tensor of the list, in place.
