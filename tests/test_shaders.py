@@ -37,6 +37,8 @@ NUMBERS = {
     "rnn": {"TANH": 0, "RELU": 1, "GRU": 2, "LSTM": 3},
     "rnn_backward": {"TANH": 0, "RELU": 1, "GRU": 2, "LSTM": 3},
     "adam": {"SLOTS": 8},
+    "list_norm": {"SLOTS": 8, "SUM": 0, "SQUARES": 1, "LARGEST": 2},
+    "list_scale": {"SLOTS": 8},
     "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
     **{name: {"SKIPPED": 0xFFFFFFFF} for name in ("index_offsets", "take", "put")},
 }  # fmt: skip
@@ -45,7 +47,8 @@ FORMATS = {
     "float16": F16, "float32": F32, "float64": F64,
 }  # fmt: skip
 # Files that are parts of others.
-PARTS = {"math_f32", "math_f64", "math_int", "philox"}
+PARTS = {"math_f32", "math_f64", "math_int", "math_special", "math_polynomials"}
+PARTS |= {"philox", "philox_floats"}
 PARTS |= {path.stem for path in SHADERS.glob("prelude*.wgsl")}
 
 
@@ -92,11 +95,13 @@ def source(file, acc, tail="", constants=None):
     if y in (I32, I64, F32, F64):
         store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
     names = ["prelude", f"prelude_{acc}"]
-    if uses := re.search(r"^// uses (.*)$", own, re.MULTILINE):
-        parts = [store if part == "store" else part for part in uses.group(1).split(", ")]
-        names += [f"prelude_{part}" for part in parts]
-    if tail:
+    uses = re.search(r"^// uses (.*)$", own, re.MULTILINE)
+    parts = uses.group(1).split(", ") if uses else []
+    names += [f"prelude_{store if p == 'store' else p}" for p in parts if p != "math"]
+    if tail or "math" in parts:
         names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
+    if names[-1] == "math_f64":
+        names += ["math_special", "math_polynomials"]
     numbers = "".join(f"const {name}: u32 = {n}u;\n" for name, n in known.items())
     return numbers + "".join(text[n] for n in names) + own + tail
 
@@ -380,6 +385,7 @@ def test_math_f64_matches_numpy():
 
 def test_philox_known_answers_and_distribution():
     philox = (SHADERS / "philox.wgsl").read_text()
+    floats_of = philox + (SHADERS / "philox_floats.wgsl").read_text()
     out = np.zeros(4, np.int32)
     op = philox + "fn op() -> Acc { return bitcast<i32>(philox_word()); }"
     op = op.replace("m_sqrt", "sqrt").replace("m_ln(u)", "log(u)")
@@ -387,10 +393,10 @@ def test_philox_known_answers_and_distribution():
     y = pointwise(op, "i32", out, [], [0] * 4).view(np.uint32)
     assert [hex(v) for v in y] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
     n = 40_000
-    u = pointwise(philox + "fn op() -> Acc { return philox_uniform(); }", "f32",
+    u = pointwise(floats_of + "fn op() -> Acc { return philox_uniform(); }", "f32",
                   np.zeros(n, np.float32), [], [7, 8, 9, 0])  # fmt: skip
     assert 0 <= u.min() and u.max() < 1 and abs(u.mean() - 0.5) < 0.01
-    z = pointwise(philox + "fn op() -> Acc { return philox_normal(); }", "f32",
+    z = pointwise(floats_of + "fn op() -> Acc { return philox_normal(); }", "f32",
                   np.zeros(n, np.float32), [], [7, 8, 9, 0])  # fmt: skip
     assert abs(z.mean()) < 0.02 and abs(z.std() - 1) < 0.02
     assert abs(np.corrcoef(z[::2], z[1::2])[0, 1]) < 0.02
@@ -599,7 +605,7 @@ def test_softmax_and_softmax_backward_match_numpy(log, shape):
     want = np.log(s) if log else s
     size = {"LANES": 16, "ROWS": 4, "WG": 64, "LOG": log}
     groups = (-(-outer * inner // 4), 1, 1)
-    params = [outer * inner, length, inner, 0, 0, f32(np.inf)]
+    params = [outer * inner, length, inner, 0, 0, 0, f32(-np.inf), 0]
     y = run("softmax", "f32", [np.zeros_like(x), x], params, groups, **size)[0]
     close(y, want, 1e-5)
     g = floats(*shape, seed=1)
