@@ -1,4 +1,5 @@
-//! Least squares, by singular values: of all best solutions the shortest.
+//! Least squares: by reflections where the columns are surely independent, else by singular values,
+//! of all best solutions the shortest.
 
 use super::matrix::{pinv, pinv_gradient};
 use super::*;
@@ -39,6 +40,28 @@ impl Derivative for Lstsq {
         }
         Ok(out)
     }
+}
+
+/// The solution of A X = B for matrices whose columns are independent by far, and how many there are.
+fn direct(a: &Tensor, b: &Tensor, rcond: f64) -> Result<Option<[Tensor; 2]>> {
+    if !a.has_data() || rows(a) < cols(a) || cols(b) == 0 {
+        return Ok(None);
+    }
+    let kind = Kind::LeastSquares {
+        rcond: rcond.to_bits(),
+    };
+    let mut y = Factor(kind).run(&[&a.detach(), &b.detach()])?;
+    let (info, solution) = (y.swap_remove(1), y.swap_remove(0));
+    if info.any_true()? {
+        return Ok(None);
+    }
+    let op = Lstsq {
+        rcond: Scalar::Float(rcond),
+    };
+    dispatch::record(op, &[a, b], std::slice::from_ref(&solution))?;
+    let count = Scalar::Int(cols(a) as i64);
+    let rank = Tensor::full(batch_of(a), count, DType::I64, a.device())?;
+    Ok(Some([solution, rank]))
 }
 
 /// A solution of A X = B, how many singular values it uses, and all of them.
@@ -117,13 +140,21 @@ fn lstsq(args: &Args) -> Result<Value> {
         (false, Some(given)) if given >= 0.0 => given,
         (false, _) => eps * m.max(n) as f64,
     };
+    // The others give singular values.
+    let quick = match driver {
+        "gels" | "gelsy" if m.min(n) > 0 => direct(a, b, rcond)?,
+        _ => None,
+    };
     let [mut solution, rank, values] = match m.min(n) == 0 {
         true => [
             Tensor::zeros(&join(&batch, &[n, k]), a.dtype(), a.device())?,
             Tensor::zeros(batch_of(a), DType::I64, a.device())?,
             Tensor::zeros(&join(batch_of(a), &[0]), a.dtype(), a.device())?,
         ],
-        false => solve(a, b, rcond)?,
+        false => match quick {
+            Some([solution, rank]) => [solution, rank, none(a.dtype())?],
+            None => solve(a, b, rcond)?,
+        },
     };
     let short = Tensor::number(Scalar::Int(m.min(n) as i64))?;
     let deficient = rank.has_data() && apply(Gt, [&short, &rank])?.any_true()?;

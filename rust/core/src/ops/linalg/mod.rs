@@ -120,6 +120,9 @@ pub enum Kind {
     SingularValues,
     /// A -> eigenvalues and, where asked for, eigenvectors, as pairs of real numbers.
     Eig { vectors: bool },
+    /// A, B -> the X for which A X comes nearest to B, and whether A may be near singular for
+    /// singular values below `rcond` (its bits) of the largest.
+    LeastSquares { rcond: u64 },
     /// A -> R above reflectors, the factors of the reflectors.
     Reflectors,
     /// A -> packed L and D, pivots from 1 on, info.
@@ -212,6 +215,7 @@ impl Derivative for Factor {
             Kind::Eigh | Kind::Eigenvalues => "LinalgEighBackward0",
             Kind::Svd { .. } | Kind::SingularValues => "LinalgSvdBackward0",
             Kind::Eig { .. } => "LinalgEigBackward0",
+            Kind::LeastSquares { .. } => "LinalgLstsqBackward0",
             Kind::Reflectors => "GeqrfBackward0",
             Kind::Ldl => "LinalgLdlFactorExBackward0",
             Kind::LdlSolve => "LinalgLdlSolveBackward0",
@@ -228,7 +232,7 @@ impl Derivative for Factor {
             Kind::Det => Save::inputs([0]).and_outputs([0]),
             Kind::Slogdet | Kind::Cofactors => Save::inputs([0]),
             Kind::Eigenvalues | Kind::SingularValues => Save::NONE,
-            Kind::Reflectors | Kind::Ldl => Save::NONE,
+            Kind::LeastSquares { .. } | Kind::Reflectors | Kind::Ldl => Save::NONE,
             Kind::LdlSolve => Save::inputs([0]),
             Kind::Eig { vectors: false } => Save::NONE,
             Kind::Eig { vectors: true } | Kind::Eigh | Kind::Qr { .. } => Save::outputs([0, 1]),
@@ -320,6 +324,11 @@ impl Derivative for Factor {
                 "{}: values without vectors have no gradient",
                 self.name()
             ),
+            Kind::LeastSquares { .. } => bail!(
+                NotImplemented,
+                "{}: the call has the gradient, not its solver",
+                self.name()
+            ),
             Kind::Eigh => {
                 let (w, v) = (cx.output(0)?, cx.output(1)?);
                 let vt = swapped(&v)?;
@@ -382,6 +391,7 @@ impl Op for Factor {
             Kind::SingularValues => vec![real(&[k])],
             Kind::Eig { vectors: true } => vec![real(&[n, 2]), real(&[n, n, 2])],
             Kind::Eig { vectors: false } => vec![real(&[n, 2])],
+            Kind::LeastSquares { .. } => vec![real(&[n, cols(x[1])]), ints(&[])],
             Kind::Reflectors => vec![real(&[m, n]), real(&[k])],
             Kind::Ldl => vec![real(&[n, n]), ints(&[n]), ints(&[])],
             Kind::LdlSolve => vec![real(&[m, cols(x[1])])],

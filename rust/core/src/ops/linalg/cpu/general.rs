@@ -13,7 +13,7 @@ pub fn eig<T: Number>(
     n: usize,
     w: &mut [T],
     v: Option<&mut [T]>,
-    room: &mut Room,
+    room: &mut Room<T>,
 ) -> bool {
     if n == 0 {
         return true;

@@ -1,18 +1,22 @@
 //! The computations on one matrix. Blocked algorithms are those of `faer`, one thread each: a
-//! batch is what our pool splits.
+//! batch is what our pool splits. Matrices that caches hold have kernels of our own.
 //!
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
 mod general;
+mod householder;
+mod lanes;
 pub mod plain;
 pub mod probe;
 pub mod small;
 mod symmetric;
+mod tridiagonal;
 
 use super::Kind;
-use crate::alloc::{self, full, gathered, room as room_for};
+use crate::alloc::{self, full, gathered};
 use crate::cpu::elements::Compute;
+use crate::cpu::gemm::GemmElem;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::error;
 use crate::tensor::Tensor;
@@ -20,21 +24,22 @@ use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
-use faer::linalg::householder;
 use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
-use faer::linalg::qr::no_pivoting::factor as qr;
 use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
 use faer::linalg::triangular_solve as tri;
 use faer::perm::PermRef;
 use faer::traits::RealField;
 use faer::{Auto, Conj, MatMut, MatRef, Par, Spec};
+use householder::Reflected;
 use plain::SMALL;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tridiagonal::Tridiagonal;
 
 /// A type that factorisations compute in.
 pub trait Number:
     Compute
+    + GemmElem<Acc = Self>
     + RealField
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -76,6 +81,11 @@ const SEQ: Par = Par::Seq;
 /// conquer: measured.
 const SVD_LEAF: usize = 32;
 const EIGH_LEAF: usize = 64;
+/// Sizes up to which our own reduction to three diagonals is quicker, for eigenvalues alone and
+/// with vectors: beyond, the matrix leaves the caches, and QL has more to rotate than divide and
+/// conquer to multiply.
+const VALUES: usize = 640;
+const VECTORS: usize = 192;
 /// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
 /// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
 /// far from the root. So its results are compared with the matrix, in their product with a vector
@@ -98,22 +108,35 @@ fn eigh_params<T: Number>(leaf: usize) -> Spec<SelfAdjointEvdParams, T> {
     Spec::new(p)
 }
 
-/// Memory for an algorithm, used again for the next matrix, with its size and alignment.
-struct Room(MemBuffer, usize, usize);
+/// Memory for an algorithm, used again for the next matrix, with its size and alignment, and that of
+/// the last factors.
+struct Room<T> {
+    buffer: MemBuffer,
+    size: usize,
+    align: usize,
+    x: Vec<T>,
+    pivots: Vec<usize>,
+}
 
-impl Room {
+impl<T> Room<T> {
     fn new() -> Self {
-        Room(MemBuffer::new(StackReq::EMPTY), 0, 1)
+        Room {
+            buffer: MemBuffer::new(StackReq::EMPTY),
+            size: 0,
+            align: 1,
+            x: Vec::new(),
+            pivots: Vec::new(),
+        }
     }
     fn get(&mut self, need: StackReq) -> &mut MemStack {
         let (size, align) = (need.size_bytes(), need.align_bytes());
-        if size > self.1 || align > self.2 {
+        if size > self.size || align > self.align {
             match MemBuffer::try_new(need) {
-                Ok(buffer) => *self = Room(buffer, size, align),
+                Ok(buffer) => (self.buffer, self.size, self.align) = (buffer, size, align),
                 Err(_) => error::unwind(alloc::out_of_memory(size)),
             }
         }
-        MemStack::new(&mut self.0)
+        MemStack::new(&mut self.buffer)
     }
 }
 
@@ -156,18 +179,21 @@ struct Lu<T> {
 
 impl<T: Number> Lu<T> {
     /// Of the matrix whose rows (`by_rows`) or columns lie in `a` one after another.
-    fn new(a: &[T], m: usize, n: usize, by_rows: bool, pivot: bool, room: &mut Room) -> Self {
+    fn new(a: &[T], m: usize, n: usize, by_rows: bool, pivot: bool, room: &mut Room<T>) -> Self {
         let mut out = Lu {
-            x: room_for(m * n),
+            x: std::mem::take(&mut room.x),
             n,
             direct: by_rows,
             blocked: pivot && m.min(n) > SMALL && m.max(n) > small::MOST,
-            pivots: room_for(m.min(n)),
+            pivots: std::mem::take(&mut room.pivots),
             perm: Vec::new(),
             inverse: Vec::new(),
         };
+        out.pivots.clear();
+        alloc::reserve(&mut out.pivots, m.min(n));
         let load = |x: &mut Vec<T>, rows: bool| {
             x.clear();
+            alloc::reserve(x, m * n);
             if rows == by_rows {
                 x.extend_from_slice(a);
             } else {
@@ -203,8 +229,13 @@ impl<T: Number> Lu<T> {
     }
 
     /// Of a square matrix or, where that saves a copy, of its transpose.
-    fn square(a: &[T], n: usize, room: &mut Room) -> Self {
+    fn square(a: &[T], n: usize, room: &mut Room<T>) -> Self {
         Lu::new(a, n, n, n <= small::MOST, true, room)
+    }
+
+    /// Leaves its memory to the next.
+    fn end(self, room: &mut Room<T>) {
+        (room.x, room.pivots) = (self.x, self.pivots);
     }
 
     fn at(&self, m: usize, i: usize, j: usize) -> T {
@@ -230,7 +261,7 @@ impl<T: Number> Lu<T> {
     }
 
     /// Overwrites the rows of `b` with the solution of A X = B, A square.
-    fn solve(&self, b: &mut [T], k: usize, room: &mut Room) {
+    fn solve(&self, b: &mut [T], k: usize, room: &mut Room<T>) {
         let n = self.n;
         if self.direct {
             for (i, &p) in self.pivots.iter().enumerate().filter(|&(i, &p)| p != i) {
@@ -296,7 +327,7 @@ fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, 
     }
 }
 
-fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room) -> i32 {
+fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room<T>) -> i32 {
     if n > small::MOST {
         // Rows of the lower triangle become columns.
         let mut x = full(T::default(), n * n);
@@ -349,18 +380,30 @@ fn lower<T>(a: &[T], n: usize) -> impl Iterator<Item = &T> {
     (0..n).flat_map(move |i| &a[i * n..=i * n + i])
 }
 
-fn eigh<T: Number>(a: &[T], n: usize, w: &mut [T], v: Option<&mut [T]>, room: &mut Room) -> bool {
+fn eigh<T: Number>(
+    a: &[T],
+    n: usize,
+    w: &mut [T],
+    v: Option<&mut [T]>,
+    room: &mut Room<T>,
+) -> bool {
     if n == 0 {
         return true;
     }
     // It reads the lower triangle.
     let view = MatRef::from_row_major_slice(a, n, n);
     let Some(v) = v else {
+        if n <= VALUES {
+            return Tridiagonal::new(a, n).values(w);
+        }
         let params = eigh_params(ITERATE);
         let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::No, SEQ, params);
         let (to, stack) = (DiagMut::from_slice_mut(w), room.get(need));
         return evd::self_adjoint_evd(view, to, None, SEQ, stack, params).is_ok();
     };
+    if n <= VECTORS {
+        return Tridiagonal::new(a, n).vectors(w, v);
+    }
     let mut vectors = full(T::default(), n * n);
     for leaf in [EIGH_LEAF, ITERATE] {
         let params = eigh_params(leaf);
@@ -395,7 +438,7 @@ fn svd<T: Number>(
     s: &mut [T],
     vectors: Option<(&mut [T], &mut [T])>,
     full_size: bool,
-    room: &mut Room,
+    room: &mut Room<T>,
 ) -> bool {
     // The columns of the transpose are the rows that we have.
     let view = columns(a, n, m);
@@ -442,14 +485,7 @@ fn svd<T: Number>(
     true
 }
 
-fn qr<T: Number>(
-    a: &[T],
-    (m, n): (usize, usize),
-    q: &mut [T],
-    r: &mut [T],
-    full_size: bool,
-    room: &mut Room,
-) {
+fn qr<T: Number>(a: &[T], (m, n): (usize, usize), q: &mut [T], r: &mut [T], full_size: bool) {
     let k = m.min(n);
     let height = if full_size { m } else { k };
     r.fill(T::default());
@@ -457,66 +493,41 @@ fn qr<T: Number>(
         // SAFETY: both sizes are from one to MOST.
         return unsafe { small::qr(a, (m, n), q, r, height) };
     }
-    if k > SMALL {
-        let mut x = full(T::default(), m * n);
-        transpose(a, m, n, &mut x);
-        let block = qr::recommended_block_size::<T>(m, n);
-        let mut factors = full(T::default(), block * k);
-        let need = StackReq::any_of(&[
-            qr::qr_in_place_scratch::<T>(m, n, block, SEQ, params()),
-            householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(
-                m, block, height,
-            ),
-        ]);
-        let stack = room.get(need);
-        let coefficients = columns_mut(&mut factors, block, k);
-        let view = columns_mut(&mut x, m, n);
-        let found = qr::qr_in_place(view, coefficients, SEQ, stack, params());
-        // It skips columns of zeros, which LAPACK does not.
-        if found.rank == k {
-            for i in 0..k {
-                for j in i..n {
-                    r[i * n + j] = x[j * m + i];
-                }
-            }
-            let mut columns_of_q = full(T::default(), m * height);
-            for i in 0..height {
-                columns_of_q[i * m + i] = T::of_f64(1.0);
-            }
-            householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
-                columns(&x[..m * k], m, k),
-                columns(&factors, block, k),
-                Conj::No,
-                columns_mut(&mut columns_of_q, m, height),
-                SEQ,
-                stack,
-            );
-            transpose(&columns_of_q, height, m, q);
-            // Columns that are zero but for rounding can make it lose Q.
-            let x = probe::signs(n);
-            let (got, want) = (probe::times(q, &probe::times(r, &x)), probe::times(a, &x));
-            let size = r.iter().fold(0.0, |s: f64, r| s.max(r.to_f64().abs()));
-            let size = size * (n as f64).sqrt();
-            if !probe::finite(&want)
-                || probe::agree::<T>(&got, &want, size, m.max(n))
-                    && probe::orthonormal(&columns_of_q, m)
-            {
-                return;
-            }
-            r.fill(T::default());
-        }
-    }
     let mut x = gathered(a.iter().copied());
-    let tau = plain::householder(&mut x, m, n);
-    for i in 0..k {
-        r[i * n + i..(i + 1) * n].copy_from_slice(&x[i * n + i..(i + 1) * n]);
+    let factors = Reflected::new(&mut x, m, n, n);
+    r.copy_from_slice(&x[..r.len()]);
+    factors.basis(q, height);
+}
+
+/// The X for which A X comes nearest to B; `false` where A may lack columns.
+fn least_squares<T: Number>(
+    (a, b): (&[T], &[T]),
+    (m, n): (usize, usize),
+    x: &mut [T],
+    rcond: f64,
+) -> bool {
+    let k = b.len() / m.max(1);
+    let all = n + k;
+    let mut both = full(T::default(), m * all);
+    for (i, row) in both.chunks_exact_mut(all).enumerate() {
+        row[..n].copy_from_slice(&a[i * n..][..n]);
+        row[n..].copy_from_slice(&b[i * k..][..k]);
     }
-    q.fill(T::default());
-    plain::reflected(&mut x, m, n, &tau, q, height);
+    Reflected::new(&mut both, m, all, n);
+    if !householder::regular(&both, all, n, rcond) {
+        return false;
+    }
+    let mut r = full(T::default(), n * n);
+    for i in 0..n {
+        r[i * n..][..n].copy_from_slice(&both[i * all..][..n]);
+        x[i * k..][..k].copy_from_slice(&both[i * all + n..][..k]);
+    }
+    triangular(&r, n, x, k, true, false);
+    true
 }
 
 /// The matrix of cofactors, which exists for singular A too.
-fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room) -> bool {
+fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room<T>) -> bool {
     let mut s = full(T::default(), n);
     let (mut u, mut vh) = (full(T::default(), n * n), full(T::default(), n * n));
     if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
@@ -576,7 +587,7 @@ struct Case<'a, T> {
 }
 
 /// One computation; `false` where it did not converge.
-fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
+fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
     let (m, n) = (c.m, c.n);
     let ([y, y1, y2], [info, info1]) = (c.y, c.ints);
     match kind {
@@ -595,17 +606,25 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
                 identity(y, n);
                 f.solve(y, n, room);
             }
+            f.end(room);
         }
         Kind::Solve => {
             let f = Lu::square(c.a, n, room);
             info[0] = f.info(n);
             y.copy_from_slice(c.b);
             f.solve(y, c.b.len() / n.max(1), room);
+            f.end(room);
         }
-        Kind::Det => y[0] = determinant(&Lu::square(c.a, n, room)),
+        Kind::Det => {
+            let f = Lu::square(c.a, n, room);
+            y[0] = determinant(&f);
+            f.end(room);
+        }
         Kind::Slogdet => {
-            let (sign, log) = sign_and_log(&Lu::square(c.a, n, room));
+            let f = Lu::square(c.a, n, room);
+            let (sign, log) = sign_and_log(&f);
             (y[0], y1[0]) = (T::of_f64(sign), T::of_f64(log));
+            f.end(room);
         }
         Kind::Cofactors => return cofactors(c.a, n, y, room),
         Kind::Triangular { upper, unit } => {
@@ -628,7 +647,11 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
             let run = |a: &[T], s: &mut [T]| svd(a, (m, n), s, None, false, room);
             return at_scale(c.a, c.a.iter(), y, run);
         }
-        Kind::Qr { full } => qr(c.a, (m, n), y, y1, full, room),
+        Kind::Qr { full } => qr(c.a, (m, n), y, y1, full),
+        Kind::LeastSquares { rcond } => {
+            let done = least_squares((c.a, c.b), (m, n), y, f64::from_bits(rcond));
+            info[0] = !done as i32;
+        }
         Kind::Reflectors => {
             y.copy_from_slice(c.a);
             y1.copy_from_slice(&plain::householder(y, m, n));
@@ -681,6 +704,7 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
                 *to = p as i32 + 1;
             }
             info1[0] = f.info(m);
+            f.end(room);
         }
     }
     true
@@ -701,7 +725,7 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
     let converged = AtomicBool::new(true);
     let work = m * n * n.max(1);
     parallel_for(count, (1 << 13) / work.max(1) + 1, |range| {
-        let mut room = Room::new();
+        let mut room = Room::<T>::new();
         alloc::spare(range.len().saturating_mul(work));
         for b in range {
             let input = |i: usize| -> &[T] {

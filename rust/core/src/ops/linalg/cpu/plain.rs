@@ -176,60 +176,30 @@ pub fn householder<T: Number>(x: &mut [T], m: usize, n: usize) -> Vec<T> {
             x[i * n + j] = v;
         }
         x[j * n + j] = beta;
-        reflect(x, m, n, j, tau[j], j + 1, None, &mut dots);
+        reflect(x, m, n, j, t, &mut dots);
     }
     tau
 }
 
-/// Applies reflector `j` of `x`, rows of `n`, to the columns from `from` on of itself or of `q`.
-fn reflect<T: Number>(
-    x: &mut [T],
-    m: usize,
-    n: usize,
-    j: usize,
-    tau: T,
-    from: usize,
-    q: Option<(&mut [T], usize)>,
-    dots: &mut [T],
-) {
+/// Applies reflector `j` of `x`, rows of `n`, to the columns after its own.
+fn reflect<T: Number>(x: &mut [T], m: usize, n: usize, j: usize, tau: T, dots: &mut [T]) {
     let reflector: Vec<T> = gathered((j + 1..m).map(|i| x[i * n + j]));
-    let (y, width) = q.unwrap_or((x, n));
-    let dots = &mut dots[from..width];
-    dots.copy_from_slice(&y[j * width + from..(j + 1) * width]);
+    let dots = &mut dots[j + 1..n];
+    dots.copy_from_slice(&x[j * n + j + 1..(j + 1) * n]);
     for (i, &v) in (j + 1..m).zip(&reflector) {
-        for (d, &y) in dots.iter_mut().zip(&y[i * width + from..(i + 1) * width]) {
-            *d = *d + v * y;
+        for (d, &x) in dots.iter_mut().zip(&x[i * n + j + 1..(i + 1) * n]) {
+            *d = *d + v * x;
         }
     }
     for d in dots.iter_mut() {
         *d = *d * tau;
     }
-    for (y, &d) in y[j * width + from..(j + 1) * width].iter_mut().zip(&*dots) {
-        *y = *y - d;
+    for (x, &d) in x[j * n + j + 1..(j + 1) * n].iter_mut().zip(&*dots) {
+        *x = *x - d;
     }
     for (i, &v) in (j + 1..m).zip(&reflector) {
-        for (y, &d) in y[i * width + from..(i + 1) * width].iter_mut().zip(&*dots) {
-            *y = *y - v * d;
-        }
-    }
-}
-
-/// The first `columns` columns of the product of the reflectors in `x`; `q` holds zeros.
-pub fn reflected<T: Number>(
-    x: &mut [T],
-    m: usize,
-    n: usize,
-    tau: &[T],
-    q: &mut [T],
-    columns: usize,
-) {
-    for i in 0..m.min(columns) {
-        q[i * columns + i] = T::of_f64(1.0);
-    }
-    let mut dots = full(T::default(), columns);
-    for j in (0..tau.len()).rev() {
-        if tau[j] != T::default() {
-            reflect(x, m, n, j, tau[j], 0, Some((&mut *q, columns)), &mut dots);
+        for (x, &d) in x[i * n + j + 1..(i + 1) * n].iter_mut().zip(&*dots) {
+            *x = *x - v * d;
         }
     }
 }

@@ -17,6 +17,13 @@ impl<T: Number, const W: usize> Rows<T, W> {
     #[inline(always)]
     fn load(x: &[T], m: usize, n: usize) -> Self {
         let mut rows = [[T::default(); W]; W];
+        if n == W {
+            // Of a length that the compiler knows.
+            for (row, x) in rows[..m].iter_mut().zip(x.chunks_exact(W)) {
+                row.copy_from_slice(x);
+            }
+            return Rows(rows);
+        }
         for (row, x) in rows[..m].iter_mut().zip(x.chunks_exact(n)) {
             row[..n].copy_from_slice(x);
         }
@@ -25,6 +32,12 @@ impl<T: Number, const W: usize> Rows<T, W> {
 
     #[inline(always)]
     fn store(&self, x: &mut [T], n: usize) {
+        if n == W {
+            for (row, x) in self.0.iter().zip(x.chunks_exact_mut(W)) {
+                x.copy_from_slice(row);
+            }
+            return;
+        }
         for (row, x) in self.0.iter().zip(x.chunks_exact_mut(n)) {
             x.copy_from_slice(&row[..n]);
         }
@@ -237,7 +250,8 @@ fn qr_rows<T: Number, const W: usize>(
 macro_rules! by_width {
     ($n:expr, $f:ident($($x:expr),*)) => {
         match $n {
-            0..=8 => $f::<T, 8>($($x),*),
+            0..=4 => $f::<T, 4>($($x),*),
+            5..=8 => $f::<T, 8>($($x),*),
             9..=16 => $f::<T, 16>($($x),*),
             _ => $f::<T, MOST>($($x),*),
         }

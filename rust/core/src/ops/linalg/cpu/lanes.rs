@@ -1,0 +1,44 @@
+//! Rows as vectors of a width that every machine's divides.
+
+use super::Number;
+
+pub const LANES: usize = 8;
+pub type Lanes<T> = [T; LANES];
+
+/// The width of padded rows.
+pub fn width(n: usize) -> usize {
+    n.next_multiple_of(LANES)
+}
+
+// SAFETY: `p` has LANES elements.
+#[inline(always)]
+pub unsafe fn get<T: Copy>(p: *const T) -> Lanes<T> {
+    // SAFETY: `p` has LANES elements; their alignment does not matter.
+    unsafe { p.cast::<Lanes<T>>().read_unaligned() }
+}
+
+// SAFETY: `p` has room for LANES elements.
+#[inline(always)]
+pub unsafe fn put<T: Copy>(p: *mut T, x: Lanes<T>) {
+    // SAFETY: `p` has room for LANES elements; their alignment does not matter.
+    unsafe { p.cast::<Lanes<T>>().write_unaligned(x) }
+}
+
+/// x + f y.
+#[inline(always)]
+pub fn scale_add<T: Number>(x: Lanes<T>, f: T, y: Lanes<T>) -> Lanes<T> {
+    std::array::from_fn(|l| x[l] + f * y[l])
+}
+
+/// s + x y.
+#[inline(always)]
+pub fn add<T: Number>(s: Lanes<T>, x: Lanes<T>, y: Lanes<T>) -> Lanes<T> {
+    std::array::from_fn(|l| s[l] + x[l] * y[l])
+}
+
+/// Halves are added, so that it is a few instructions.
+#[inline(always)]
+pub fn sum<T: Number>(x: Lanes<T>) -> T {
+    let x: [T; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
+    (x[0] + x[2]) + (x[1] + x[3])
+}

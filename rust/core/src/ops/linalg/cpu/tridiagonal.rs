@@ -1,0 +1,443 @@
+//! Symmetric matrices brought to three diagonals by reflections, and the eigenvalues of those by
+//! implicit QL. Rows are padded with zeros to whole vectors: reflectors are zero where they do not
+//! reach, so that every loop over a row is of full vectors and changes nothing there.
+
+use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
+use super::Number;
+use crate::alloc::{full, room};
+use crate::per_isa;
+
+/// A = Q T Q', with the reflectors that make Q.
+pub struct Tridiagonal<T> {
+    /// Row k holds reflector k from column k + 1 on.
+    rows: Vec<T>,
+    width: usize,
+    tau: Vec<T>,
+    /// The diagonal of T, and what is beside it.
+    d: Vec<f64>,
+    e: Vec<f64>,
+}
+
+/// Rounding, relative: T and rotations are computed in float64 for all types.
+fn rounding<T: Number>() -> f64 {
+    T::EPS / 2.0
+}
+
+impl<T: Number> Tridiagonal<T> {
+    /// Of the symmetric matrix whose lower triangle lies in the `n` rows of `a`.
+    pub fn new(a: &[T], n: usize) -> Self {
+        let width = width(n);
+        let mut rows = full(T::default(), n * width);
+        for i in 0..n {
+            rows[i * width..][..i + 1].copy_from_slice(&a[i * n..][..i + 1]);
+            for j in 0..i {
+                rows[j * width + i] = a[i * n + j];
+            }
+        }
+        let mut t = Tridiagonal {
+            rows,
+            width,
+            tau: full(T::default(), n),
+            d: full(0.0, n),
+            e: full(0.0, n),
+        };
+        // SAFETY: rows, factors and diagonals are of the sizes that `width` and `n` say.
+        unsafe { reduce(&mut t.rows, n, width, &mut t.tau, &mut t.d, &mut t.e) };
+        t
+    }
+
+    /// The eigenvalues in ascending order; `false` where they did not converge.
+    pub fn values(mut self, w: &mut [T]) -> bool {
+        let unit = scale(&mut self.d, &mut self.e);
+        let done = ql::<false>(&mut self.d, &mut self.e, rounding::<T>(), |_| ());
+        self.d.sort_unstable_by(f64::total_cmp);
+        for (w, d) in w.iter_mut().zip(&self.d) {
+            *w = T::of_f64(d * unit);
+        }
+        done
+    }
+
+    /// Eigenvalues in ascending order, eigenvectors into the columns of `v`; `false` where they did
+    /// not converge.
+    pub fn vectors(mut self, w: &mut [T], v: &mut [T]) -> bool {
+        let (n, width) = (self.d.len(), self.width);
+        let unit = scale(&mut self.d, &mut self.e);
+        let mut q = full(T::default(), n * width);
+        // SAFETY: rows and factors are of the sizes that `width` and `n` say.
+        unsafe { collect(&self.rows, n, width, &self.tau, &mut q) };
+        // Elements beside the diagonal become positive.
+        let mut sign = 1.0;
+        for (i, row) in q.chunks_exact_mut(width).enumerate() {
+            if sign < 0.0 {
+                row.iter_mut().for_each(|x| *x = -*x);
+            }
+            sign *= 1f64.copysign(self.e[i]);
+        }
+        let mut turns = room(n);
+        let step = |step: Step| match step {
+            Step::Reverse(first, last) => {
+                for k in 0..(last - first).div_ceil(2) {
+                    let (a, b) = q.split_at_mut((last - k) * width);
+                    a[(first + k) * width..][..width].swap_with_slice(&mut b[..width]);
+                }
+            }
+            Step::Turn(last, squares) => {
+                let rows = &mut q[(last - squares.len()) * width..(last + 1) * width];
+                // SAFETY: there is a row more than turns.
+                unsafe { turn_all(rows, width, squares, &mut turns) };
+            }
+        };
+        let done = ql::<true>(&mut self.d, &mut self.e, rounding::<T>(), step);
+        let mut order: Vec<usize> = crate::alloc::gathered(0..n);
+        order.sort_unstable_by(|&i, &j| self.d[i].total_cmp(&self.d[j]));
+        for (j, &from) in order.iter().enumerate() {
+            w[j] = T::of_f64(self.d[from] * unit);
+            for (i, &x) in q[from * width..][..n].iter().enumerate() {
+                v[i * n + j] = x;
+            }
+        }
+        done
+    }
+}
+
+/// Brings both diagonals near one, where squares are harmless, and gives the unit.
+fn scale(d: &mut [f64], e: &mut [f64]) -> f64 {
+    let most = d.iter().chain(&*e).fold(0.0, |m: f64, x| m.max(x.abs()));
+    if most == 0.0 || !most.is_finite() {
+        return 1.0;
+    }
+    let unit = 2f64.powi(most.log2().floor().clamp(-1000.0, 1000.0) as i32);
+    d.iter_mut().chain(e).for_each(|x| *x /= unit);
+    unit
+}
+
+/// The first reflector of what follows the diagonal in a row: its first element and its factor.
+#[inline(always)]
+fn reflector<T: Number>(x: &mut [T]) -> (f64, T) {
+    match super::plain::reflector(x) {
+        Some((beta, tau)) => {
+            x[0] = T::of_f64(1.0);
+            (beta.to_f64(), tau)
+        }
+        None => {
+            let beta = x[0].to_f64();
+            x.fill(T::default());
+            (beta, T::default())
+        }
+    }
+}
+
+/// R rows minus `v[i]` times `w` and `w[i]` times `v`, and their products with `x`.
+#[inline(always)]
+unsafe fn update<T: Number, const R: usize>(
+    rows: *mut T,
+    (from, width): (usize, usize),
+    (v, w, x): (*const T, *const T, *const T),
+    at: usize,
+) -> [T; R] {
+    let mut sums = [[T::default(); LANES]; R];
+    // SAFETY: R rows of `width` elements begin at `rows`, and `v`, `w` and `x` have as many.
+    unsafe {
+        let vi: [T; R] = std::array::from_fn(|r| *v.add(at + r));
+        let wi: [T; R] = std::array::from_fn(|r| *w.add(at + r));
+        let mut c = from;
+        while c < width {
+            let (vc, wc, xc): (Lanes<T>, Lanes<T>, Lanes<T>) =
+                (get(v.add(c)), get(w.add(c)), get(x.add(c)));
+            for r in 0..R {
+                let p = rows.add(r * width + c);
+                let row = scale_add(scale_add(get(p), -vi[r], wc), -wi[r], vc);
+                put(p, row);
+                for l in 0..LANES {
+                    sums[r][l] = sums[r][l] + row[l] * xc[l];
+                }
+            }
+            c += LANES;
+        }
+    }
+    std::array::from_fn(|r| sum(sums[r]))
+}
+
+per_isa! {
+    /// Reflects from both sides. The update of one step is done by the pass over the matrix that
+    /// multiplies it by the reflector of the next.
+    ///
+    /// # Safety
+    /// There are `n` rows of `width`, a multiple of [`LANES`] from `n` on, zero from column `n` on;
+    /// `tau`, `d` and `e` have `n` elements.
+    unsafe fn reduce[T: Number](
+        a: &mut [T], n: usize, width: usize, tau: &mut [T], d: &mut [f64], e: &mut [f64],
+    ) {
+        let zero = T::default();
+        let mut work = full(zero, 4 * width);
+        let (pair, next) = work.split_at_mut(2 * width);
+        let (v, w) = pair.split_at_mut(width);
+        let (x, y) = next.split_at_mut(width);
+        for k in 0..n {
+            let (head, tail) = a.split_at_mut((k + 1) * width);
+            let row = &mut head[k * width..];
+            let (vk, wk) = (v[k], w[k]);
+            for ((a, &v), &w) in row.iter_mut().zip(&*v).zip(&*w) {
+                *a = *a - (vk * w + wk * v);
+            }
+            d[k] = row[k].to_f64();
+            if k + 1 == n {
+                break;
+            }
+            let (beta, t) = reflector(&mut row[k + 1..n]);
+            e[k] = beta;
+            tau[k] = t;
+            x[k] = zero;
+            x[k + 1..n].copy_from_slice(&row[k + 1..n]);
+            let from = (k + 1) / LANES * LANES;
+            let mut i = k + 1;
+            let rows = tail.as_mut_ptr();
+            // SAFETY: rows from k + 1 to `n` lie in `tail`, and the vectors are as wide.
+            unsafe {
+                let at = |i: usize| rows.add((i - k - 1) * width);
+                let given = (v.as_ptr(), w.as_ptr(), x.as_ptr());
+                while i + 4 <= n {
+                    y[i..i + 4].copy_from_slice(&update::<T, 4>(at(i), (from, width), given, i));
+                    i += 4;
+                }
+                while i < n {
+                    y[i] = update::<T, 1>(at(i), (from, width), given, i)[0];
+                    i += 1;
+                }
+            }
+            // w = tau A x - (tau^2 x' A x / 2) x
+            let mut dot = [zero; LANES];
+            for (x, y) in x[from..].chunks_exact(LANES).zip(y[from..].chunks_exact(LANES)) {
+                for l in 0..LANES {
+                    dot[l] = dot[l] + x[l] * y[l];
+                }
+            }
+            let half = T::of_f64(0.5) * t * t * sum(dot);
+            for ((w, &y), &x) in w[from..].iter_mut().zip(&y[from..]).zip(&x[from..]) {
+                *w = t * y - half * x;
+            }
+            w[k] = zero;
+            y[k + 1] = zero;
+            v.copy_from_slice(x);
+        }
+    }
+}
+
+/// R rows minus `tau` times their products with `v`, times `v`.
+#[inline(always)]
+unsafe fn reflect<T: Number, const R: usize>(
+    rows: *mut T,
+    (from, width): (usize, usize),
+    v: *const T,
+    tau: T,
+) {
+    let mut sums = [[T::default(); LANES]; R];
+    // SAFETY: R rows of `width` elements begin at `rows`, and `v` has as many.
+    unsafe {
+        let mut c = from;
+        while c < width {
+            let vc: Lanes<T> = get(v.add(c));
+            for r in 0..R {
+                sums[r] = add(sums[r], get(rows.add(r * width + c)), vc);
+            }
+            c += LANES;
+        }
+        let f: [T; R] = std::array::from_fn(|r| -tau * sum(sums[r]));
+        c = from;
+        while c < width {
+            let vc: Lanes<T> = get(v.add(c));
+            for r in 0..R {
+                let p = rows.add(r * width + c);
+                put(p, scale_add(get(p), f[r], vc));
+            }
+            c += LANES;
+        }
+    }
+}
+
+per_isa! {
+    /// The columns of Q as the rows of `q`, zeros at first.
+    ///
+    /// # Safety
+    /// As for [`reduce`]; `q` is as large as `a`.
+    unsafe fn collect[T: Number](a: &[T], n: usize, width: usize, tau: &[T], q: &mut [T]) {
+        for i in 0..n {
+            q[i * width + i] = T::of_f64(1.0);
+        }
+        for k in (0..n.saturating_sub(1)).rev() {
+            if tau[k] == T::default() {
+                continue;
+            }
+            let from = (k + 1) / LANES * LANES;
+            let mut v = full(T::default(), width);
+            v[k + 1..n].copy_from_slice(&a[k * width + k + 1..k * width + n]);
+            let mut i = k + 1;
+            // SAFETY: `q` has rows up to `n`, and `v` is as wide.
+            unsafe {
+                let rows = q.as_mut_ptr();
+                while i + 4 <= n {
+                    reflect::<T, 4>(rows.add(i * width), (from, width), v.as_ptr(), tau[k]);
+                    i += 4;
+                }
+                while i < n {
+                    reflect::<T, 1>(rows.add(i * width), (from, width), v.as_ptr(), tau[k]);
+                    i += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Sweeps until convergence, for each eigenvalue.
+const SWEEPS: usize = 30;
+
+/// Whether an element beside the diagonal, squared, is rounding.
+#[inline(always)]
+fn small(square: f64, d: &[f64], i: usize, eps: f64) -> bool {
+    square <= eps * eps * (d[i] * d[i + 1]).abs() + f64::MIN_POSITIVE
+}
+
+/// What happens to the rows of eigenvectors.
+enum Step<'a> {
+    /// Those from the first to the last change their order.
+    Reverse(usize, usize),
+    /// Neighbours are rotated, from the last on: squares of cosines and sines, with their signs.
+    Turn(usize, &'a [(f64, f64)]),
+}
+
+/// Eigenvalues in place of the diagonal, by the rational QL of Pal, Walker and Kahan (Parlett, The
+/// Symmetric Eigenvalue Problem, section 8.15): `e`, not negative, is squared, and roots are taken
+/// for rotations only, where no step waits for them. `false` where it does not converge.
+fn ql<const TURNS: bool>(
+    d: &mut [f64],
+    e: &mut [f64],
+    eps: f64,
+    mut tell: impl FnMut(Step),
+) -> bool {
+    e.iter_mut().for_each(|e| *e *= *e);
+    let (n, mut first) = (d.len(), 0);
+    let mut turns = room(if TURNS { n } else { 0 });
+    let mut left = SWEEPS * n;
+    while first < n {
+        let mut last = first;
+        while last + 1 < n && !small(e[last], d, last, eps) {
+            last += 1;
+        }
+        // Convergence is from the smaller end.
+        if d[last].abs() < d[first].abs() {
+            d[first..=last].reverse();
+            e[first..last].reverse();
+            tell(Step::Reverse(first, last));
+        }
+        let (mut l, mut negative) = (first, false);
+        while l < last {
+            let mut m = l;
+            while m < last && !small(e[m], d, m, eps) {
+                m += 1;
+            }
+            if m == l {
+                (l, negative) = (l + 1, false);
+                continue;
+            }
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            let root = e[l].sqrt();
+            let half = (d[l + 1] - d[l]) / (2.0 * root);
+            let sigma = d[l] - root / (half + (half * half + 1.0).sqrt().copysign(half));
+            let (mut c, mut s, mut gamma) = (1.0f64, 0.0, d[m] - sigma);
+            let mut p = gamma * gamma;
+            // The sign of the cosine.
+            let mut sign = gamma;
+            for i in (l..m).rev() {
+                let b = e[i];
+                let r = p + b;
+                // What is beside the block stays as it is.
+                if i + 1 < m {
+                    e[i + 1] = s * r;
+                }
+                let (before, old) = (c, gamma);
+                // The reciprocal of c is ready when gamma is.
+                let inverse = r / p;
+                (c, s) = (p / r, b / r);
+                if TURNS {
+                    turns.push((c.copysign(sign), s));
+                }
+                gamma = c * (d[i] - sigma) - s * old;
+                d[i + 1] = old + (d[i] - gamma);
+                if c != 0.0 {
+                    p = gamma * gamma * inverse;
+                    sign = 1f64.copysign(sign) * gamma;
+                } else {
+                    p = before * b;
+                    sign = -1f64.copysign(sign) * 1f64.copysign(old);
+                }
+            }
+            e[l] = s * p;
+            d[l] = sigma + gamma;
+            if TURNS {
+                if let Some((_, s)) = turns.last_mut().filter(|_| negative) {
+                    *s = -*s;
+                }
+                negative ^= sign < 0.0;
+                tell(Step::Turn(m, &turns));
+                turns.clear();
+            }
+        }
+        first = last + 1;
+    }
+    true
+}
+
+/// Rotates pairs of neighbouring rows, from the last on, in C vectors of columns that stay in
+/// registers from one pair to the next.
+#[inline(always)]
+unsafe fn turn<T: Number, const C: usize>(at: *mut T, width: usize, turns: &[(T, T)]) {
+    // SAFETY: there are rows up to that of the number of turns, with C vectors from `at` on.
+    unsafe {
+        let mut p = at.add(turns.len() * width);
+        let mut y: [Lanes<T>; C] = std::array::from_fn(|i| get(p.add(i * LANES)));
+        for &(c, s) in turns {
+            let above = p.sub(width);
+            for i in 0..C {
+                let x = get(above.add(i * LANES));
+                put(
+                    p.add(i * LANES),
+                    std::array::from_fn(|l| s * x[l] + c * y[i][l]),
+                );
+                y[i] = std::array::from_fn(|l| c * x[l] - s * y[i][l]);
+            }
+            p = above;
+        }
+        for i in 0..C {
+            put(p.add(i * LANES), y[i]);
+        }
+    }
+}
+
+per_isa! {
+    /// Rotates pairs of neighbouring rows, from the last on.
+    ///
+    /// # Safety
+    /// `width` is a multiple of [`LANES`], and there is a row more than turns.
+    unsafe fn turn_all[T: Number](
+        rows: &mut [T], width: usize, squares: &[(f64, f64)], turns: &mut Vec<(T, T)>,
+    ) {
+        let root = |x: f64| T::of_f64(x.abs().sqrt().copysign(x));
+        turns.clear();
+        turns.extend(squares.iter().map(|&(c, s)| (root(c), root(s))));
+        let (at, mut c) = (rows.as_mut_ptr(), 0);
+        // SAFETY: columns up to `width`, a multiple of LANES, and rows up to that of the turns.
+        unsafe {
+            while c + 4 * LANES <= width {
+                turn::<T, 4>(at.add(c), width, turns);
+                c += 4 * LANES;
+            }
+            while c < width {
+                turn::<T, 1>(at.add(c), width, turns);
+                c += LANES;
+            }
+        }
+    }
+}
