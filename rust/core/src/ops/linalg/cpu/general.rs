@@ -1,10 +1,44 @@
 //! Eigenvalues and eigenvectors of any square matrix.
 
+use super::schur::Schur;
 use super::{columns_mut, params, Number, Room, SEQ};
-use crate::alloc::full;
+use crate::alloc::{full, gathered};
 use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors, EvdParams};
 use faer::{MatRef, Spec};
+
+/// The size up to which double steps on a matrix in the caches are quicker than blocks of them.
+const CACHED: usize = 160;
+
+/// Real and imaginary parts of the eigenvalues, and vectors one after another, by `faer`.
+fn blocked<T: Number>(
+    a: &[T],
+    n: usize,
+    vectors: bool,
+    room: &mut Room<T>,
+) -> Option<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+    let (mut re, mut im) = (full(T::default(), n), full(T::default(), n));
+    let mut found = full(T::of_f64(1.0), if vectors { n * n } else { 0 });
+    if n == 1 {
+        re[0] = a[0];
+    } else {
+        let params: Spec<EvdParams, T> = params();
+        let (none, which) = match vectors {
+            true => (ComputeEigenvectors::No, ComputeEigenvectors::Yes),
+            false => (ComputeEigenvectors::No, ComputeEigenvectors::No),
+        };
+        let stack = room.get(evd::evd_scratch::<T>(n, none, which, SEQ, params));
+        let (s_re, s_im) = (
+            DiagMut::from_slice_mut(&mut re),
+            DiagMut::from_slice_mut(&mut im),
+        );
+        let to = vectors.then(|| columns_mut(&mut found, n, n));
+        let a = MatRef::from_row_major_slice(a, n, n);
+        evd::evd_real(a, s_re, s_im, None, to, SEQ, stack, params).ok()?;
+    }
+    let wide = |x: &[T]| gathered(x.iter().map(|x| x.to_f64()));
+    Some((wide(&re), wide(&im), wide(&found)))
+}
 
 /// Eigenvalues into `w` and eigenvectors into the columns of `v`, as pairs of real numbers; `false`
 /// where it did not converge. A vector has length 1 and its largest element is real.
@@ -18,29 +52,25 @@ pub fn eig<T: Number>(
     if n == 0 {
         return true;
     }
-    let (mut re, mut im) = (full(T::default(), n), full(T::default(), n));
-    let mut vectors = full(T::of_f64(1.0), if v.is_some() { n * n } else { 0 });
-    if n == 1 {
-        re[0] = a[0];
-    } else {
-        let params: Spec<EvdParams, T> = params();
-        let (none, which) = match v {
-            Some(_) => (ComputeEigenvectors::No, ComputeEigenvectors::Yes),
-            None => (ComputeEigenvectors::No, ComputeEigenvectors::No),
-        };
-        let stack = room.get(evd::evd_scratch::<T>(n, none, which, SEQ, params));
-        let (s_re, s_im) = (
-            DiagMut::from_slice_mut(&mut re),
-            DiagMut::from_slice_mut(&mut im),
-        );
-        let to = v.is_some().then(|| columns_mut(&mut vectors, n, n));
-        let a = MatRef::from_row_major_slice(a, n, n);
-        if evd::evd_real(a, s_re, s_im, None, to, SEQ, stack, params).is_err() {
-            return false;
+    let own = match n <= CACHED {
+        true => Schur::new(a.iter().map(|x| x.to_f64()), n, v.is_some()),
+        false => None,
+    };
+    let (re, im, vectors) = match own {
+        Some(s) => {
+            let vectors = match v.is_some() {
+                true => s.vectors(),
+                false => Vec::new(),
+            };
+            (s.re, s.im, vectors)
         }
-    }
+        None => match blocked(a, n, v.is_some(), room) {
+            Some(found) => found,
+            None => return false,
+        },
+    };
     for (w, (&re, &im)) in w.chunks_exact_mut(2).zip(re.iter().zip(&im)) {
-        w.copy_from_slice(&[re, im]);
+        w.copy_from_slice(&[T::of_f64(re), T::of_f64(im)]);
     }
     let Some(v) = v else { return true };
     let mut put = |j: usize, i: usize, re: f64, im: f64| {
@@ -49,8 +79,8 @@ pub fn eig<T: Number>(
     };
     let mut j = 0;
     while j < n {
-        let column = |j: usize| vectors[j * n..(j + 1) * n].iter().map(|v| v.to_f64());
-        if im[j] == T::default() || j + 1 == n {
+        let column = |j: usize| vectors[j * n..(j + 1) * n].iter().copied();
+        if im[j] == 0.0 || j + 1 == n {
             let length = column(j).map(|x| x * x).sum::<f64>().sqrt();
             for (i, x) in column(j).enumerate() {
                 put(j, i, x / length, 0.0);
@@ -63,10 +93,7 @@ pub fn eig<T: Number>(
         let length = squares().sum::<f64>().sqrt();
         let largest = squares().fold(0.0, f64::max);
         let at = squares().position(|s| s == largest).unwrap_or(0);
-        let (top_re, top_im) = (
-            vectors[j * n + at].to_f64(),
-            vectors[(j + 1) * n + at].to_f64(),
-        );
+        let (top_re, top_im) = (vectors[j * n + at], vectors[(j + 1) * n + at]);
         let size = top_re.hypot(top_im) * length;
         for (i, (x, y)) in column(j).zip(column(j + 1)).enumerate() {
             let re = (x * top_re + y * top_im) / size;

@@ -9,6 +9,7 @@ mod householder;
 mod lanes;
 pub mod plain;
 pub mod probe;
+mod schur;
 pub mod small;
 mod symmetric;
 mod tridiagonal;

@@ -260,7 +260,7 @@ per_isa! {
     ///
     /// # Safety
     /// As for [`reduce`]; `q` is as large as `a`.
-    unsafe fn collect[T: Number](a: &[T], n: usize, width: usize, tau: &[T], q: &mut [T]) {
+    pub unsafe fn collect[T: Number](a: &[T], n: usize, width: usize, tau: &[T], q: &mut [T]) {
         for i in 0..n {
             q[i * width + i] = T::of_f64(1.0);
         }
