@@ -4,9 +4,10 @@ __all__ = ["AcceleratorError", "LinAlgError", "OutOfMemoryError"]
 
 
 class AcceleratorError(RuntimeError):
-    """PyTorch's class for errors of a device's driver, so that programs can name it.
+    """The driver of a device gave up: the device is lost, with what it held.
 
-    Nothing raises it here: errors of GPUs are a RuntimeError, or an `OutOfMemoryError`.
+    Tensors on the CPU and files are not; the next tensor that is made there opens the device anew. Other
+    errors of GPUs are a RuntimeError, or an `OutOfMemoryError`.
 
     Examples
     --------

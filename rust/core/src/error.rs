@@ -12,6 +12,8 @@ pub enum Kind {
     Index,
     NotImplemented,
     OutOfMemory,
+    /// A device's driver gave up.
+    Accelerator,
     LinAlg,
     Overflow,
     Assertion,

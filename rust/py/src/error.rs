@@ -11,6 +11,7 @@ use pytensorlib_core::host::{self, Host};
 /// Ctrl-C, on every system.
 const SIGINT: i32 = 2;
 static LINALG: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static ACCELERATOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static MEMORY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// An exception of a class that the Python package defines.
@@ -40,6 +41,7 @@ pub fn to_py(mut e: Error) -> PyErr {
             Kind::Buffer => PyBufferError::new_err(text),
             Kind::Attribute => PyAttributeError::new_err(text),
             Kind::Key => PyKeyError::new_err(text),
+            Kind::Accelerator => own(py, &ACCELERATOR, "AcceleratorError", text),
             Kind::LinAlg => own(py, &LINALG, "LinAlgError", text),
             Kind::OutOfMemory => own(py, &MEMORY, "OutOfMemoryError", text),
         }

@@ -95,6 +95,13 @@ fn _wgpu_set_memory_cap(index: u8, bytes: Option<u64>) -> PyResult<()> {
     Ok(())
 }
 
+/// Loses the device on purpose, as a driver may, for tests.
+#[pyfunction]
+fn _wgpu_lose(index: u8) -> PyResult<()> {
+    Gpu::at(index).py()?.lose();
+    Ok(())
+}
+
 /// The end of the process: keeps what later ones can use.
 #[pyfunction]
 fn _wgpu_close() {
@@ -159,6 +166,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fuse, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_memory_cap, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_lose, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_close, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_fallbacks, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fallback, m)?)?;

@@ -3,6 +3,7 @@
 use crate::ensure;
 use crate::error::{Error, Kind, Result};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// What the adapter is and can do.
@@ -87,6 +88,8 @@ pub struct Opened {
     pub queue: wgpu::Queue,
     pub info: Info,
     pub fault: Fault,
+    /// Whether the device is gone.
+    pub lost: Arc<AtomicBool>,
 }
 
 /// Every adapter, the fastest first: discrete before integrated before software. Where
@@ -162,10 +165,12 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
     let fault = Fault::default();
     let slot = fault.clone();
     device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| note(&slot, classify(&e))));
-    let slot = fault.clone();
+    let lost = Arc::new(AtomicBool::new(false));
+    let (slot, gone) = (fault.clone(), lost.clone());
     device.set_device_lost_callback(move |reason, text| {
         if reason != wgpu::DeviceLostReason::Destroyed {
-            note(&slot, Error::runtime(format!("wgpu: device lost: {text}")));
+            *slot.lock() = Some(loss(&text));
+            gone.store(true, Ordering::Release);
         }
     });
     let about = adapter.get_info();
@@ -194,6 +199,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         queue,
         info,
         fault,
+        lost,
     })
 }
 
@@ -204,6 +210,17 @@ fn names(adapters: &[wgpu::Adapter]) -> String {
     } else {
         all.join(", ")
     }
+}
+
+/// The error that the loss of a device is.
+pub fn loss(text: &str) -> Error {
+    Error::new(
+        Kind::Accelerator,
+        format!(
+            "wgpu: the device was lost ({text}). What it held is gone; tensors on the CPU and files are \
+             not, and the next tensor opens the device anew"
+        ),
+    )
 }
 
 fn note(slot: &Fault, error: Error) {

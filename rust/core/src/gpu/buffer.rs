@@ -28,6 +28,8 @@ pub struct Buffer {
 pub(super) struct Raw {
     pub buffer: wgpu::Buffer,
     pub id: u64,
+    /// The number of the device, of all that were opened.
+    pub life: u32,
     pub last_batch: AtomicU64,
     /// How many buffers have had it and are gone.
     pub past: AtomicU64,
@@ -117,7 +119,7 @@ impl Pool {
     }
 
     /// Counts a buffer that the driver just gave.
-    pub fn adopt(&mut self, buffer: wgpu::Buffer, class: u64) -> Arc<Raw> {
+    pub fn adopt(&mut self, buffer: wgpu::Buffer, class: u64, life: u32) -> Arc<Raw> {
         self.stats.reserved += class;
         self.stats.peak_reserved = self.stats.peak_reserved.max(self.stats.reserved);
         self.count_live(class);
@@ -125,6 +127,7 @@ impl Pool {
         Arc::new(Raw {
             buffer,
             id: self.next_id,
+            life,
             last_batch: AtomicU64::new(0),
             past: AtomicU64::new(0),
         })
@@ -289,8 +292,10 @@ impl Drop for Buffer {
             return;
         }
         raw.past.fetch_add(1, Ordering::Relaxed);
-        match Gpu::at(self.index) {
-            Ok(gpu) => gpu.pool.lock().give_back(raw),
+        match Gpu::now(self.index) {
+            Ok(Some(gpu)) if gpu.life == raw.life => gpu.pool.lock().give_back(raw),
+            // Of a device that was lost.
+            Ok(_) => {}
             // A forked child must not call the driver that its parent opened.
             Err(_) => std::mem::forget(raw),
         }

@@ -47,7 +47,8 @@ use launch::Bound;
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use stream::Stream;
 
 /// The largest piece of one read, which needs a mapped buffer of its size.
@@ -60,6 +61,9 @@ pub struct Gpu {
     queue: wgpu::Queue,
     info: Info,
     fault: adapter::Fault,
+    lost: Arc<AtomicBool>,
+    /// Its number among all that were opened: another one after a loss.
+    life: u32,
     index: u8,
     pub(self) pool: Mutex<buffer::Pool>,
     stream: Mutex<Stream>,
@@ -73,7 +77,43 @@ pub struct Gpu {
 /// An adapter, and its GPU from when it was first asked for.
 struct Slot {
     adapter: wgpu::Adapter,
-    gpu: OnceLock<std::result::Result<Gpu, String>>,
+    /// Never freed, also where it is lost and another takes its place.
+    gpu: AtomicPtr<Gpu>,
+    /// Why it could not be opened.
+    failed: Mutex<Option<String>>,
+}
+
+impl Slot {
+    fn now(&self) -> Option<&'static Gpu> {
+        // SAFETY: what `open` puts there is never freed.
+        unsafe { self.gpu.load(Ordering::Acquire).as_ref() }
+    }
+
+    #[cold]
+    fn open(&self, index: u8) -> Result<&'static Gpu> {
+        let mut failed = self.failed.lock();
+        let before = self.now();
+        if let Some(gpu) = before.filter(|gpu| !gpu.is_lost()) {
+            return Ok(gpu);
+        }
+        if let Some(text) = &*failed {
+            return Err(Error::runtime(text.clone()));
+        }
+        let opened = match adapter::open(&self.adapter) {
+            Ok(opened) => opened,
+            Err(e) => {
+                // What was there once may come back.
+                *failed = before.is_none().then(|| e.to_string());
+                return Err(e);
+            }
+        };
+        if let Some(lost) = before {
+            lost.leave();
+        }
+        let gpu = Box::leak(Box::new(Gpu::new(index, opened)));
+        self.gpu.store(gpu, Ordering::Release);
+        Ok(gpu)
+    }
 }
 
 /// What there is, best first.
@@ -91,7 +131,8 @@ fn slots() -> Result<&'static [Slot]> {
     let found = SLOTS.get_or_init(|| {
         let slot = |adapter| Slot {
             adapter,
-            gpu: OnceLock::new(),
+            gpu: AtomicPtr::default(),
+            failed: Mutex::default(),
         };
         let adapters = adapter::found().map_err(|e| e.to_string())?;
         Ok(adapters.into_iter().map(slot).collect())
@@ -103,7 +144,7 @@ fn slots() -> Result<&'static [Slot]> {
 }
 
 impl Gpu {
-    /// The GPU of this number, opened on first use. Fails where there is no such adapter, and in
+    /// The GPU of this number, opened on first use, and anew after it was lost. Fails where there is no such adapter, and in
     /// a forked child.
     pub fn at(index: u8) -> Result<&'static Gpu> {
         let slots = slots()?;
@@ -114,9 +155,47 @@ impl Gpu {
                 slots.len() - 1
             );
         };
-        let open = || adapter::open(&slot.adapter).map_err(|e| e.to_string());
-        let opened = slot.gpu.get_or_init(|| Ok(Gpu::new(index, open()?)));
-        opened.as_ref().map_err(|text| Error::runtime(text.clone()))
+        match slot.now() {
+            Some(gpu) if !gpu.is_lost() => Ok(gpu),
+            _ => slot.open(index),
+        }
+    }
+
+    /// The one of this number that was opened last. Fails in a forked child.
+    fn now(index: u8) -> Result<Option<&'static Gpu>> {
+        Ok(slots()?.get(index as usize).and_then(Slot::now))
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// Lets go of what a lost device kept for later.
+    fn leave(&self) {
+        if let Some(mut waiting) = self.waiting.try_lock() {
+            *waiting = fuse::Waiting::default();
+        }
+        if let Some(mut stream) = self.stream.try_lock() {
+            stream.drop_bind_groups();
+        }
+        if let Some(mut pool) = self.pool.try_lock() {
+            drop(pool.drain());
+        }
+    }
+
+    /// Loses the device, as a driver may.
+    pub fn lose(&self) {
+        *self.fault.lock() = Some(adapter::loss("destroyed"));
+        self.lost.store(true, Ordering::Release);
+        self.device.destroy();
+    }
+
+    /// An error where memory is that of a device that was lost.
+    fn check_alive(&self, buffer: &Buffer) -> Result<()> {
+        match buffer.raw().life == self.life {
+            true => Ok(()),
+            false => Err(adapter::loss("the tensor was made before that")),
+        }
     }
 
     /// Those in use by now.
@@ -124,7 +203,7 @@ impl Gpu {
         let ours = PID.get() == Some(&std::process::id());
         let slots = SLOTS.get().filter(|_| ours);
         let slots = slots.and_then(|s| s.as_ref().ok()).into_iter().flatten();
-        slots.filter_map(|s| s.gpu.get()?.as_ref().ok())
+        slots.filter_map(|s| s.now().filter(|gpu| !gpu.is_lost()))
     }
 
     /// Keeps what later runs can use.
@@ -152,7 +231,10 @@ impl Gpu {
     fn new(index: u8, o: adapter::Opened) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
         let pipelines = Pipelines::new(stored::Stored::open(&o.device, &o.info));
+        static LIVES: AtomicU32 = AtomicU32::new(0);
         Gpu {
+            lost: o.lost,
+            life: LIVES.fetch_add(1, Ordering::Relaxed),
             device: o.device,
             queue: o.queue,
             info: o.info,
@@ -206,7 +288,7 @@ impl Gpu {
                 let buffer = self.create(class);
                 match self.check() {
                     Ok(()) => {
-                        let raw = self.pool.lock().adopt(buffer, class);
+                        let raw = self.pool.lock().adopt(buffer, class, self.life);
                         return Ok(Buffer::new(self, raw, bytes as u64));
                     }
                     Err(e) if e.kind != Kind::OutOfMemory => return Err(e),
@@ -327,6 +409,7 @@ impl Gpu {
         if data.is_empty() {
             return Ok(());
         }
+        self.check_alive(dst)?;
         check_range("write", dst, offset, data.len())?;
         self.settle([(dst, true)])?;
         let (head, tail) = (offset % 4, (offset + data.len()) % 4);
@@ -365,6 +448,7 @@ impl Gpu {
         if data.is_empty() {
             return self.check();
         }
+        self.check_alive(src)?;
         check_range("read", src, offset, data.len())?;
         self.settle([(src, false)])?;
         for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
@@ -424,6 +508,8 @@ impl Gpu {
         if bytes == 0 {
             return Ok(());
         }
+        self.check_alive(src)?;
+        self.check_alive(dst)?;
         check_range("copy", src, src_offset, bytes)?;
         check_range("copy", dst, dst_offset, bytes)?;
         let aligned =
@@ -502,6 +588,9 @@ impl Gpu {
                 big.buffer.bytes()
             );
         }
+        buffers
+            .iter()
+            .try_for_each(|b| self.check_alive(b.buffer))?;
         let (written, read) = buffers.split_at(kernel.writes);
         let aliased = read
             .iter()

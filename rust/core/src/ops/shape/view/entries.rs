@@ -2,7 +2,6 @@
 
 use super::parts::Patch;
 use super::{squeezed, swapped, transposed, View};
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -229,12 +228,6 @@ fn cut(name: &str, x: &Tensor, least: usize, dim: i64, how: Cut) -> Result<Vec<T
 
 fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     ensure!(
-        t.device() == Device::Cpu,
-        Runtime,
-        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {}",
-        t.device()
-    );
-    ensure!(
         t.dtype() == DType::I64,
         Runtime,
         "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
@@ -250,7 +243,7 @@ fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     if t.ndim() == 0 {
         return x.split_into(t.item()?.i64(), dim);
     }
-    let t = t.prepared(DType::I64)?;
+    let t = t.to_host()?.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type, read only.
     x.split_at(unsafe { t.slice::<i64>() }, dim)
 }
