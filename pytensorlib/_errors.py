@@ -6,8 +6,8 @@ __all__ = ["AcceleratorError", "LinAlgError", "OutOfMemoryError"]
 class AcceleratorError(RuntimeError):
     """The driver of a device gave up: the device is lost, with what it held.
 
-    Tensors on the CPU and files are not; the next tensor that is made there opens the device anew. Other
-    errors of GPUs are a RuntimeError, or an `OutOfMemoryError`.
+    Tensors on the CPU and files are not; the next tensor that is made there opens the device anew.
+    Other errors of GPUs are a RuntimeError, or an `OutOfMemoryError`.
 
     Examples
     --------

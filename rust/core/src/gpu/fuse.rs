@@ -441,6 +441,8 @@ impl Gpu {
         // Places are told apart by where they begin, which a window hides.
         let most = self.info.max_binding;
         let large = |v: &View| v.buffer.window().is_some() || v.buffer.capacity() > most;
+        // What is left of a lost device spoils no group.
+        let gone = |v: &View| self.check_alive(v.buffer).is_err();
         let moved = |(v, p): (&View, &Place)| v.buffer.same(y.buffer) && *p != call.y_place;
         if wide
             || x.len() > MAX_INPUTS
@@ -448,7 +450,7 @@ impl Gpu {
             || call.n() > 1 << 31
             || y.shape.len() > MAX_DIMS
             || !call.y_place.is_writable(y.shape)
-            || all().any(large)
+            || all().any(|v| large(v) || gone(v))
             || x.iter().zip(&call.x_places).any(moved)
             || self.require(acc, "").is_err()
         {
