@@ -2,8 +2,6 @@
 // a matrix, in memory; of right-hand sides an invocation has a column. Rows lie one after another.
 override UPPER: bool = false;
 override UNIT: bool = false;
-// Whether the matrix holds both factors of rows that were exchanged.
-override PIVOTED: bool = false;
 override WG: u32 = 64u;
 
 struct Params {
@@ -15,6 +13,8 @@ struct Params {
     info_offset: u32,
     a_offset: u32,
     exchange: u32, // whether rows may be exchanged
+    first: u32, // of the steps that a dispatch takes
+    end: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> work: array<u32>;
@@ -57,8 +57,10 @@ fn lu(
     let n = p.columns;
     let start = g * p.rows * n;
     let steps = min(p.rows, n);
+    // Steps before have left what they found.
     var failed = 0u;
-    for (var j = 0u; j < steps; j++) {
+    if (p.first > 0u) { failed = info[p.info_offset + g]; }
+    for (var j = p.first; j < p.end; j++) {
         // The largest of the column, the first of several.
         var row = j;
         var top = abs(read_work(start + j * n + j));
@@ -131,7 +133,8 @@ fn cholesky(
     let n = p.columns;
     let start = g * n * n;
     var failed = 0u;
-    for (var j = 0u; j < n; j++) {
+    if (p.first > 0u) { failed = info[p.info_offset + g]; }
+    for (var j = p.first; j < p.end; j++) {
         var square = given(start + j * n + j);
         for (var k = 0u; k < j; k++) {
             let v = read_work(start + j * n + k);
@@ -151,11 +154,11 @@ fn cholesky(
     if (local == 0u) { info[p.info_offset + g] = failed; }
 }
 
-// A column of T X = B in place, for a triangle of the matrix.
+// A column of T X = B in place, for a triangle of the matrix; the rows of this dispatch.
 fn substitute(start: u32, column: u32, upper: bool, unit: bool) {
     let n = p.rows;
     let matrix = start / p.columns;
-    for (var s = 0u; s < n; s++) {
+    for (var s = p.first; s < p.end; s++) {
         let i = select(s, n - 1u - s, upper);
         let at = start + i * p.columns + column;
         var v = read_work(at);
@@ -179,11 +182,21 @@ fn solve(
     if (id >= p.count * p.columns) { return; }
     let column = id % p.columns;
     let start = id / p.columns * p.rows * p.columns;
-    if (!PIVOTED) {
-        substitute(start, column, UPPER, UNIT);
-        return;
-    }
-    for (var i = 0u; i < p.rows; i++) {
+    substitute(start, column, UPPER, UNIT);
+}
+
+// The rows of B exchanged as those of the matrix were.
+@compute @workgroup_size(WG)
+fn permute(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.count * p.columns) { return; }
+    let column = id % p.columns;
+    let start = id / p.columns * p.rows * p.columns;
+    for (var i = p.first; i < p.end; i++) {
         let row = pivots[p.pivot_offset + id / p.columns * p.rows + i] - 1u;
         let here = start + i * p.columns + column;
         let there = start + row * p.columns + column;
@@ -191,6 +204,4 @@ fn solve(
         write_work(here, read_work(there));
         write_work(there, v);
     }
-    substitute(start, column, false, true);
-    substitute(start, column, true, false);
 }

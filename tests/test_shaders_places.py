@@ -85,8 +85,11 @@ def test_factors_with_exchanged_rows_make_the_matrix(acc, m, n):
     a[1, :, 1] = 0
     k = min(m, n)
     arrays = [a, np.zeros((3, k), np.int32), np.zeros(3, np.int32), np.zeros(2, np.uint32)]
-    params = [3, m, n, 0, 0, 0, 0, 1]
-    lu, pivots, info, _ = run("factor", acc, arrays, params, (3, 1, 1), entry="lu", WG=64)
+    # In two dispatches.
+    for first, end in [(0, k // 2), (k // 2, k)]:
+        params = [3, m, n, 0, 0, 0, 0, 1, first, end]
+        arrays = run("factor", acc, arrays, params, (3, 1, 1), entry="lu", WG=64)
+    lu, pivots, info, _ = arrays
     np.testing.assert_array_equal(info, [0, 2, 0])
     for b in range(3):
         low = np.tril(lu[b], -1)[:, :k] + np.eye(m, k)
@@ -102,12 +105,14 @@ def test_systems_are_solved_by_factors_and_by_triangles():
     b = floats(2, 6, 3, seed=1)
     arrays = [a, np.zeros((2, 6), np.int32), np.zeros(2, np.int32), np.zeros(2, np.uint32)]
     lu, pivots, *_ = run(
-        "factor", "f32", arrays, [2, 6, 6, 0, 0, 0, 0, 1], (2, 1, 1), entry="lu", WG=64
+        "factor", "f32", arrays, [2, 6, 6, 0, 0, 0, 0, 1, 0, 6], (2, 1, 1), entry="lu", WG=64
     )
-    params = [2, 6, 3, 0, 0, 0, 0, 0]
+    params = [2, 6, 3, 0, 0, 0, 0, 0, 0, 6]
     spare = np.zeros(1, np.int32)
-    x = run("factor", "f32", [b, pivots, spare, lu], params, (1, 1, 1), entry="solve", WG=64,
-            PIVOTED=True)[0]  # fmt: skip
+    x = run("factor", "f32", [b, pivots, spare, lu], params, (1, 1, 1), entry="permute", WG=64)[0]
+    for way in ({"UNIT": True}, {"UPPER": True}):
+        x = run("factor", "f32", [x, spare, spare, lu], params, (1, 1, 1), entry="solve", WG=64,
+                **way)[0]  # fmt: skip
     close(np.einsum("bij,bjk->bik", a, x), b, 1e-4)
     for upper, unit in np.ndindex(2, 2):
         x = run("factor", "f32", [b, spare, spare, lu], params, (1, 1, 1), entry="solve", WG=64,
@@ -123,8 +128,10 @@ def test_lower_factors_and_the_minor_that_is_not_positive():
     a = np.einsum("bij,bkj->bik", root, root) + 5 * np.eye(20, dtype=np.float32)
     a[1, 7, 7] = -1
     arrays = [np.zeros_like(a), np.zeros(1, np.int32), np.zeros(3, np.int32), a]
-    low, _, info, _ = run("factor", "f32", arrays, [3, 20, 20, 0, 0, 0, 0, 0], (3, 1, 1),
-                          entry="cholesky", WG=64)  # fmt: skip
+    for first, end in [(0, 9), (9, 20)]:
+        params = [3, 20, 20, 0, 0, 0, 0, 0, first, end]
+        arrays = run("factor", "f32", arrays, params, (3, 1, 1), entry="cholesky", WG=64)
+    low, _, info, _ = arrays
     np.testing.assert_array_equal(info, [0, 8, 0])
     for b in (0, 2):
         close(low[b], np.linalg.cholesky(a[b].astype(np.float64)), 1e-4)

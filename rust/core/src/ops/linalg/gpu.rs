@@ -22,13 +22,16 @@ params! {
         info_offset: u32,
         a_offset: u32,
         exchange: u32,
+        first: u32,
+        end: u32,
     }
 }
 const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
 shader! { static FACTOR: Block = "factor.wgsl", FLOATS }
 
-/// Invocations that work on a matrix.
+/// Invocations that take a column each, and those that work on a matrix.
 const LANES: usize = 64;
+const MANY: usize = 256;
 /// Loop iterations of an invocation: software Vulkan ends it after 65,535.
 const MAX_TRIPS: usize = 60_000;
 
@@ -39,8 +42,8 @@ struct Job<'a> {
     pivots: &'a Tensor,
     info: &'a Tensor,
     of: &'a Tensor,
-    /// Upper, unit, pivoted.
-    triangle: [bool; 3],
+    /// Upper, unit.
+    triangle: [bool; 2],
     exchange: bool,
 }
 
@@ -48,17 +51,13 @@ impl Job<'_> {
     fn run(&self, gpu: &Gpu) -> Result<()> {
         let (m, n) = (rows(self.work), cols(self.work));
         let count = self.work.numel() / (m * n);
-        let solve = self.entry == "solve";
-        let trips = match solve {
-            true => 2 * m * m + m,
-            false => m * n * m.min(n) / LANES + 8 * m + n * n,
-        };
         ensure!(
-            trips < MAX_TRIPS && self.work.numel() < 1 << 31,
+            self.work.numel() < 1 << 31,
             NotImplemented,
-            "wgpu: linalg: matrices of {m} by {n}"
+            "wgpu: linalg: {} elements",
+            self.work.numel()
         );
-        let p = Block {
+        let mut p = Block {
             count: count as u32,
             rows: m as u32,
             columns: n as u32,
@@ -67,25 +66,51 @@ impl Job<'_> {
             info_offset: self.info.offset() as u32,
             a_offset: self.of.offset() as u32,
             exchange: self.exchange as u32,
+            first: 0,
+            end: 0,
         };
-        let [upper, unit, pivoted] = self.triangle;
-        let groups = if solve {
-            (count * n).div_ceil(LANES)
-        } else {
-            count
+        let by_column = matches!(self.entry, "solve" | "permute");
+        let lanes = if by_column { LANES } else { MANY };
+        let steps = if by_column { m } else { m.min(n) };
+        // What a step takes at most.
+        let trips = |step: usize| match self.entry {
+            "permute" => 1,
+            "solve" => 1 + if self.triangle[0] { step } else { step + 1 },
+            "cholesky" => step + (n - step).div_ceil(lanes) * (step + 1) + 1,
+            _ => 10 + 2 * m.div_ceil(lanes) + ((m - step) * (n - step)).div_ceil(lanes),
         };
-        FACTOR
-            .launch(Acc::of(self.work.dtype())?)
-            .entry(self.entry)
-            .set("UPPER", upper)
-            .set("UNIT", unit)
-            .set("PIVOTED", pivoted)
-            .set("WG", LANES as u32)
-            .writes_words(self.work)
-            .writes_words(self.pivots)
-            .writes_words(self.info)
-            .reads_words(self.of)
-            .groups(gpu, &p, groups)
+        let groups = match by_column {
+            true => (count * n).div_ceil(lanes),
+            false => count,
+        };
+        let [upper, unit] = self.triangle;
+        let mut first = 0;
+        while first < steps {
+            let (mut end, mut sum) = (first, 0);
+            ensure!(
+                trips(first) <= MAX_TRIPS,
+                NotImplemented,
+                "wgpu: linalg: matrices of {m} by {n}"
+            );
+            while end < steps && (end == first || sum + trips(end) <= MAX_TRIPS) {
+                sum += trips(end);
+                end += 1;
+            }
+            [p.first, p.end] = [first, end].map(|n| n as u32);
+            FACTOR
+                .launch(Acc::of(self.work.dtype())?)
+                .entry(self.entry)
+                .set("UPPER", upper)
+                .set("UNIT", unit)
+                .set("WG", lanes as u32)
+                .writes_words(self.work)
+                .writes_words(self.pivots)
+                .writes_words(self.info)
+                .reads_words(self.of)
+                .groups(gpu, &p, groups)?;
+            first = end;
+        }
+        Ok(())
     }
 }
 
@@ -102,24 +127,42 @@ fn factors(gpu: &Gpu, a: &Tensor, exchange: bool) -> Result<[Tensor; 3]> {
         pivots: &pivots,
         info: &info,
         of: &spare,
-        triangle: [false; 3],
+        triangle: [false; 2],
         exchange,
     }
     .run(gpu)?;
     Ok([lu, pivots, info])
 }
 
-/// Overwrites `b` by the solution for a triangle, or for both factors and their pivots.
-fn solve(gpu: &Gpu, a: &Tensor, b: &Tensor, pivots: Option<&Tensor>, way: [bool; 2]) -> Result<()> {
+/// Overwrites `b` by the solution for a triangle, upper or of unit diagonal.
+fn substitute(gpu: &Gpu, a: &Tensor, b: &Tensor, triangle: [bool; 2]) -> Result<()> {
+    by_columns(gpu, "solve", a, b, None, triangle)
+}
+
+/// Overwrites `b` by the solution for both factors and their pivots.
+fn solve(gpu: &Gpu, a: &Tensor, b: &Tensor, pivots: &Tensor) -> Result<()> {
+    by_columns(gpu, "permute", a, b, Some(pivots), [false; 2])?;
+    substitute(gpu, a, b, [false, true])?;
+    substitute(gpu, a, b, [true, false])
+}
+
+fn by_columns(
+    gpu: &Gpu,
+    entry: &'static str,
+    a: &Tensor,
+    b: &Tensor,
+    pivots: Option<&Tensor>,
+    triangle: [bool; 2],
+) -> Result<()> {
     let spare = |n: usize| Tensor::empty(&[n], DType::I32, gpu.device());
     let (first, second) = (spare(1)?, spare(1)?);
     Job {
-        entry: "solve",
+        entry,
         work: b,
         pivots: pivots.unwrap_or(&first),
         info: &second,
         of: a,
-        triangle: [way[0], way[1], pivots.is_some()],
+        triangle,
         exchange: false,
     }
     .run(gpu)
@@ -170,7 +213,7 @@ impl Factor {
                     pivots: &spare,
                     info: &y[1],
                     of: &a,
-                    triangle: [false; 3],
+                    triangle: [false; 2],
                     exchange: false,
                 }
                 .run(gpu)?;
@@ -190,12 +233,12 @@ impl Factor {
                         y[0].diagonal(0, n - 2, n - 1)?.write_scalar(1.into())?;
                     }
                 }
-                solve(gpu, &lu, &y[0], Some(&pivots), [false; 2])?;
+                solve(gpu, &lu, &y[0], &pivots)?;
                 y[1].write_from(&info)?;
             }
             Kind::Triangular { upper, unit } => {
                 y[0].write_from(&whole(x[1])?)?;
-                solve(gpu, &a, &y[0], None, [upper, unit])?;
+                substitute(gpu, &a, &y[0], [upper, unit])?;
             }
             Kind::Det | Kind::Slogdet => {
                 let [lu, pivots, _] = factors(gpu, &a, true)?;
