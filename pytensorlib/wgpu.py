@@ -19,6 +19,7 @@ atexit.register(_C._wgpu_close)
 __all__ = [
     "check_against",
     "device_count",
+    "elementwise",
     "empty_cache",
     "fallbacks",
     "from_buffer",
@@ -436,6 +437,109 @@ class check_against:
 
     def __exit__(self, *exc: Any) -> None:
         self._compare.stop()
+
+
+def elementwise(body: str, *inputs: Any) -> Any:
+    """Compute each element of a result by WGSL of one's own.
+
+    The text runs with wgpu's checks: no load or store leaves its buffer, and loops end. It has no
+    derivative: `library.custom_op` gives it one, and what the CPU computes, as the second example
+    does.
+
+    Parameters
+    ----------
+    body : str
+        A function ``fn op(a0: Acc, a1: Acc) -> Acc`` with a parameter for each input, and what it
+        calls. ``Acc`` is f32 for float32 and half types, f64, i64, and i32 for narrower integers
+        and bool. It may call the functions of ``shaders/math_*.wgsl``, such as ``m_exp``, which are
+        the same on every GPU.
+    *inputs : Tensor
+        One to six on a GPU, which are broadcast and promoted to one type.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and type that the inputs have together.
+
+    Raises
+    ------
+    RuntimeError
+        The text is no WGSL, or an input is on the CPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> def swish(x, beta):
+    ...     return torch.wgpu.elementwise(
+    ...         "fn op(x: Acc, beta: Acc) -> Acc { return x * m_sigmoid(beta * x); }", x, beta)
+
+    An operator with a derivative, on the CPU and on the GPU:
+
+    >>> @torch.library.custom_op("mine::cube", mutates_args=())
+    ... def cube(x: torch.Tensor) -> torch.Tensor:
+    ...     if x.device.type == "wgpu":
+    ...         return torch.wgpu.elementwise("fn op(x: Acc) -> Acc { return x * x * x; }", x)
+    ...     return x * x * x
+    >>> def backward(ctx, grad):
+    ...     (x,) = ctx.saved_tensors
+    ...     return 3 * x * x * grad
+    >>> cube.register_autograd(
+    ...     backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+    >>> x = torch.tensor([2.0], requires_grad=True)
+    >>> cube(x).backward()
+    >>> x.grad
+    tensor([12.])
+    """
+    if not 1 <= len(inputs) <= 6:
+        raise RuntimeError(f"wgpu.elementwise: expected 1 to 6 tensors, but got {len(inputs)}")
+    for x in inputs:
+        if not isinstance(x, _C.Tensor) or x.device.type != "wgpu":
+            place = x.device if isinstance(x, _C.Tensor) else type(x).__name__
+            raise RuntimeError(
+                f"wgpu.elementwise: expected tensors on the GPU, but got {place}; move it with "
+                '.to("wgpu")'
+            )
+    dtype = inputs[0].dtype
+    for x in inputs[1:]:
+        dtype = _C.promote_types(dtype, x.dtype)
+    wide = [x.detach().to(dtype) for x in _C.broadcast_tensors(*inputs)]
+    y = _C.empty_like(wide[0], memory_format=_C.contiguous_format)
+    if y.numel():
+        _C._wgpu_elementwise(
+            _elementwise_text(body, len(inputs)), [x.contiguous() for x in wide], y
+        )
+    return y
+
+
+def _elementwise_text(body: str, n: int) -> str:
+    """Return a shader after the convention of ``shaders/README.md``."""
+    formats = "".join(f"override X{k}: u32 = F32;\n" for k in range(n))
+    loads = "".join(
+        f"@group(0) @binding({k + 2}) var<storage, read> x{k}: array<u32>;\n"
+        f"fn load{k}(i: u32) -> Acc {{\n    let at = p.x{k} + i;\n    let w = word(X{k}, at);\n"
+        f"    return decode(X{k}, x{k}[w], x{k}[w + wide(X{k})], at);\n}}\n"
+        for k in range(n)
+    )
+    given = ", ".join(f"load{k}(id)" for k in range(n))
+    fields = "".join(f" x{k}: u32," for k in range(6))
+    return f"""// uses store, math
+override Y: u32 = F32;
+{formats}override WG: u32 = WORKGROUP;
+struct Params {{ n: u32, y: u32,{fields} }}
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
+{loads}{body}
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {{
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.n) {{ return; }}
+    store_y(p.y + id, op({given}));
+}}
+"""
 
 
 def to_buffer(tensor: Any, device: Any, usage: int | None = None) -> Any:

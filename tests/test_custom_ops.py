@@ -146,3 +146,73 @@ def test_register_fake_of_an_operator_that_is_not_there_is_ignored():
 
     with pytest.raises(RuntimeError, match="does not exist"):
         library.register_autograd("test_custom_ops_absent::nms", lambda ctx, g: g)
+
+
+CUBE = "fn op(x: Acc, k: Acc) -> Acc { return k * x * x * x; }"
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+def test_custom_op_of_wgsl_computes_and_differentiates_as_on_the_cpu():
+    @library.custom_op("test_custom_ops::cube", mutates_args=())
+    def cube(x: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return k * x * x * x
+
+    @cube.register_kernel("wgpu")
+    def _(x: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return torch.wgpu.elementwise(CUBE, x, k)
+
+    def backward(ctx, grad):
+        x, k = ctx.saved_tensors
+        return 3 * k * x * x * grad, (x * x * x * grad).sum_to_size(k.shape)
+
+    def keep_both(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    cube.register_autograd(backward, setup_context=keep_both)
+    values, k = np.float32([[1, -2, 3], [0.5, 4, -1]]), np.float32([2, 0.25, 1])
+    grads = []
+    for device in ("cpu", "wgpu"):
+        x = torch.tensor(values, device=device, requires_grad=True)
+        w = torch.tensor(k, device=device, requires_grad=True)
+        torch.wgpu.set_fallback("error")
+        try:
+            y = cube(x, w)
+            y.backward(torch.ones_like(y))
+        finally:
+            torch.wgpu.set_fallback(None)
+        np.testing.assert_allclose(y.detach().cpu().numpy(), k * values**3, rtol=1e-6)
+        grads.append([x.grad.cpu().numpy(), w.grad.cpu().numpy()])
+    np.testing.assert_allclose(grads[0][0], 3 * k * values**2, rtol=1e-6)
+    np.testing.assert_allclose(grads[0][1], (values**3).sum(0), rtol=1e-6)
+    for a, b in zip(*grads, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+def test_elementwise_takes_types_layouts_and_sizes_and_refuses_the_rest():
+    f = torch.wgpu.elementwise
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8):
+        for shape in ((), (0,), (1,), (7,), (3, 1000)):
+            x = torch.arange(int(np.prod(shape))).reshape(shape).remainder(5).to(dtype)
+            for given in (x, x.reshape(1, *shape)[0], x.T if x.ndim == 2 else x):
+                y = f(
+                    "fn op(x: Acc, y: Acc) -> Acc { return x * y + x; }",
+                    given.to("wgpu"),
+                    given.to("wgpu"),
+                )
+                assert y.dtype == dtype and torch.equal(y.cpu(), given * given + given)
+    x = torch.ones(4, device="wgpu")
+    y = f(
+        "fn op(x: Acc, y: Acc) -> Acc { return x + y; }", x, torch.arange(3, device="wgpu")[:, None]
+    )
+    assert y.tolist() == [[1.0] * 4, [2.0] * 4, [3.0] * 4]
+    assert f("fn op(x: Acc) -> Acc { return m_exp(x); }", x).tolist() == pytest.approx([np.e] * 4)
+    # A load far outside is kept inside.
+    far = "fn op(a: Acc) -> Acc { return bitcast<f32>(x0[1u << 28u]) * 0.0 + a; }"
+    assert f(far, x).shape == (4,)
+    with pytest.raises(RuntimeError, match="did not compile"):
+        f("fn op(x: Acc) -> Acc { return nonsense; }", x)
+    with pytest.raises(RuntimeError, match="expected tensors on the GPU"):
+        f("fn op(x: Acc) -> Acc { return x; }", torch.ones(2))
+    with pytest.raises(RuntimeError, match="1 to 6 tensors"):
+        f("fn op() -> Acc { return Acc(1); }")
