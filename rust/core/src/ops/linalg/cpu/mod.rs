@@ -87,6 +87,8 @@ const EIGH_LEAF: usize = 64;
 /// conquer to multiply.
 const VALUES: usize = 640;
 const VECTORS: usize = 192;
+/// In float32 divide and conquer often loses what the probe wants.
+const VECTORS_F32: usize = 384;
 /// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
 /// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
 /// far from the root. So its results are compared with the matrix, in their product with a vector
@@ -402,7 +404,11 @@ fn eigh<T: Number>(
         let (to, stack) = (DiagMut::from_slice_mut(w), room.get(need));
         return evd::self_adjoint_evd(view, to, None, SEQ, stack, params).is_ok();
     };
-    if n <= VECTORS {
+    if n <= if size_of::<T>() == 4 {
+        VECTORS_F32
+    } else {
+        VECTORS
+    } {
         return Tridiagonal::new(a, n).vectors(w, v);
     }
     let mut vectors = full(T::default(), n * n);

@@ -110,7 +110,7 @@ impl Schur {
             let none = &mut [][..];
             let q = self.q.as_mut().map_or(none, |q| &mut q[..]);
             // SAFETY: T and Q have rows of `width` beyond row `i`, and l <= m <= i - 2.
-            unsafe { sweep(&mut self.t, q, self.n, self.width, (l, m, i), first) };
+            unsafe { sweep(&mut self.t, q, self.width, (l, m, i), first) };
         }
         true
     }
@@ -371,10 +371,9 @@ per_isa! {
     /// A double step from row `m` on in the block from `l` to `i`; with Q, in all of T.
     ///
     /// # Safety
-    /// T and Q have `n` rows of `width`, a multiple of [`LANES`], or Q has none; l <= m <= i - 2 < n.
+    /// T and Q have rows of `width`, a multiple of [`LANES`], up to `i`, or Q none; l <= m <= i - 2.
     unsafe fn sweep[](
-        t: &mut [f64], q: &mut [f64], n: usize, width: usize, block: (usize, usize, usize),
-        first: [f64; 3],
+        t: &mut [f64], q: &mut [f64], width: usize, block: (usize, usize, usize), first: [f64; 3],
     ) {
         let (l, m, i) = block;
         let (top, right) = match q.is_empty() {
@@ -452,7 +451,6 @@ per_isa! {
                 t[(k + 2) * width + k - 1] = 0.0;
             }
         }
-        let _ = n;
     }
 }
 
