@@ -149,6 +149,21 @@ case(MM, "linalg.solve 512", "t.linalg.solve(s, y)", numpy="np.linalg.solve(s, y
 case(MM, "linalg.cholesky 512", "t.linalg.cholesky(s)", numpy="np.linalg.cholesky(s)", **SPD, flops=1 / 3 * 512**3)
 case(MM, "linalg.inv 512", "t.linalg.inv(s)", numpy="np.linalg.inv(s)", **SPD, flops=2 * 512**3)
 case(MM, "linalg.svd 128", "t.linalg.svd(x)", numpy="np.linalg.svd(x)", result="t.linalg.svd(x).S", x="t.randn(128, 128)")
+for n in (16, 256):
+    ANY = {"x": f"t.randn({n}, {n})", "s": "x + x.T", "e": f"x / {n**0.5}"}
+    case(MM, f"linalg.eigh {n}", "t.linalg.eigh(s)", numpy="np.linalg.eigh(s)", result="t.linalg.eigh(s)[0]", **ANY)
+    case(MM, f"linalg.eig {n}", "t.linalg.eig(x)", numpy="np.linalg.eig(x)", result="t.linalg.eigvals(x).abs().sort()[0]", **ANY)
+    case(MM, f"linalg.svdvals {n}", "t.linalg.svdvals(x)", numpy="np.linalg.svd(x, compute_uv=False)", **ANY)
+    case(MM, f"linalg.qr {n}", "t.linalg.qr(x)", numpy="np.linalg.qr(x)", result="t.linalg.qr(x).R", **ANY, flops=8 / 3 * n**3)
+    case(MM, f"linalg.lstsq {2 * n}x{n}", "t.linalg.lstsq(z, w)", numpy="np.linalg.lstsq(z, w)", result="t.linalg.lstsq(z, w)[0]", z=f"t.randn({2 * n}, {n})", w=f"t.randn({2 * n}, 8)")
+    case(MM, f"linalg.matrix_exp {n}", "t.linalg.matrix_exp(e)", **ANY)
+    case(MM, f"linalg.det {n}", "t.linalg.det(d)", numpy="np.linalg.det(d)", **ANY, d="1.65 * e", flops=2 / 3 * n**3)
+SYSTEM = {"x": "t.randn(16, 16)", "z": "x + 8 * t.eye(16)", "y": "t.randn(16, 8)"}
+SYSTEMS = {"x": "t.randn(256, 4, 4)", "z": "x + 8 * t.eye(4)", "y": "t.randn(256, 4, 4)"}
+case(MM, "linalg.inv 16", "t.linalg.inv(z)", numpy="np.linalg.inv(z)", **SYSTEM)
+case(MM, "linalg.solve 16", "t.linalg.solve(z, y)", numpy="np.linalg.solve(z, y)", **SYSTEM)
+case(MM, "linalg.solve, 256 of 4x4", "t.linalg.solve(z, y)", numpy="np.linalg.solve(z, y)", **SYSTEMS)
+case(MM, "linalg.eigh, 64 of 16x16", "t.linalg.eigh(s)", numpy="np.linalg.eigh(s)", result="t.linalg.eigh(s)[0]", x="t.randn(64, 16, 16)", s="x + x.mT")
 case(MM, "cdist 1024x64", "t.cdist(x, y)", x="t.randn(1024, 64)", y="t.randn(1024, 64)", flops=2 * 1024 * 1024 * 64)
 
 # --- convolution --------------------------------------------------------------------------------
