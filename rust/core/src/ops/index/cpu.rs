@@ -409,6 +409,14 @@ per_isa! {
                         None => copy::copy(from, to, bytes),
                     }
                 }
+            } else if matches!((mode, steps), (Mode::Set, (Offsets::Step(1), Offsets::Step(0)))) {
+                for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                    let v = *from.add(value_at.get(j));
+                    let to = to.add(o);
+                    for c in columns.clone() {
+                        to.add(c).write(v);
+                    }
+                }
             } else if unit && matches!(mode, Mode::Add) {
                 for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
                     let from = from.add(value_at.get(j) + columns.start);
