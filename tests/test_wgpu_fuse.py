@@ -68,7 +68,7 @@ def tensors(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
 def changed(rng: random.Random, pool: list[Any]) -> None:
     """Do one thing to the tensors of a pool."""
     pick = lambda: rng.choice(pool)  # noqa: E731
-    kind = rng.randrange(12)
+    kind = rng.randrange(15)
     x = pick()
     if kind < 5:
         row, count, sample = rng.choice(ROWS)
@@ -84,8 +84,8 @@ def changed(rng: random.Random, pool: list[Any]) -> None:
         part = x.flatten()[rng.randrange(3) :: rng.choice([1, 2])]
         rng.choice([lambda: part.mul_(2), lambda: part.fill_(1), lambda: part.neg_()])()
     elif kind == 8:
-        view = x[..., :: rng.choice([1, -1, 2])] if rng.random() < 0 else x.flip(0)
-        pool.append(rng.choice([view, x.contiguous(), x.clone(), x[..., :1].expand(x.shape)]))
+        views = [x.flip(0), x.contiguous(), x.clone(), x[..., :1].expand(x.shape)]
+        pool.append(rng.choice(views))
     elif kind == 9 and x.dtype.is_floating_point:
         leaf = x.detach().clone().requires_grad_()
         y = F.gelu(leaf) * torch.sigmoid(leaf.float()) + leaf
@@ -93,6 +93,18 @@ def changed(rng: random.Random, pool: list[Any]) -> None:
         pool.append(leaf.grad)
     elif kind == 10:
         torch.add(x, rng.choice([1, pick()]), out=pick())
+    elif kind == 11:
+        # What the halves are written to lies between each other.
+        whole = torch.empty((*x.shape[:-1], 2 * x.shape[-1]), device="wgpu")
+        left, right = whole.chunk(2, -1)
+        left.copy_(x)
+        right.copy_(left * 2)
+        left.add_(right)
+        pool.append(rng.choice([left, right]))
+    elif kind > 11:
+        y = headed(rng, x.float())
+        z = rng.choice([F.gelu, torch.exp, torch.Tensor.half, lambda y: y + pick()])(y)
+        pool.extend(rng.choice([[z], [y, z], [z, y.relu_()]]))
     else:
         torch.manual_seed(rng.randrange(100))
         mask = torch.rand(x.shape, device="wgpu") < 0.5
@@ -100,6 +112,28 @@ def changed(rng: random.Random, pool: list[Any]) -> None:
     # Some die unread.
     if len(pool) > 6:
         pool.pop(rng.randrange(len(pool)))
+
+
+def headed(rng: random.Random, x: Any) -> Any:
+    """Return what a kernel gives that others may run at the end of; its shape is that of `x`."""
+    n = x.shape[-1]
+    flat = x.reshape(-1, n)
+    square = torch.ones((n, n), device="wgpu") / n
+    kind = rng.randrange(6)
+    if kind == 0:
+        return (flat @ square).reshape(x.shape)
+    if kind == 1:
+        return F.linear(x, square, square[0])
+    if kind == 2:
+        return torch.softmax(x, rng.randrange(x.dim()))
+    if kind == 3:
+        return F.layer_norm(x, (n,), square[0], square[-1])
+    if kind == 4:
+        image = x.reshape(1, 1, -1, n)
+        return F.conv2d(image, image[..., :1, :1] * 2).reshape(x.shape)
+    leaf = x.clone().requires_grad_()
+    (F.layer_norm(leaf, (n,)) * torch.softmax(leaf, -1)).sum().backward()
+    return leaf.grad
 
 
 def result(seed: int, steps: int) -> list[Any]:
@@ -139,6 +173,50 @@ def test_random_programs_fused_equal_unfused_bit_for_bit() -> None:
 @pytest.mark.slow
 def test_many_random_programs_fused_equal_unfused_bit_for_bit() -> None:
     check(range(100, 400), 40)
+
+
+def test_kernels_end_with_what_follows() -> None:
+    a, w, b, c = x(6, 33), x(17, 33), x(17), x(6, 17)
+    conv = torch.nn.Conv2d(2, 3, 3).to("wgpu")
+    image = x(1, 2, 9, 9)
+    calls = {
+        "linear": lambda: torch.relu(F.linear(a, w, b)) + c,
+        "matmul": lambda: F.gelu(a @ w.t()),
+        "softmax": lambda: torch.log(torch.softmax(a, -1)) * 2,
+        "layer_norm": lambda: F.silu(F.layer_norm(a, (33,))),
+        "conv2d": lambda: torch.relu(conv(image)),
+        "sum": lambda: torch.sqrt(a.square().sum(0)) + 1,
+    }
+    counts = {}
+    with torch.no_grad():
+        for name, call in calls.items():
+            with fused(False):
+                want = bits(call())
+            with fused(True):
+                counts[name], got = launched(call)
+            assert bits(got) == want, name
+    assert counts == {**dict.fromkeys(calls, 1), "sum": 2}
+
+
+def test_result_of_a_kernel_that_ends_with_others_is_there_too() -> None:
+    a, w = x(6, 33), x(17, 33)
+    with fused(True):
+        y = a @ w.t()
+        z = torch.relu(y)
+        y.add_(1)
+        a.zero_()
+        w *= 2
+    want = x(6, 33).cpu() @ x(17, 33).cpu().t()
+    assert y.cpu().numpy() == pytest.approx((want + 1).numpy(), abs=1e-4)
+    assert z.cpu().numpy() == pytest.approx(want.relu().numpy(), abs=1e-4)
+
+
+def test_parts_of_one_tensor_are_written_by_one_kernel() -> None:
+    a = [x(5, 7) for _ in range(3)]
+    with fused(True):
+        count, y = launched(lambda: torch.cat(a, 1))
+        assert count <= 2
+        assert torch.equal(y.cpu(), torch.cat([t.cpu() for t in a], 1))
 
 
 def x(*shape: int) -> Any:

@@ -6,6 +6,7 @@
 //! A value is the bits that its memory would hold: what comes out is bit for bit what the kernels
 //! give one by one.
 
+use super::head::Head;
 use super::key::{Key, Map};
 use super::pipeline::Tail;
 use super::pointwise::{self, Part, MAX_INPUTS, MAX_SCALARS};
@@ -75,7 +76,7 @@ pub(super) enum Walk {
 }
 
 impl Place {
-    fn of(v: &View) -> Place {
+    pub fn of(v: &View) -> Place {
         let walk = if v.is_contiguous() {
             Walk::Linear
         } else if v
@@ -100,6 +101,42 @@ impl Place {
         matches!(self.walk, Walk::Strided(_))
     }
 
+    /// The bytes between its first element and its last one.
+    fn span(&self, n: usize, shape: &[usize]) -> (isize, isize) {
+        let (mut low, mut high) = (0, 0);
+        match &self.walk {
+            Walk::Still => {}
+            Walk::Linear => high = n as isize - 1,
+            Walk::Strided(steps) => {
+                for (&n, &s) in shape.iter().zip(steps) {
+                    let reach = (n as isize - 1) * s;
+                    *(if reach < 0 { &mut low } else { &mut high }) += reach;
+                }
+            }
+        }
+        let at = |i| (self.offset as isize + i) * self.size as isize;
+        (at(low), at(high + 1))
+    }
+
+    /// Whether they have no element in common, as far as that is easily told.
+    fn is_apart(&self, other: &Place, n: usize, shape: &[usize]) -> bool {
+        let ((a, b), (c, d)) = (self.span(n, shape), other.span(n, shape));
+        if b <= c || d <= a {
+            return true;
+        }
+        let (Walk::Strided(steps), true) = (&self.walk, self.walk == other.walk) else {
+            return false;
+        };
+        let mut dims: SmallVec<[(isize, isize); 6]> = shape
+            .iter()
+            .zip(steps)
+            .map(|(&n, s)| (s.abs(), n as isize - 1))
+            .collect();
+        dims.sort_by_key(|d| std::cmp::Reverse(d.0));
+        let apart = self.offset as isize - other.offset as isize;
+        self.size == other.size && !meet(apart, &dims)
+    }
+
     /// Whether one invocation can write whole words of it, for a run of logical indices.
     fn is_writable(&self, shape: &[usize]) -> bool {
         match &self.walk {
@@ -111,6 +148,22 @@ impl Place {
             }
         }
     }
+}
+
+/// Whether some steps along these dimensions, at most so many each way, come to `distance`.
+fn meet(distance: isize, dims: &[(isize, isize)]) -> bool {
+    let [(step, most), inner @ ..] = dims else {
+        return distance == 0;
+    };
+    if *step == 0 || *most == 0 {
+        return meet(distance, inner);
+    }
+    let reach: isize = inner.iter().map(|(step, most)| step * most).sum();
+    let first = -(reach - distance).div_euclid(*step);
+    let last = (distance + reach).div_euclid(*step);
+    // Where strides do not nest there are many ways.
+    last - first > 2
+        || (first.max(-most)..=last.min(*most)).any(|k| meet(distance - k * step, inner))
 }
 
 /// A view that the group reads as it was before.
@@ -125,7 +178,7 @@ pub(super) struct Store {
     /// [`Buffer::past`] when it was written to.
     past: u64,
     pub place: Place,
-    pub node: usize,
+    pub value: Source,
 }
 
 impl Store {
@@ -155,6 +208,8 @@ pub(super) struct Arg {
 pub(super) enum Source {
     Load(usize),
     Node(usize),
+    /// What the head gives.
+    Head,
 }
 
 /// Kernels over as many logical indices.
@@ -167,6 +222,8 @@ pub(super) struct Group {
     pub stores: Vec<Store>,
     /// Words of scalars so far.
     words: usize,
+    /// The kernel that has the others in the place where it stores.
+    pub head: Option<Head>,
 }
 
 /// A kernel that asks to wait.
@@ -197,6 +254,22 @@ impl Group {
             loads: Vec::new(),
             stores: Vec::new(),
             words: 0,
+            head: None,
+        }
+    }
+
+    /// The group of a kernel that gives `y`.
+    pub fn led(head: Head, y: &View) -> Group {
+        let stores = vec![Store {
+            to: y.buffer.lent(),
+            past: y.buffer.past(),
+            place: head.place.clone(),
+            value: Source::Head,
+        }];
+        Group {
+            stores,
+            head: Some(head),
+            ..Group::new(y.numel())
         }
     }
 
@@ -206,7 +279,14 @@ impl Group {
 
     /// Whether a command that reads or writes this memory has to come behind the group.
     fn meets(&self, b: &Buffer, writes: bool) -> bool {
-        self.live(b).next().is_some() || writes && self.loads.iter().any(|l| l.from.same(b))
+        self.live(b).next().is_some()
+            || writes && self.loads.iter().any(|l| l.from.same(b))
+            || self.head.as_ref().is_some_and(|h| h.meets(b, writes))
+    }
+
+    /// The live store at this place, where there is one.
+    fn held<'a>(&'a self, v: &'a View, place: &'a Place) -> Option<&'a Store> {
+        self.live(v.buffer).find(|s| s.place == *place)
     }
 
     fn is_of(&self, call: &Call) -> bool {
@@ -220,7 +300,7 @@ impl Group {
         let mut ids: SmallVec<[u64; 16]> = SmallVec::new();
         let mut see = |b: &Buffer| {
             let id = b.raw().id;
-            if !ids.contains(&id) {
+            if !ids.contains(&id) && !self.head.as_ref().is_some_and(|h| h.y().same(b)) {
                 ids.push(id);
             }
         };
@@ -233,10 +313,17 @@ impl Group {
             .shape
             .len()
             .max(self.shape.as_ref().map_or(0, |s| s.len()));
-        let words = HEAD + self.words + call.words + places * (1 + dims) + dims;
-        let same = |v: &View, place: &Place| self.live(v.buffer).all(|s| s.place == *place);
+        let (bound, params) = self.head.as_ref().map_or((0, 0), Head::takes);
+        let words = HEAD + params + self.words + call.words + places * (1 + dims) + dims;
+        let shape = match call.is_strided() {
+            true => call.y.shape,
+            false => self.shape.as_deref().unwrap_or(&[]),
+        };
+        // The same elements, or none of them.
+        let fits = |a: &Place, b: &Place| a == b || a.is_apart(b, self.n, shape);
+        let same = |v: &View, place: &Place| self.live(v.buffer).all(|s| fits(&s.place, place));
         self.nodes.len() < MAX_NODES
-            && ids.len() <= max_buffers
+            && bound + ids.len() <= max_buffers
             && places <= MAX_PLACES
             && words <= MAX_WORDS
             && call.x.iter().zip(&call.x_places).all(|(v, p)| same(v, p))
@@ -244,7 +331,15 @@ impl Group {
             && self
                 .loads
                 .iter()
-                .all(|l| !l.from.same(call.y.buffer) || l.place == call.y_place)
+                .all(|l| !l.from.same(call.y.buffer) || fits(&l.place, &call.y_place))
+            && self.head.as_ref().is_none_or(|h| {
+                let known = |(v, p): (&View, &Place)| self.held(v, p).is_some();
+                let reads = |(v, p)| known((v, p)) || !h.meets(v.buffer, false);
+                let over = h.y().same(call.y.buffer) && h.place == call.y_place;
+                call.y_place.size >= 4
+                    && call.x.iter().zip(&call.x_places).all(reads)
+                    && (over || !h.meets(call.y.buffer, true))
+            })
     }
 
     fn push(&mut self, call: &Call, body: Arc<Body>, scalars: &[[u32; 2]]) {
@@ -253,7 +348,7 @@ impl Group {
         }
         let mut x = SmallVec::new();
         for (v, place) in call.x.iter().zip(&call.x_places) {
-            let made = self.live(v.buffer).next().map(|s| Source::Node(s.node));
+            let made = self.held(v, place).map(|s| s.value);
             let source = made.unwrap_or_else(|| self.load(v, place));
             x.push(Arg {
                 source,
@@ -269,15 +364,14 @@ impl Group {
             scalars: scalars.into(),
             op: fault::name(),
         });
-        match self.stores.iter_mut().find(|s| s.to.same(call.y.buffer)) {
-            Some(store) => store.node = node,
-            None => self.stores.push(Store {
-                to: call.y.buffer.lent(),
-                past: call.y.buffer.past(),
-                place: call.y_place.clone(),
-                node,
-            }),
-        }
+        let (to, place) = (call.y.buffer, &call.y_place);
+        self.stores.retain(|s| !s.to.same(to) || s.place != *place);
+        self.stores.push(Store {
+            to: to.lent(),
+            past: to.past(),
+            place: place.clone(),
+            value: Source::Node(node),
+        });
     }
 
     fn load(&mut self, v: &View, place: &Place) -> Source {
@@ -295,25 +389,27 @@ impl Group {
     /// Records what anybody can still read.
     fn record(mut self, gpu: &Gpu) -> Result<()> {
         self.stores.retain(Store::is_live);
-        let mut needed = self.stores.iter().fold(0u64, |m, s| m | 1 << s.node);
+        let read = |mask, source: &Source| match source {
+            Source::Node(j) => mask | 1u64 << j,
+            Source::Load(_) | Source::Head => mask,
+        };
+        let mut needed = self.stores.iter().map(|s| &s.value).fold(0, read);
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            let read = |mask, arg: &Arg| match arg.source {
-                Source::Node(j) => mask | 1 << j,
-                Source::Load(_) => mask,
-            };
             if needed >> i & 1 == 1 {
-                needed = node.x.iter().fold(needed, read);
+                needed = node.x.iter().map(|a| &a.source).fold(needed, read);
             }
         }
-        let recorded = match needed.count_ones() {
-            0 => Ok(()),
-            1 => self.alone(gpu, needed.trailing_zeros() as usize),
+        let recorded = match (needed.count_ones(), &self.head) {
+            (0, None) => Ok(()),
+            (0, Some(head)) => head.record(gpu),
+            (1, None) => self.alone(gpu, needed.trailing_zeros() as usize),
             _ => fused::record(gpu, &self, needed),
         };
         recorded.map_err(|mut e| {
             let needed = |(i, _): &(usize, &Node)| needed >> i & 1 == 1;
             let ops = self.nodes.iter().enumerate().filter(needed);
-            let names: Vec<String> = ops.map(|(_, n)| function_name(n.op)).collect();
+            let ops = self.head.iter().map(|h| h.op).chain(ops.map(|(_, n)| n.op));
+            let names: Vec<String> = ops.map(function_name).collect();
             e.text += &format!(" (in the kernel of {})", names.join(", "));
             e
         })
@@ -339,7 +435,7 @@ impl Group {
         };
         let loads = node.x.iter().filter_map(|a| match a.source {
             Source::Load(l) => Some((&self.loads[l], a.dtype)),
-            Source::Node(_) => None,
+            _ => None,
         });
         let loads: SmallVec<[_; 3]> = loads.map(|(l, d)| (l, d, steps(&l.place))).collect();
         let x: SmallVec<[View; MAX_INPUTS]> = loads
@@ -388,6 +484,14 @@ impl Waiting {
         known.clone()
     }
 
+    pub fn add(&mut self, gpu: &Gpu, group: Group) -> Result<()> {
+        self.groups.push(group);
+        match self.groups.len() > MAX_GROUPS {
+            true => self.record(gpu, 0),
+            false => Ok(()),
+        }
+    }
+
     fn record(&mut self, gpu: &Gpu, i: usize) -> Result<()> {
         // Groups go in the order in which they began.
         self.groups.remove(i).record(gpu)
@@ -400,7 +504,7 @@ impl Waiting {
     }
 
     /// Records the groups that a command on this memory has to come behind.
-    fn settle<'a>(
+    pub fn settle<'a>(
         &mut self,
         gpu: &Gpu,
         touched: impl Iterator<Item = (&'a Buffer, bool)>,
@@ -443,7 +547,10 @@ impl Gpu {
         let large = |v: &View| v.buffer.window().is_some() || v.buffer.capacity() > most;
         // What is left of a lost device spoils no group.
         let gone = |v: &View| self.check_alive(v.buffer).is_err();
-        let moved = |(v, p): (&View, &Place)| v.buffer.same(y.buffer) && *p != call.y_place;
+        let moved = |(v, p): (&View, &Place)| {
+            let apart = || p.is_apart(&call.y_place, call.n(), y.shape);
+            v.buffer.same(y.buffer) && *p != call.y_place && !apart()
+        };
         if wide
             || x.len() > MAX_INPUTS
             || scalars.len() > MAX_SCALARS
@@ -461,7 +568,11 @@ impl Gpu {
         };
         let groups = &waiting.groups;
         let reads = |g: &Group| x.iter().any(|v| g.live(v.buffer).next().is_some());
-        let of = |i: &usize| groups[*i].is_of(&call);
+        // A head is joined for what it gives.
+        let of = |i: &usize| {
+            let g = &groups[*i];
+            g.is_of(&call) && (g.head.is_none() || reads(g))
+        };
         let mut mine = (0..groups.len()).filter(of).find(|&i| reads(&groups[i]));
         mine = mine.or_else(|| (0..groups.len()).rev().find(of));
         if let Some(i) = mine {
@@ -478,16 +589,12 @@ impl Gpu {
         let touched = x.iter().map(|v| (v.buffer, false));
         let others = waiting.settle(self, touched.chain([(y.buffer, true)]));
         group.push(&call, body, scalars);
-        waiting.groups.push(group);
-        others?;
-        if waiting.groups.len() > MAX_GROUPS {
-            waiting.record(self, 0)?;
-        }
-        Ok(true)
+        waiting.add(self, group)?;
+        others.map(|()| true)
     }
 
     /// Buffers that one kernel binds.
-    fn max_buffers(&self) -> usize {
+    pub(super) fn max_buffers(&self) -> usize {
         self.info
             .limits
             .max_storage_buffers_per_shader_stage

@@ -2,11 +2,13 @@
 //! which is made only where no such group was seen before.
 
 use super::fuse::{Arg, Body, Group, Load, Node, Place, Source, Store, Walk, HEAD, MAX_PLACES};
+use super::head::Head;
 use super::key::key;
 use super::launch::{Bound, WORKGROUP};
-use super::pipeline::Make;
+use super::pipeline::{Bindings, Make};
 use super::shader::Acc;
 use super::{clock, fault, text, Buffer, Gpu};
+use crate::bail;
 use crate::error::Result;
 use crate::shape;
 use smallvec::SmallVec;
@@ -35,7 +37,8 @@ struct Plan<'a> {
     nodes: SmallVec<[(usize, &'a Node); 16]>,
     loads: SmallVec<[(usize, &'a Load); 16]>,
     stores: &'a [Store],
-    /// Bindings: those written to first.
+    head: Option<&'a Head>,
+    /// Bindings beside the head's: those written to first.
     buffers: SmallVec<[&'a Buffer; 8]>,
     writes: usize,
     /// Of what is strided.
@@ -61,21 +64,25 @@ impl<'a> Plan<'a> {
             .collect();
         let stores = &group.stores[..];
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
+        let head = group.head.as_ref();
         let mut bind = |b: &'a Buffer| {
-            if !buffers.iter().any(|k| k.same(b)) {
+            let new = !buffers.iter().any(|k| k.same(b));
+            if new && !head.is_some_and(|h| h.y().same(b)) {
                 buffers.push(b);
             }
+            buffers.len()
         };
-        stores.iter().for_each(|s| bind(&s.to));
-        // One store for each memory.
-        let writes = stores.len();
-        loads.iter().for_each(|(_, l)| bind(&l.from));
+        let writes = stores.iter().map(|s| bind(&s.to)).last().unwrap_or(0);
+        loads.iter().for_each(|(_, l)| {
+            bind(&l.from);
+        });
         let lanes = stores.iter().map(|s| 4 / s.place.size.min(4));
         let mut plan = Plan {
             lanes: lanes.max().unwrap_or(1),
             nodes,
             loads,
             stores,
+            head,
             buffers,
             writes,
             dims: SmallVec::new(),
@@ -108,9 +115,23 @@ impl<'a> Plan<'a> {
         loads.chain(self.stores.iter().map(|s| &s.place))
     }
 
-    fn binding(&self, b: &Buffer) -> usize {
-        let known = self.buffers.iter().position(|k| k.same(b));
-        known.expect("every buffer of the plan is bound")
+    /// The number of its binding; none of what the head gives.
+    fn binding(&self, b: &Buffer) -> Option<usize> {
+        self.buffers.iter().position(|k| k.same(b))
+    }
+
+    fn memory(&self, b: &Buffer) -> String {
+        self.binding(b)
+            .map_or("y".to_string(), |i| format!("memory{i}"))
+    }
+
+    /// A value of the group as a number.
+    fn number(&self, source: Source) -> u64 {
+        match source {
+            Source::Load(i) => (self.load(i) as u64) << 2,
+            Source::Node(i) => (self.node(i) as u64) << 2 | 1,
+            Source::Head => 2,
+        }
     }
 
     fn node(&self, i: usize) -> usize {
@@ -139,11 +160,7 @@ impl<'a> Plan<'a> {
             let sizes = (node.x.len() << 8 | node.scalars.len()) as u64;
             k.extend([node.body.acc as u64, node.dtype as u64, sizes]);
             for arg in &node.x {
-                let source = match arg.source {
-                    Source::Load(i) => self.load(i) << 1,
-                    Source::Node(i) => self.node(i) << 1 | 1,
-                };
-                k.push((source << 8 | arg.dtype as usize) as u64);
+                k.push(self.number(arg.source) << 8 | arg.dtype as u64);
             }
         }
         let mut strided = 0;
@@ -160,15 +177,19 @@ impl<'a> Plan<'a> {
             };
             k.push(walk << 8 | place.size as u64);
         }
-        k.extend(self.loads.iter().map(|(_, l)| self.binding(&l.from) as u64));
-        k.extend(self.stores.iter().map(|s| self.node(s.node) as u64));
-        key(&(NAME, &k[..]))
+        let bound = |b| self.binding(b).map_or(u64::MAX, |i| i as u64);
+        k.extend(self.loads.iter().map(|(_, l)| bound(&l.from)));
+        k.extend(self.stores.iter().map(|s| bound(&s.to)));
+        k.extend(self.stores.iter().map(|s| self.number(s.value)));
+        key(&(NAME, &k[..], self.head.map(Head::kernel)))
     }
 
-    /// The parameter block, in the order in which the text takes its words.
+    /// The parameter block, in the order in which the text takes its words. The first is how many
+    /// logical indices there are, or where the head's result begins.
     fn words(&self, n: usize) -> SmallVec<[u32; 64]> {
         // The second word is a zero of which no compiler knows.
-        let mut w: SmallVec<[u32; 64]> = SmallVec::from_slice(&[n as u32, 0]);
+        let first = self.head.map_or(n, |h| h.place.offset);
+        let mut w: SmallVec<[u32; 64]> = SmallVec::from_slice(&[first as u32, 0]);
         debug_assert_eq!(w.len(), HEAD);
         for (_, node) in &self.nodes {
             w.extend(node.scalars.iter().flatten().copied());
@@ -187,37 +208,45 @@ impl<'a> Plan<'a> {
         w
     }
 
-    fn text(&self) -> String {
-        Writer::new(self).whole()
+    fn text(&self) -> Result<String> {
+        let mut writer = Writer::new(self);
+        match self.head {
+            None => writer.main(),
+            Some(_) => writer.finish(),
+        }
+        writer.whole()
     }
 }
 
 /// Records the nodes that `needed` names as one kernel.
 pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     let plan = Plan::of(group, needed);
-    let words = plan.words(group.n);
+    let mut bound = plan.head.map_or_else(SmallVec::new, Head::bound);
+    let mut words = plan.head.map_or_else(SmallVec::new, |h| h.params.clone());
+    words.resize(words.len().next_multiple_of(4), 0);
+    words.extend(plan.words(group.n));
+    let own = bound.len()..bound.len() + plan.writes;
+    bound.extend(plan.buffers.iter().map(|&buffer| Bound {
+        buffer,
+        window: None,
+    }));
     let make = Make {
         name: NAME,
-        entry: "main",
+        entry: plan.head.map_or("main", |h| h.kernel().entry),
         trusted: true,
-        writes: plan.writes,
-        reads: plan.buffers.len() - plan.writes,
-        aliased: false,
+        bindings: Bindings {
+            count: bound.len(),
+            written: [0..plan.head.map_or(0, |h| h.writes), own],
+        },
     };
-    let grid = gpu.grid(group.n.div_ceil(plan.lanes).div_ceil(WORKGROUP))?;
-    let pipeline =
-        (gpu.pipelines.lock()).known(&gpu.device, plan.key(), make, || Ok(plan.text()))?;
-    let bound: SmallVec<[Bound; 8]> = plan
-        .buffers
-        .iter()
-        .map(|&buffer| Bound {
-            buffer,
-            window: None,
-        })
-        .collect();
+    let groups = group.n.div_ceil(plan.lanes).div_ceil(WORKGROUP);
+    let grid = gpu.grid(plan.head.map_or(groups, |h| h.groups))?;
+    let mut pipelines = gpu.pipelines.lock();
+    let pipeline = pipelines.known(&gpu.device, plan.key(), make, || plan.text())?;
+    drop(pipelines);
     let work = || {
         let groups = grid.iter().map(|&n| n as u64).product();
-        let bytes = plan.buffers.iter().map(|b| b.bytes()).sum();
+        let bytes = bound.iter().map(|b| b.buffer.bytes()).sum();
         clock::Work::new(NAME, fault::name(), groups, bytes)
     };
     let params = bytemuck::cast_slice(&words);
@@ -238,9 +267,13 @@ const SCALARS: &str = "var<private> base: u32;
 var<private> position: u32;
 fn scalar_word(j: u32) -> u32 {
     let k = base + j;
-    return p.w[k / 4u][k % 4u];
+    return p.more[k / 4u][k % 4u];
 }
 ";
+
+/// How a file stores its result, and what it calls instead.
+const STORE: &str = "store_y(";
+const FINISH: &str = "finish_y(";
 
 /// A text with a suffix behind each of these names.
 fn renamed(text: &str, names: &HashSet<&str>, suffix: &str) -> String {
@@ -314,24 +347,42 @@ impl<'a, 'g> Writer<'a, 'g> {
     fn take(&mut self) -> String {
         let k = self.word;
         self.word += 1;
-        format!("p.w[{}u][{}u]", k / 4, k % 4)
+        format!("p.more[{}u][{}u]", k / 4, k % 4)
     }
 
-    fn whole(mut self) -> String {
-        self.main();
-        let words = self.word.div_ceil(4);
-        let mut own = format!("struct Params {{ w: array<vec4<u32>, {words}> }}\n");
-        own += "@group(0) @binding(0) var<uniform> p: Params;\n";
+    /// What is written so far, with what it needs.
+    fn whole(self) -> Result<String> {
+        let more = format!("    more: array<vec4<u32>, {}>,\n", self.word.div_ceil(4));
+        let (mut own, mut libraries) = match self.plan.head {
+            None => {
+                let params = "@group(0) @binding(0) var<uniform> p: Params;\n";
+                (format!("struct Params {{\n{more}}}\n{params}"), vec![])
+            }
+            Some(head) => {
+                let kernel = head.kernel();
+                let (own, library) =
+                    (kernel.source).parts(kernel.acc, kernel.constants, ["", ""])?;
+                let own = own.replace(STORE, FINISH);
+                let end = own.find("struct Params {").and_then(|at| {
+                    let end = own[at..].find("\n}")?;
+                    Some(at + end + 1)
+                });
+                let Some(end) = end else {
+                    bail!(Assertion, "{}: no struct Params", kernel.source.name);
+                };
+                ([&own[..end], &more, &own[end..]].concat(), library)
+            }
+        };
+        let bound = self.plan.head.map_or(0, |h| h.buffers.len());
         for i in 0..self.plan.buffers.len() {
-            let access = if i < self.plan.writes {
-                "read_write"
-            } else {
-                "read"
+            let access = match i < self.plan.writes {
+                true => "read_write",
+                false => "read",
             };
             let _ = writeln!(
                 own,
-                "@group(0) @binding({}) var<storage, {access}> b{i}: array<u32>;",
-                i + 1
+                "@group(0) @binding({}) var<storage, {access}> memory{i}: array<u32>;",
+                bound + i + 1
             );
         }
         let mut accs: Vec<Acc> = Vec::new();
@@ -349,7 +400,10 @@ impl<'a, 'g> Writer<'a, 'g> {
             own += &renamed(&body_text, &names.collect(), &format!("_{i}"));
         }
         own += &self.out;
-        let mut libraries = vec![text::PRELUDE.to_string(), SCALARS.to_string()];
+        let mut made = vec![SCALARS.to_string()];
+        if libraries.is_empty() {
+            libraries.push(text::PRELUDE);
+        }
         for acc in accs {
             let library = library(acc);
             let names: HashSet<&str> = library
@@ -357,9 +411,26 @@ impl<'a, 'g> Writer<'a, 'g> {
                 .flat_map(|t| text::items(t))
                 .map(|item| item.0)
                 .collect();
-            libraries.extend(library.map(|t| renamed(t, &names, &suffix(acc))));
+            made.extend(library.map(|t| renamed(t, &names, &suffix(acc))));
         }
-        text::with_library(&[], libraries.iter().map(String::as_str), &own)
+        let (file, numbers) = self.plan.head.map_or(("", &[][..]), Head::text);
+        let library = libraries.into_iter().chain(made.iter().map(String::as_str));
+        Ok(text::with_library(file, numbers, library, &own))
+    }
+
+    /// What the head calls in the place of its store.
+    fn finish(&mut self) {
+        let (first, zero) = (self.take(), self.take());
+        self.line(format_args!(
+            "fn {FINISH}e: u32, v: Acc) {{
+    let i = e - {first};
+    let zero = {zero};
+    let t = encode(Y, v);
+    let h = t.x ^ zero;
+    let hh = t.y ^ zero;"
+        ));
+        self.body();
+        self.line(format_args!("}}"));
     }
 
     fn main(&mut self) {
@@ -387,6 +458,16 @@ fn main(
                 ));
             }
         }
+        self.body();
+        if plan.lanes > 1 {
+            self.line(format_args!("}}"));
+        }
+        self.line(format_args!("}}"));
+    }
+
+    /// Everything for the logical index `i`.
+    fn body(&mut self) {
+        let plan = self.plan;
         self.line(format_args!("position = i;"));
         let mut bases = Vec::new();
         for (_, node) in &plan.nodes {
@@ -397,17 +478,17 @@ fn main(
         let mut strided = 0;
         for (j, (_, load)) in plan.loads.iter().enumerate() {
             let e = self.element(&load.place, &mut strided);
-            let b = plan.binding(&load.from);
+            let b = plan.memory(&load.from);
             self.line(format_args!("let e{j} = {e};"));
             match load.place.size {
                 8 => self.line(format_args!(
-                    "let x{j} = b{b}[2u * e{j}];\nlet x{j}h = b{b}[2u * e{j} + 1u];"
+                    "let x{j} = {b}[2u * e{j}];\nlet x{j}h = {b}[2u * e{j} + 1u];"
                 )),
-                4 => self.line(format_args!("let x{j} = b{b}[e{j}];")),
+                4 => self.line(format_args!("let x{j} = {b}[e{j}];")),
                 size => {
                     let (f, mask) = (format(size), mask(size));
                     self.line(format_args!(
-                        "let x{j} = (b{b}[word({f}, e{j})] >> lane_bit({f}, e{j})) & {mask};"
+                        "let x{j} = ({b}[word({f}, e{j})] >> lane_bit({f}, e{j})) & {mask};"
                     ));
                 }
             }
@@ -419,10 +500,6 @@ fn main(
             let e = self.element(&store.place, &mut strided);
             self.store(s, store, &e);
         }
-        if plan.lanes > 1 {
-            self.line(format_args!("}}"));
-        }
-        self.line(format_args!("}}"));
     }
 
     /// Where the logical index is along each dimension: `c0` along the outermost.
@@ -465,10 +542,7 @@ fn main(
         let body = body.expect("every node's body is listed");
         let acc = suffix(node.body.acc);
         let arg = |a: &Arg| {
-            let name = match a.source {
-                Source::Load(i) => format!("x{}", self.plan.load(i)),
-                Source::Node(i) => format!("v{}", self.plan.node(i)),
-            };
+            let name = self.value(a.source);
             let high = match a.dtype.size() {
                 8 => format!("{name}h"),
                 _ => "0u".to_string(),
@@ -499,23 +573,32 @@ fn main(
         }
     }
 
+    /// The name of a value.
+    fn value(&self, source: Source) -> String {
+        match source {
+            Source::Load(i) => format!("x{}", self.plan.load(i)),
+            Source::Node(i) => format!("v{}", self.plan.node(i)),
+            Source::Head => "h".to_string(),
+        }
+    }
+
     fn store(&mut self, s: usize, store: &Store, e: &str) {
-        let v = self.plan.node(store.node);
+        let (v, b) = (self.value(store.value), self.plan.memory(&store.to));
         match store.place.size {
             8 => self.line(format_args!(
-                "let y{s} = 2u * ({e});\nb{s}[y{s}] = v{v};\nb{s}[y{s} + 1u] = v{v}h;"
+                "let y{s} = 2u * ({e});\n{b}[y{s}] = {v};\n{b}[y{s} + 1u] = {v}h;"
             )),
-            4 => self.line(format_args!("b{s}[{e}] = v{v};")),
+            4 => self.line(format_args!("{b}[{e}] = {v};")),
             size => {
                 let (f, last, bits) = (format(size), 4 / size - 1, 8 * size);
                 // What lies behind the last element in its word stays.
                 self.line(format_args!(
-                    "o{s} |= v{v} << lane_bit({f}, i);
+                    "o{s} |= {v} << lane_bit({f}, i);
 if ((i & {last}u) == {last}u || i + 1u == n) {{
     let w{s} = word({f}, {e});
     let have{s} = ((i & {last}u) + 1u) * {bits}u;
-    if (have{s} < 32u) {{ o{s} |= b{s}[w{s}] & (0xffffffffu << have{s}); }}
-    b{s}[w{s}] = o{s};
+    if (have{s} < 32u) {{ o{s} |= {b}[w{s}] & (0xffffffffu << have{s}); }}
+    {b}[w{s}] = o{s};
     o{s} = 0u;
 }}"
                 ));

@@ -2,7 +2,7 @@
 
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader};
-use super::{Buffer, Gpu};
+use super::{Buffer, Gpu, View};
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
@@ -65,6 +65,7 @@ pub struct Launch<'a, P> {
     constants: SmallVec<[(&'static str, u32); 12]>,
     buffers: SmallVec<[Option<Bound<'a>>; 9]>,
     writes: usize,
+    result: Option<View<'a>>,
 }
 
 impl<P: bytemuck::NoUninit> Shader<P> {
@@ -78,6 +79,7 @@ impl<P: bytemuck::NoUninit> Shader<P> {
             constants: smallvec![],
             buffers: smallvec![],
             writes: 0,
+            result: None,
         }
     }
 }
@@ -141,6 +143,13 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         self
     }
 
+    /// The first buffer is written by `store_y` alone, each element of `y` once: pointwise kernels
+    /// that follow may take the value there and then.
+    pub fn gives(self, y: impl Into<Option<View<'a>>>) -> Self {
+        let result = y.into();
+        Launch { result, ..self }
+    }
+
     /// Records `n` invocations, in workgroups of [`WORKGROUP`].
     pub fn threads(self, gpu: &Gpu, params: &P, n: usize) -> Result<()> {
         self.groups(gpu, params, n.div_ceil(WORKGROUP))
@@ -153,6 +162,11 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// Records `n` workgroups with the beginning of a parameter block.
     pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
+        if let Some(y) = self.result {
+            if gpu.wait_as_head(&self.kernel(), &self.buffers, y, params, n)? {
+                return Ok(());
+            }
+        }
         let touched = self.buffers.iter().flatten().enumerate();
         gpu.settle(touched.map(|(i, b)| (b.buffer, i < self.writes)))?;
         self.record_settled(gpu, params, n)
@@ -170,16 +184,19 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
             );
         };
         gpu.require(self.acc, &source.name)?;
-        let kernel = Kernel {
-            source,
+        gpu.dispatch(&self.kernel(), &buffers, params, gpu.grid(n)?)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel {
+            source: &self.shader.source,
             entry: self.entry,
             acc: self.acc,
             constants: &self.constants,
             tail: self.tail,
             writes: self.writes,
-            reads: buffers.len() - self.writes,
-        };
-        gpu.dispatch(&kernel, &buffers, params, gpu.grid(n)?)
+            reads: self.buffers.len() - self.writes,
+        }
     }
 }
 

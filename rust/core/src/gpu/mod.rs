@@ -13,6 +13,7 @@ pub mod fault;
 mod fuse;
 mod fused;
 pub mod geometry;
+mod head;
 pub(crate) mod key;
 pub mod launch;
 pub mod order;

@@ -7,6 +7,7 @@ use super::text::Constants;
 use crate::bail;
 use crate::error::Result;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Generated text behind a file, and what tells it from others.
@@ -75,16 +76,20 @@ pub(super) struct Make<'a> {
     pub entry: &'a str,
     /// As in [`Source`].
     pub trusted: bool,
-    pub writes: usize,
-    pub reads: usize,
-    /// Whether every binding is read_write.
-    pub aliased: bool,
+    pub bindings: Bindings,
+}
+
+/// How buffers are bound: so many, of which these are read_write.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Bindings {
+    pub count: usize,
+    pub written: [Range<usize>; 2],
 }
 
 pub(super) struct Pipelines {
     pub stored: Option<Stored>,
     pipelines: Map<Key, Arc<Pipeline>>,
-    layouts: Map<u32, Arc<Layout>>,
+    layouts: Map<Bindings, Arc<Layout>>,
 }
 
 impl Pipelines {
@@ -112,9 +117,13 @@ impl Pipelines {
             name: &kernel.source.name,
             entry: kernel.entry,
             trusted: kernel.source.trusted,
-            writes: kernel.writes,
-            reads: kernel.reads,
-            aliased,
+            bindings: Bindings {
+                count: kernel.writes + kernel.reads,
+                written: match aliased {
+                    true => [0..kernel.writes + kernel.reads, 0..0],
+                    false => [0..kernel.writes, 0..0],
+                },
+            },
         };
         let key = key(&(kernel, aliased));
         self.known(device, key, make, || kernel.text(aliased))
@@ -131,7 +140,7 @@ impl Pipelines {
         if let Some(p) = self.pipelines.get(&key) {
             return Ok(p.clone());
         }
-        let layout = self.layout(device, &make);
+        let layout = self.layout(device, &make.bindings);
         let (name, trusted) = (make.name, make.trusted);
         let text = text()?;
         let desc = wgpu::ShaderModuleDescriptor {
@@ -169,16 +178,16 @@ impl Pipelines {
         Ok(made)
     }
 
-    fn layout(&mut self, device: &wgpu::Device, make: &Make) -> Arc<Layout> {
-        let id = (make.writes as u32) << 9 | (make.reads as u32) << 1 | make.aliased as u32;
+    fn layout(&mut self, device: &wgpu::Device, bindings: &Bindings) -> Arc<Layout> {
+        let id = self.layouts.len() as u32;
         self.layouts
-            .entry(id)
-            .or_insert_with(|| Arc::new(make_layout(device, id, make)))
+            .entry(bindings.clone())
+            .or_insert_with(|| Arc::new(make_layout(device, id, bindings)))
             .clone()
     }
 }
 
-fn make_layout(device: &wgpu::Device, id: u32, make: &Make) -> Layout {
+fn make_layout(device: &wgpu::Device, id: u32, bindings: &Bindings) -> Layout {
     let entry = |binding: usize, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
         binding: binding as u32,
         visibility: wgpu::ShaderStages::COMPUTE,
@@ -190,8 +199,8 @@ fn make_layout(device: &wgpu::Device, id: u32, make: &Make) -> Layout {
         count: None,
     };
     let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
-    for i in 0..make.writes + make.reads {
-        let read_only = i >= make.writes && !make.aliased;
+    for i in 0..bindings.count {
+        let read_only = !bindings.written.iter().any(|w| w.contains(&i));
         entries.push(entry(
             i + 1,
             wgpu::BufferBindingType::Storage { read_only },

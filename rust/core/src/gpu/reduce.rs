@@ -364,6 +364,7 @@ fn pass(
         .set("MAP", map as u32)
         .writes("Y", to)
         .reads("X", from)
+        .gives((plan.splits == 1).then_some(y))
         .groups(gpu, &p, plan.groups())
 }
 

@@ -114,7 +114,7 @@ pub struct Shader<P> {
 }
 
 /// What a [`Shader`] is made of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     pub(super) name: Cow<'static, str>,
     pub(super) text: Cow<'static, str>,

@@ -64,6 +64,21 @@ impl Source {
             self.name,
             acc.dtype()
         );
+        let (own, library) = self.parts(acc, constants, tail)?;
+        let out = with_library(&self.text, self.numbers, library.into_iter(), &own);
+        Ok(match aliased {
+            true => out.replace("var<storage, read>", "var<storage, read_write>"),
+            false => out,
+        })
+    }
+
+    /// The file with its tail, and what they may take from.
+    pub(super) fn parts(
+        &self,
+        acc: Acc,
+        constants: Constants,
+        tail: [&str; 2],
+    ) -> Result<(String, Vec<&'static str>)> {
         let mut own = self.specialised(constants)?;
         tail.iter().for_each(|text| own.push_str(text));
         let uses = self.text.lines().find_map(|l| l.strip_prefix("// uses "));
@@ -85,15 +100,7 @@ impl Source {
         if calls {
             library.push(acc.math());
         }
-        let mut out = String::new();
-        for line in self.text.lines().filter(|l| l.starts_with("enable ")) {
-            let _ = writeln!(out, "{line}");
-        }
-        out += &with_library(self.numbers, library.into_iter(), &own);
-        Ok(match aliased {
-            true => out.replace("var<storage, read>", "var<storage, read_write>"),
-            false => out,
-        })
+        Ok((own, library))
     }
 
     /// The file with each `override` as a `const`, so that arrays may be as long as it says; with
@@ -142,13 +149,17 @@ impl Source {
     }
 }
 
-/// A text with the numbers in front, and what it names of the library.
+/// A text with what `file` enables and the numbers in front, and what it names of the library.
 pub(super) fn with_library<'a>(
+    file: &str,
     numbers: &[Numbers],
     library: impl Iterator<Item = &'a str>,
     own: &str,
 ) -> String {
     let mut out = String::with_capacity(16 << 10);
+    for line in file.lines().filter(|l| l.starts_with("enable ")) {
+        let _ = writeln!(out, "{line}");
+    }
     for (name, number) in [COMMON].iter().chain(numbers).copied().flatten() {
         let _ = writeln!(out, "const {name}: u32 = {number}u;");
     }

@@ -227,6 +227,10 @@ fn tiles(
         y_split: (batches * m * n) as u32,
     };
     let (sa, sb) = (&a.layout().strides, &b.layout().strides);
+    let result = match splits {
+        1 => Some(whole(y)?),
+        _ => None,
+    };
     MATMUL
         .launch(acc)
         .set("HAS_C", c.is_some())
@@ -244,6 +248,7 @@ fn tiles(
         .reads("A", a)
         .reads("B", b)
         .reads("C", plus)
+        .gives(result)
         .groups(gpu, &p, tiles_m * tiles_n * batches * splits)
 }
 

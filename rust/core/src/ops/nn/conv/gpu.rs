@@ -258,6 +258,10 @@ fn product(
         padding: pair(c.padding),
         dilation: pair(c.dilation),
     };
+    let result = match partial {
+        None => Some(whole(y)?),
+        Some(_) => None,
+    };
     CONV.launch(Acc::F32)
         .set("MODE", mode as u32)
         .set("HAS_BIAS", bias.is_some())
@@ -266,6 +270,7 @@ fn product(
         .reads("A", a)
         .reads("B", b)
         .reads("C", bias.unwrap_or(a))
+        .gives(result)
         .groups(gpu, &p, tiles * splits)?;
     match partial {
         None => Ok(()),

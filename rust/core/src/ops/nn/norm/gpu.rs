@@ -201,7 +201,8 @@ pub fn forward(
         .writes_words(var)
         .reads("X", x)
         .reads("W", w)
-        .reads("B", b);
+        .reads("B", b)
+        .gives(whole(y)?);
     let (launch, groups) = s.rows(launch)?;
     launch.groups(gpu, &p, groups)
 }
@@ -278,7 +279,8 @@ pub fn backward(
         .reads("G", g)
         .reads_words(mean)
         .reads_words(rstd)
-        .reads("W", w);
+        .reads("W", w)
+        .gives(whole(y)?);
     let (launch, groups) = s.rows(launch)?;
     let more = match affine.is_some() && !s.own() {
         true => channels.div_ceil(columns) * parts,

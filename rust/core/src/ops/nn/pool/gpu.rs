@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::nn::resample::gpu::{pair, Pool2d};
 use crate::tensor::Tensor;
+use crate::transfer::whole;
 
 params! {
     struct Max {
@@ -73,6 +74,7 @@ pub fn max_backward(gpu: &Gpu, g: &Pool2d, x: &Tensor, index: &Tensor, y: &Tenso
         .writes("Y", y)
         .reads("X", x)
         .reads("I", index)
+        .gives(whole(y)?)
         .threads(gpu, &g.max(y.numel(), [x, y, index]), y.numel())
 }
 

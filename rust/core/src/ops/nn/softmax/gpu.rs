@@ -6,7 +6,7 @@ use crate::gpu::launch::{lanes_rows, Launch};
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::check_contiguous;
+use crate::transfer::{check_contiguous, whole};
 
 /// Elements of a row that one invocation may take: three loops over them stay below 65,535 trips.
 const MAX_TRIPS: usize = 20_000;
@@ -76,6 +76,7 @@ pub fn softmax(gpu: &Gpu, log: bool, span: Span, x: &Tensor, y: &Tensor) -> Resu
         least: acc.words(f64::NEG_INFINITY),
     };
     let launch = SOFTMAX.launch(acc).writes("Y", y).reads("X", x);
+    let launch = launch.gives(whole(y)?);
     rows(gpu, launch, log, span, &p)
 }
 
@@ -102,6 +103,7 @@ pub fn softmax_backward(
     };
     let launch = SOFTMAX_BACKWARD.launch(Acc::of(s.dtype())?);
     let launch = launch.writes("Y", y).reads("S", s).reads("G", g);
+    let launch = launch.gives(whole(y)?);
     rows(gpu, launch, log, span, &p)
 }
 

@@ -1,0 +1,141 @@
+//! Kernels that wait as the head of a group: pointwise kernels that read what they give, or only have its
+//! shape, run where they store it (`store_y`), before it is memory.
+
+use super::fuse::{Group, Place};
+use super::launch::Bound;
+use super::pipeline::{Kernel, Tail};
+use super::shader::{Acc, Numbers, Source};
+use super::{clock, fault, Buffer, Gpu, View};
+use crate::error::Result;
+use smallvec::SmallVec;
+
+/// A dispatch in the making that owns what it is made of.
+pub(super) struct Head {
+    source: Source,
+    entry: &'static str,
+    acc: Acc,
+    constants: SmallVec<[(&'static str, u32); 12]>,
+    /// Those it writes, the one that `store_y` writes first, then those it reads.
+    pub buffers: SmallVec<[Buffer; 9]>,
+    pub writes: usize,
+    pub params: SmallVec<[u32; 64]>,
+    pub groups: usize,
+    /// Where what it gives lies, in the order of logical indices.
+    pub place: Place,
+    /// The node of the graph that it works for.
+    pub op: &'static str,
+}
+
+impl Head {
+    /// The memory that `store_y` writes.
+    pub fn y(&self) -> &Buffer {
+        &self.buffers[0]
+    }
+
+    /// Whether a command that reads or writes this memory has to come behind it.
+    pub fn meets(&self, b: &Buffer, writes: bool) -> bool {
+        let n = if writes {
+            self.buffers.len()
+        } else {
+            self.writes
+        };
+        self.buffers[..n].iter().any(|own| own.same(b))
+    }
+
+    /// How many buffers it binds, and the words of its parameters.
+    pub fn takes(&self) -> (usize, usize) {
+        (self.buffers.len(), self.params.len().next_multiple_of(4))
+    }
+
+    pub fn kernel(&self) -> Kernel<'_> {
+        const NOTHING: Tail = Tail {
+            text: "",
+            key: [0; 2],
+        };
+        Kernel {
+            source: &self.source,
+            entry: self.entry,
+            acc: self.acc,
+            constants: &self.constants,
+            tail: [NOTHING; 2],
+            writes: self.writes,
+            reads: self.buffers.len() - self.writes,
+        }
+    }
+
+    /// Its text, and the numbers that this knows by name.
+    pub fn text(&self) -> (&str, &'static [Numbers]) {
+        (&self.source.text, self.source.numbers)
+    }
+
+    pub fn bound(&self) -> SmallVec<[Bound<'_>; 16]> {
+        let bound = |buffer| Bound {
+            buffer,
+            window: None,
+        };
+        self.buffers.iter().map(bound).collect()
+    }
+
+    /// Records it as what it would have been.
+    pub fn record(&self, gpu: &Gpu) -> Result<()> {
+        let params = bytemuck::cast_slice(&self.params);
+        gpu.dispatch(
+            &self.kernel(),
+            &self.bound(),
+            params,
+            gpu.grid(self.groups)?,
+        )
+    }
+}
+
+impl Gpu {
+    /// Lets a kernel that gives `y` wait for those that follow; false where it has to run alone.
+    pub(super) fn wait_as_head(
+        &self,
+        kernel: &Kernel,
+        buffers: &[Option<Bound>],
+        y: View,
+        params: &[u8],
+        groups: usize,
+    ) -> Result<bool> {
+        let mut waiting = self.waiting.lock();
+        if !waiting.on || clock::watched() {
+            return Ok(false);
+        }
+        let all: Option<SmallVec<[Bound; 9]>> = buffers.iter().copied().collect();
+        let Some(all) = all else { return Ok(false) };
+        let (written, read) = all.split_at(kernel.writes);
+        let plain = |b: &Bound| b.window.is_none() && b.buffer.capacity() <= self.info.max_binding;
+        let n = y.numel();
+        if !(y.is_contiguous() && y.dtype.size() >= 4 && (1..1 << 31).contains(&n))
+            || !all.iter().all(plain)
+            || written.is_empty()
+            || read
+                .iter()
+                .any(|r| written.iter().any(|w| w.buffer.same(r.buffer)))
+            || kernel.tail.iter().any(|t| !t.text.is_empty())
+            || !kernel.source.trusted
+            || self.require(kernel.acc, "").is_err()
+        {
+            return Ok(false);
+        }
+        let touched = all.iter().enumerate();
+        waiting.settle(self, touched.map(|(i, b)| (b.buffer, i < kernel.writes)))?;
+        let mut words = SmallVec::from_elem(0, params.len() / 4);
+        bytemuck::cast_slice_mut(&mut words[..]).copy_from_slice(params);
+        let head = Head {
+            source: kernel.source.clone(),
+            entry: kernel.entry,
+            acc: kernel.acc,
+            constants: kernel.constants.into(),
+            buffers: all.iter().map(|b| b.buffer.lent()).collect(),
+            writes: kernel.writes,
+            params: words,
+            groups,
+            place: Place::of(&y),
+            op: fault::name(),
+        };
+        waiting.add(self, Group::led(head, &y))?;
+        Ok(true)
+    }
+}
