@@ -85,10 +85,10 @@ def data(kind: str) -> tuple[Any, Any]:
 
 
 STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], int]] = {
-    "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 20),
-    "cnn": (cnn, lambda p: torch.optim.SGD(p, lr=0.05), 45),
-    "gpt": (GPT, lambda p: torch.optim.AdamW(p, lr=1e-3), 130),
-    "lstm": (Recurrent, lambda p: torch.optim.AdamW(p, lr=1e-3), 90),
+    "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 15),
+    "cnn": (cnn, lambda p: torch.optim.SGD(p, lr=0.05), 31),
+    "gpt": (GPT, lambda p: torch.optim.AdamW(p, lr=1e-3), 102),
+    "lstm": (Recurrent, lambda p: torch.optim.AdamW(p, lr=1e-3), 62),
 }
 
 
