@@ -14,7 +14,7 @@ use crate::shape;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const NAME: &str = "fused";
 
@@ -294,9 +294,23 @@ fn renamed(text: &str, names: &HashSet<&str>, suffix: &str) -> String {
     out
 }
 
-/// What every body that computes in a type may call.
-fn library(acc: Acc) -> [&'static str; 3] {
-    [acc.prelude(), acc.math(), SCALAR]
+/// What every body that computes in a type may call: the names, and the text with its suffix.
+struct Library {
+    names: HashSet<&'static str>,
+    text: String,
+}
+
+fn library(acc: Acc) -> &'static Library {
+    static MADE: [OnceLock<Library>; Acc::ALL.len()] = [const { OnceLock::new() }; Acc::ALL.len()];
+    MADE[acc as usize].get_or_init(|| {
+        let texts = [acc.prelude(), acc.math(), SCALAR];
+        let names = texts.iter().flat_map(|t| text::items(t)).map(|item| item.0);
+        let names = names.collect();
+        Library {
+            text: renamed(&texts.concat(), &names, &suffix(acc)),
+            names,
+        }
+    })
 }
 
 fn suffix(acc: Acc) -> String {
@@ -390,32 +404,19 @@ impl<'a, 'g> Writer<'a, 'g> {
             if !accs.contains(&body.acc) {
                 accs.push(body.acc);
             }
-            let library = library(body.acc);
-            let names = library
-                .iter()
-                .flat_map(|t| text::items(t))
-                .map(|item| item.0);
-            let body_text = renamed(&body.text, &names.collect(), &suffix(body.acc));
+            let known = &library(body.acc).names;
+            let body_text = renamed(&body.text, known, &suffix(body.acc));
             let names = text::items(&body.text).into_iter().map(|item| item.0);
             own += &renamed(&body_text, &names.collect(), &format!("_{i}"));
         }
         own += &self.out;
-        let mut made = vec![SCALARS.to_string()];
         if libraries.is_empty() {
             libraries.push(text::PRELUDE);
         }
-        for acc in accs {
-            let library = library(acc);
-            let names: HashSet<&str> = library
-                .iter()
-                .flat_map(|t| text::items(t))
-                .map(|item| item.0)
-                .collect();
-            made.extend(library.map(|t| renamed(t, &names, &suffix(acc))));
-        }
+        libraries.push(SCALARS);
+        libraries.extend(accs.into_iter().map(|acc| library(acc).text.as_str()));
         let (file, numbers) = self.plan.head.map_or(("", &[][..]), Head::text);
-        let library = libraries.into_iter().chain(made.iter().map(String::as_str));
-        Ok(text::with_library(file, numbers, library, &own))
+        Ok(text::with_library(file, numbers, libraries.into_iter(), &own))
     }
 
     /// What the head calls in the place of its store.
