@@ -416,7 +416,12 @@ impl<'a, 'g> Writer<'a, 'g> {
         libraries.push(SCALARS);
         libraries.extend(accs.into_iter().map(|acc| library(acc).text.as_str()));
         let (file, numbers) = self.plan.head.map_or(("", &[][..]), Head::text);
-        Ok(text::with_library(file, numbers, libraries.into_iter(), &own))
+        Ok(text::with_library(
+            file,
+            numbers,
+            libraries.into_iter(),
+            &own,
+        ))
     }
 
     /// What the head calls in the place of its store.

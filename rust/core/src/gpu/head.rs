@@ -105,7 +105,11 @@ impl Gpu {
         let all: Option<SmallVec<[Bound; 9]>> = buffers.iter().copied().collect();
         let Some(all) = all else { return Ok(false) };
         let (written, read) = all.split_at(kernel.writes);
-        let plain = |b: &Bound| b.window.is_none() && b.buffer.capacity() <= self.info.max_binding;
+        let plain = |b: &Bound| {
+            b.window.is_none()
+                && b.buffer.capacity() <= self.info.max_binding
+                && self.check_alive(b.buffer).is_ok()
+        };
         let n = y.numel();
         if !(y.is_contiguous() && y.dtype.size() >= 4 && (1..1 << 31).contains(&n))
             || !all.iter().all(plain)
