@@ -498,9 +498,12 @@ impl Waiting {
     }
 
     fn record_all(&mut self, gpu: &Gpu) -> Result<()> {
-        let all = std::mem::take(&mut self.groups);
-        all.into_iter()
-            .fold(Ok(()), |done, g| done.and(g.record(gpu)))
+        // All of them, also where one fails.
+        let mut done = Ok(());
+        for group in std::mem::take(&mut self.groups) {
+            done = done.and(group.record(gpu));
+        }
+        done
     }
 
     /// Records the groups that a command on this memory has to come behind.

@@ -214,6 +214,7 @@ macro_rules! of_loops {
 }
 
 /// The loop that reads `from` as `to`; `None` where no kernel computes in that.
+#[allow(clippy::useless_transmute)] // of bytes it is one
 fn load(to: DType, from: DType) -> Option<Load<u8>> {
     let (to, from) = match to == from {
         true => (bits(to), bits(to)),
@@ -224,6 +225,7 @@ fn load(to: DType, from: DType) -> Option<Load<u8>> {
 }
 
 /// The loop that writes `from` as `to`.
+#[allow(clippy::useless_transmute)] // of bytes it is one
 fn store(from: DType, to: DType) -> Option<Store<u8>> {
     let (from, to) = match to == from {
         true => (bits(to), bits(to)),
