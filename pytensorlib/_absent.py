@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["GROUPS", "LATER", "attach", "reasons", "why"]
 
-NO_GRAPHS = "functions and modules run as they are; torch.compile returns what it gets"
+NO_GRAPHS = "torch.compile records calls as they run, and runs them again"
 NO_CUDA = 'GPUs of every maker are device "wgpu" (torch.wgpu)'
 
 # A reason, and what is nearest, for each group of names. `place: names` are names in a module or

@@ -7,17 +7,31 @@ import random
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytensorlib as pt
 
-from . import _C
+from . import _C, _recording
 from ._guards import PLAIN, Walk
 
-# Calls of one kind that are recorded before two in a row were equal, and programs that are kept.
+# Calls of one kind that are recorded before two in a row were equal, programs of one kind that are
+# kept, and kinds that are told apart.
 _TRIES = 4
 _PROGRAMS = 8
+_KINDS = 32
+
+
+# What `torch.compiler.set_stance` was told last.
+stance = "default"
+_all: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def forget() -> None:
+    """Forget everything recorded."""
+    for recorded in list(_all):
+        recorded.reset()
 
 
 class CannotRecord(RuntimeError):
@@ -42,13 +56,11 @@ class _Same:
 def _kind(x: Any, tensors: list[Any], others: list[Any]) -> Any:
     """Return what tells a call's arguments from those of another kind; tensors go to a list."""
     if isinstance(x, pt.Tensor):
-        if x.requires_grad:
-            if not x.is_leaf and pt.is_grad_enabled():
-                raise CannotRecord("an argument has a graph")
+        if isinstance(x, pt.nn.Parameter):
             others.append(x)
             return _Same(x)
         tensors.append(x)
-        return pt.Tensor
+        return pt.Tensor, x.requires_grad, x.is_leaf, type(x)
     if isinstance(x, PLAIN):
         return (type(x), x, str(x)) if isinstance(x, float) else (type(x), x)
     if type(x) in (tuple, list):
@@ -144,13 +156,14 @@ class Recorded:
         self._kinds: dict[Any, _Kind] = {}
         self._lock = threading.Lock()
         self._told: set[str] = set()
+        _all.add(self)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or run what it was recorded to do."""
-        if _C._is_interpreted() or _C._torch_function_modes():
+        if stance == "force_eager" or _C._is_interpreted() or _C._torch_function_modes():
             return self._function(*args, **kwargs)
         tensors: list[Any] = []
         others: list[Any] = []
@@ -167,6 +180,9 @@ class Recorded:
                     return _built(entry.spec, results, tensors)
             if known.given_up:
                 return self._function(*args, **kwargs)
+        elif len(self._kinds) >= _KINDS:
+            self._tell(f"there are more than {_KINDS} kinds of calls")
+            return self._function(*args, **kwargs)
         if not self._lock.acquire(blocking=False):
             return self._function(*args, **kwargs)
         try:
@@ -203,24 +219,23 @@ class Recorded:
         recorder = _C._Recorder(tensors, kind.trace)
         capture = _Capture(recorder)
         draws = _draws()
-        from .optim import optimizer
-
-        outer, optimizer.recording = optimizer.recording, capture
+        outer, _recording.current = _recording.current, capture
+        found: list[Any] = []
         recorder.start()
         try:
             result = self._function(*args, **kwargs)
+            try:
+                spec = _spec(result, found)
+                recorder.walk_back(found)
+            except CannotRecord as error:
+                recorder.refuse(str(error))
+                spec = None
         except BaseException:
             kind.trace = None
             raise
         finally:
             recorder.stop()
-            optimizer.recording = outer
-        found: list[Any] = []
-        try:
-            spec = _spec(result, found)
-        except CannotRecord as error:
-            recorder.refuse(str(error))
-            spec = None
+            _recording.current = outer
         if _draws() != draws:
             recorder.refuse("Python's or NumPy's random numbers are drawn")
         trace = recorder.finish(found)

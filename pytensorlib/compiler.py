@@ -1,7 +1,6 @@
-"""What programs ask of ``torch.compile``: they run eagerly here.
+"""What programs ask of ``torch.compile``: calls are recorded and run again, see `_graph`.
 
-`compile` returns what it is given; nothing is ever being compiled; what would tell a compiler
-something returns the function as it is.
+Nothing is ever being compiled; what would tell a compiler how returns the function as it is.
 """
 
 from __future__ import annotations
@@ -9,10 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import Any, TypeVar
 
 import pytensorlib as pt
 
+from . import _graph, _recording
 from ._named import fill
 from ._named_modules import EAGER
 
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 fill(globals(), EAGER, "load_cache_artifacts load_compiled_function save_cache_artifacts")
 
@@ -49,70 +51,114 @@ def compile(
     disable: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Return `model` as it is: it runs eagerly.
+    """Return a function or module whose calls are recorded, and run again without Python.
+
+    As `pytensorlib.graph`, which says what a call is taken to depend on: once two calls of a kind
+    asked for the same kernels, the next ones run these, in memory that is laid out once, with the
+    function's own results, bit for bit. Results may have a graph: their gradients are computed by
+    recorded kernels too.
 
     Parameters
     ----------
     model : callable or Module, optional
-        What to compile; without it, a decorator is returned.
-    fullgraph, dynamic, mode, options, disable
-        PyTorch's options for its compiler; they have no effect.
-    backend : str
-        A name of a compiler of PyTorch's; it has no effect.
+        What to record; without it, a decorator is returned.
+    fullgraph : bool, default False
+        Raise where a call cannot be run again; by default it then runs as it is, and a warning says
+        why, once.
+    dynamic : bool, optional
+        Taken as PyTorch does; calls on other shapes are always recorded apart.
+    backend : str, default "inductor"
+        "eager" runs the function as it is; every other name stands for the recorder.
+    mode : {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}, optional
+        All do the same.
+    options : dict, optional
+        Options of PyTorch's compiler, without an effect; not together with `mode`.
+    disable : bool, default False
+        Return `model` as it is.
     **kwargs
         Further options of PyTorch's; they have no effect.
 
     Returns
     -------
     callable or Module
-        The same object, so ``state_dict`` has no prefix ``_orig_mod.``.
+        Of a module another one with the first as ``_orig_mod``, so that entries of its
+        ``state_dict`` begin with that name.
 
     Raises
     ------
     NotImplementedError
         `backend` is a function, which would be handed a graph.
+    RuntimeError
+        `mode` has no such name, or is given with `options`; or, at a call with `fullgraph`, the
+        call cannot be run again.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> net = torch.nn.Linear(2, 1)
-    >>> torch.compile(net) is net
-    True
     >>> @torch.compile(mode="max-autotune")
     ... def double(x):
     ...     return 2 * x
-    >>> double(torch.ones(2))
-    tensor([2., 2.])
+    >>> [double(torch.ones(2) * i).tolist() for i in range(3)]
+    [[0.0, 0.0], [2.0, 2.0], [4.0, 4.0]]
+    >>> net = torch.nn.Linear(2, 1)
+    >>> torch.compile(net)._orig_mod is net
+    True
     """
     if callable(backend):
         raise NotImplementedError(f"torch.compile: a backend that is a function: {EAGER}")
-    return (lambda found: found) if model is None else model
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if model is None:
+        return lambda found: compile(found, fullgraph=fullgraph, backend=backend, disable=disable)
+    if disable or backend == "eager":
+        return model
+    if isinstance(model, pt.nn.Module):
+        return pt._dynamo.OptimizedModule(model, fullgraph)
+    return _graph.Recorded(model, "torch.compile", fullgraph)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return the function as it is; tells a compiler to leave it alone.
+    """Return a function that does the same and is not recorded: who calls it runs as it is.
 
     Parameters
     ----------
     fn : callable, optional
-        Without it, a decorator is returned.
+        Without it, a decorator is returned. A module, and a function that is written in C, is
+        returned as it is.
     recursive : bool, default True
         Not used.
     reason : str, optional
-        Not used.
+        Told where a call is not recorded.
 
     Returns
     -------
     callable
-        The same function.
+        The function, or another one around it.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> torch.compiler.disable(len) is len, torch.compiler.disable(recursive=False)(len) is len
-    (True, True)
+    >>> @torch.compiler.disable
+    ... def count(x):
+    ...     return x.numel()
+    >>> count(torch.ones(3)), torch.compiler.disable(len) is len
+    (3, True)
     """
-    return (lambda found: found) if fn is None else fn
+    if fn is None:
+        return lambda found: disable(found, recursive, reason=reason)
+    if not isinstance(fn, FunctionType):
+        return fn
+
+    @wraps(fn)
+    def unrecorded(*args: Any, **kwargs: Any) -> Any:
+        _recording.refuse(reason or f"it calls {fn.__name__}, which torch.compiler.disable marks")
+        return fn(*args, **kwargs)
+
+    return unrecorded
 
 
 def allow_in_graph(fn: T) -> T:
@@ -241,13 +287,14 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def reset() -> None:
-    """Do nothing: there is nothing compiled to forget.
+    """Forget every recorded call.
 
     Examples
     --------
     >>> import pytensorlib as torch
     >>> torch.compiler.reset()
     """
+    _graph.forget()
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -261,12 +308,12 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance(contextlib.ContextDecorator):
-    """Say how a compiler should behave: without an effect, also as context or decorator.
+    """Say whether calls are recorded, at once; also as context or decorator.
 
     Parameters
     ----------
     stance : str, default "default"
-        Such as "force_eager", which is what always happens here.
+        "force_eager" runs functions as they are; all others record their calls.
     **kwargs
         Not used.
 
@@ -274,18 +321,19 @@ class set_stance(contextlib.ContextDecorator):
     --------
     >>> import pytensorlib as torch
     >>> with torch.compiler.set_stance("force_eager"):
-    ...     torch.ones(1)
-    tensor([1.])
+    ...     torch.compile(torch.neg)(torch.ones(1))
+    tensor([-1.])
     """
 
     def __init__(self, stance: str = "default", **kwargs: Any) -> None:
         self.stance = stance
+        self._before, _graph.stance = _graph.stance, stance
 
     def __enter__(self) -> None:
-        pass
+        _graph.stance = self.stance
 
     def __exit__(self, *exc: Any) -> None:
-        pass
+        _graph.stance = self._before
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -126,12 +126,15 @@ def test_jit_decorators_in_every_form():
     assert Old()(torch.ones(1)).item() == 2
 
 
-def test_compile_gives_the_same_object_and_refuses_a_function_as_backend():
+def test_compile_takes_options_as_pytorch_does_and_refuses_a_function_as_backend():
     net = nn.Linear(1, 1)
-    assert torch.compile(net, mode="max-autotune") is net
-    assert torch.compile(dynamic=True)(len) is len
+    assert torch.compile(net, backend="eager") is torch.compile(net, disable=True) is net
     with pytest.raises(NotImplementedError, match="backend"):
         torch.compile(net, backend=lambda graph, inputs: graph)
+    with pytest.raises(RuntimeError, match="Unrecognized mode"):
+        torch.compile(net, mode="fast")
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        torch.compile(net, mode="default", options={})
     assert torch._dynamo.optimize("inductor")(len) is len
     with torch._dynamo.config.patch(suppress_errors=True):
         assert torch._dynamo.config.suppress_errors

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import threading
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -231,7 +234,6 @@ def test_gradients_that_add_up_are_added_to() -> None:
         (lambda x: x if x.sum() > 0 else -x, "elements of a tensor are read"),
         (lambda x: x[x > 0], "elements of a tensor are read"),
         (lambda x: torch.from_numpy(x.numpy() * 2), "elements of a tensor are read"),
-        (lambda x: (x * torch.ones(3, requires_grad=True)).sum(), "requires grad"),
         (lambda x: object(), "returns a object"),
     ],
 )
@@ -318,3 +320,117 @@ def test_memory_of_a_program_is_shared_by_what_is_not_needed_at_once() -> None:
     made, held = g.programs[0].bytes
     assert made == 40 * 4000
     assert held <= 3 * 4000
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "lstm", "gpt"])
+def test_a_compiled_module_has_the_bits_of_the_module_and_of_its_gradients(kind: str) -> None:
+    def run(compiled: bool) -> list[Any]:
+        torch.manual_seed(0)
+        net, optimizer, batch = model(kind)
+        call = torch.compile(net, fullgraph=True) if compiled else net
+        losses = []
+        for _ in range(8):
+            x, y = batch()
+            optimizer.zero_grad()
+            loss = F.cross_entropy(call(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        if compiled:
+            assert len(call._recorded.programs) == 1
+        return [*losses, *net.state_dict().values(), *(p.grad for p in net.parameters())]
+
+    for a, b in zip(run(False), run(True), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_gradients_of_a_recorded_call_reach_its_arguments_and_add_up() -> None:
+    w = torch.full((3,), 2.0, requires_grad=True)
+    f, calls = counted(lambda x: ((w * x).sin(), x * x))
+    for i in range(5):
+        x = torch.arange(3.0) + i
+        a, b = x.clone().requires_grad_(), (2 * x).requires_grad_()
+        w.grad = None
+        # Two calls before any way back, and one way back that goes twice.
+        one, two = f(a), f(b * 1.0)
+        total = one[0].sum() + two[1].sum()
+        total.backward(retain_graph=True)
+        total.backward()
+        assert torch.allclose(a.grad, 2 * 2 * (2 * x).cos())
+        assert torch.equal(b.grad, 2 * 4 * x)
+        assert torch.allclose(w.grad, 2 * x * (2 * x).cos())
+        with pytest.raises(RuntimeError, match="a second time"):
+            total.backward()
+    assert len(calls) == 4  # arguments that are leaves are of another kind than those that are not
+
+
+def test_a_recorded_call_notices_what_its_gradient_cannot_go_through() -> None:
+    w = torch.full((3,), 2.0, requires_grad=True)
+    f = torch.graph(lambda x: w * w * x)
+    for _ in range(3):
+        y = f(torch.ones(3))
+    with pytest.raises(RuntimeError, match="second derivative"):
+        torch.autograd.grad(y.sum(), w, create_graph=True)
+    y = f(torch.ones(3))
+    with torch.no_grad():
+        w.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    y = f(torch.ones(3))
+    y.sum().backward()
+    assert w.grad.tolist() == [6.0] * 3
+
+
+def test_compiled_modules_are_modules() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    call = torch.compile(net)
+    assert isinstance(call, nn.Module) and call._orig_mod is net
+    assert list(call.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    call.eval()
+    assert not net.training
+    x = torch.ones(1, 2)
+    assert all(torch.equal(call(x), net(x)) for _ in range(4))
+    copied = pickle.loads(pickle.dumps(call))
+    assert torch.equal(copied(x), net(x))
+    with torch.compiler.set_stance("force_eager"):
+        assert torch.equal(call(x), net(x))
+    torch.compiler.reset()
+    assert not call._recorded.programs
+
+
+def test_marked_functions_and_schedules_end_a_record() -> None:
+    @torch.compiler.disable
+    def marked(x: Any) -> Any:
+        return x + 1
+
+    f = torch.compile(lambda x: marked(x))
+    with pytest.warns(UserWarning, match="which torch.compiler.disable marks"):
+        assert f(torch.ones(1)).item() == 2.0
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        w.sum().backward()
+        optimizer.step()
+        schedule.step()
+
+    g = torch.compile(step)
+    with pytest.warns(UserWarning, match="a schedule of the learning rate"):
+        g()
+    for _ in range(3):
+        g()
+    assert w.item() == 1.0 - 1.875
+
+
+def test_nothing_is_kept_of_a_function_that_is_gone() -> None:
+    w = torch.ones(1000, requires_grad=True)
+    f = torch.graph(lambda x: (w * x).sum().detach())
+    for _ in range(4):
+        f(torch.ones(1000))
+    gone = weakref.ref(f)
+    memory = weakref.ref(f.programs[0]) if hasattr(f.programs[0], "__weakref__") else gone
+    del f
+    gc.collect()
+    assert gone() is None and memory() is None

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import pytensorlib as pt
-from pytensorlib import _C
+from pytensorlib import _C, _recording
 
 from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them from here)
     ParamsT,
@@ -35,9 +35,6 @@ Hooks = OrderedDict[int, Callable[..., Any]]
 
 _global_pre_hooks: Hooks = OrderedDict()
 _global_post_hooks: Hooks = OrderedDict()
-
-# What records the call that is at work (`pytensorlib._graph`), if one is.
-recording: Any = None
 
 
 class _Required:
@@ -102,6 +99,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         post = own.get("_optimizer_step_post_hooks")
         outermost = type(self).step is hooked
         self._opt_called = True  # schedules warn when they step first
+        recording = _recording.current
         if recording is not None and outermost:
             recording.steps(self)
             try:
@@ -588,8 +586,8 @@ def number(x: Any) -> float:
 
 def learning_rate(group: dict[str, Any]) -> float:
     """Return the learning rate of a group for a fused op, which a recorded call reads anew."""
-    if recording is not None:
-        recording.rate(group)
+    if _recording.current is not None:
+        _recording.current.rate(group)
     return float(number(group["lr"]))
 
 

@@ -6,7 +6,10 @@ import warnings
 from typing import Any
 
 from ... import Tensor
-from ..._C import _is_interpreted as _is_interpreted
+from ..._C import _is_interpreted
+
+# Whether calls are recorded, or answered by somebody else.
+is_watched = _is_interpreted
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

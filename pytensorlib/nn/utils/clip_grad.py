@@ -10,7 +10,7 @@ from typing import Any
 import pytensorlib as pt
 
 from ... import Tensor, _foreach
-from ..functional._common import _is_interpreted
+from ..functional._common import is_watched
 
 
 def _list(tensors: Any) -> list[Any]:
@@ -117,7 +117,7 @@ def clip_grads_with_norm_(
     tensor([1.0000])
     """
     factor = pt.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-    watched = _is_interpreted()  # a recorded call has the products, whatever the factor is
+    watched = is_watched()  # a recorded call has the products, whatever the factor is
     if factor.device.type == "cpu" and not watched and factor.item() == 1.0:
         return  # a product with one changes nothing
     grads = _grads(parameters)

@@ -363,6 +363,16 @@ pub trait Op: Derivative + Keep {
         None
     }
 
+    /// The key of random numbers that its kernels make, where it was drawn when the op was made.
+    fn key(&self) -> Option<[u32; 4]> {
+        None
+    }
+
+    /// The same op with this key, or with one that is drawn now.
+    fn keyed(&self, _key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
+        None
+    }
+
     /// Whether the host's kernel takes the output's own memory as its first input.
     fn overwrites(&self) -> bool {
         false

@@ -154,6 +154,7 @@ fn code(d: DType) -> u8 {
 }
 
 fn export<M: Managed>(py: Python<'_>, t: Tensor, copied: bool) -> PyResult<Py<PyAny>> {
+    t.look();
     let mut shape: Box<[i64]> = t.shape().iter().map(|&n| n as i64).collect();
     let mut strides: Box<[i64]> = t.strides().iter().map(|&s| s as i64).collect();
     let tensor = DlTensor {

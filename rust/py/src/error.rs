@@ -175,6 +175,9 @@ fn place() -> Option<String> {
 }
 
 fn warn(text: &str) {
+    // SAFETY: the interpreter runs, for this thread came from it. PyO3 does not know that `unlocked`
+    // gave the lock away.
+    let state = unsafe { ffi::PyGILState_Ensure() };
     Python::attach(|py| {
         if let Ok(text) = std::ffi::CString::new(text) {
             let category = py.get_type::<PyUserWarning>();
@@ -183,6 +186,8 @@ fn warn(text: &str) {
             }
         }
     });
+    // SAFETY: as it was before.
+    unsafe { ffi::PyGILState_Release(state) };
 }
 
 pub fn install() {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::mode;
-use pytensorlib_core::graph::{Ending, Recorder, Run, Trace};
+use pytensorlib_core::graph::{Ending, Recorder, Runs, Trace};
 use pytensorlib_core::tensor::Tensor;
 use std::sync::Arc;
 
@@ -51,6 +51,10 @@ impl PyRecorder {
     fn refuse(&self, why: String) {
         self.0.refuse(why);
     }
+    /// Records the way back from results that have a graph.
+    fn walk_back(&self, outputs: &Bound<'_, PyList>) -> PyResult<()> {
+        self.0.walk_back(&tensors(outputs)).py()
+    }
     /// The record of a call with these results, or why it cannot be run again.
     fn finish<'py>(
         &self,
@@ -85,23 +89,20 @@ impl PyTrace {
         let old = before.as_ref().ok_or_else(gone)?;
         let mut now = now;
         let trace = now.take().ok_or_else(gone)?;
-        let run = Run::new(trace.program(old)).py()?;
-        Ok(Answer::Found(Bound::new(py, PyProgram(Mutex::new(run)))?))
+        let runs = Runs::new(trace.program(old)).py()?;
+        Ok(Answer::Found(Bound::new(py, PyProgram(runs))?))
     }
 }
 
 /// A recorded call that can be run again.
 #[pyclass(name = "_Program", module = "pytensorlib._C", frozen)]
-struct PyProgram(Mutex<Run>);
+struct PyProgram(Arc<Runs>);
 
 #[pymethods]
 impl PyProgram {
     /// Why a call with these tensors is not the recorded one.
     fn misfit(&self, inputs: &Bound<'_, PyList>) -> Option<&'static str> {
-        match self.0.try_lock() {
-            Some(run) => run.misfit(&tensors(inputs)),
-            None => Some("the program is at work"),
-        }
+        self.0.program().misfit(&tensors(inputs))
     }
     /// The results of the program for these tensors at these learning rates; `None` where they do not
     /// fit it, or where it is at work.
@@ -111,32 +112,24 @@ impl PyProgram {
         inputs: &Bound<'py, PyList>,
         rates: Vec<f64>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let inputs = tensors(inputs);
-        let Some(mut run) = self.0.try_lock() else {
+        let Some(outputs) = self.0.call(&tensors(inputs), &rates).py()? else {
             return Ok(None);
         };
-        if run.misfit(&inputs).is_some() {
-            return Ok(None);
-        }
-        run.set_rates(&rates);
-        let outputs = run.call(&inputs).py();
-        drop(run);
         let list = PyList::empty(py);
-        for t in outputs? {
+        for t in outputs {
             list.append(wrap(py, t)?)?;
         }
         Ok(Some(list))
     }
-    /// The number of kernels.
+    /// The number of kernels, of those on the way back too.
     #[getter]
     fn steps(&self) -> usize {
-        self.0.lock().program().steps().len()
+        self.0.program().steps().len()
     }
-    /// Bytes of memory that kernels make, each by itself, and bytes that the program holds for them.
+    /// Bytes of memory that kernels make, each by itself, and bytes that are held for them.
     #[getter]
     fn bytes(&self) -> (usize, usize) {
-        let run = self.0.lock();
-        (run.program().made(), run.held())
+        (self.0.program().made(), self.0.held())
     }
 }
 

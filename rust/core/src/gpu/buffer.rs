@@ -218,6 +218,11 @@ impl Buffer {
         self.window().map_or(0, |w| w.start)
     }
 
+    /// Ends the use of what the memory holds, as dropping the buffer does: nobody will read it.
+    pub fn retire(&self) {
+        self.raw().past.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub fn device(&self) -> Device {
         Device::Wgpu(self.index)
     }

@@ -1,8 +1,8 @@
 //! From two records that are equal to a program.
 
-use super::record::{whole, Found, OutputSeen, Seen};
+use super::record::{whole, Found, LeafSeen, OutputSeen, Seen};
 use super::run::sharing;
-use super::{After, Leaf, Output, Program, Slot, Source, Step, Trace};
+use super::{After, Back, End, Leaf, Output, Program, Slot, Source, Step, Trace, Value};
 use crate::device::Device;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -20,7 +20,11 @@ impl Trace {
             }
         }
         let metas = |t: &Trace| -> Vec<_> { t.inputs.iter().map(|t| t.meta().clone()).collect() };
-        let ends = |t: &Trace| -> Vec<_> { t.leaves.iter().map(|l| l.after.clone()).collect() };
+        let ends = |(a, b): (&LeafSeen, &LeafSeen)| {
+            // What was there before the first call is not known.
+            let made = |l: &LeafSeen| matches!(l.after, After::Made(_));
+            a.after == b.after || a.before.is_none() && !made(a) && !made(b)
+        };
         let result = |o: &OutputSeen| (o.value.clone(), o.given, o.spent.clone());
         let results = |t: &Trace| -> Vec<_> { t.outputs.iter().map(result).collect() };
         let leaf = |t: &Trace| -> Vec<_> { t.leaves.iter().map(|l| address(&l.tensor)).collect() };
@@ -29,16 +33,23 @@ impl Trace {
                 "inputs or results are of other shapes or types".into(),
             ));
         }
-        if leaf(self) != leaf(before) || ends(self) != ends(before) {
+        let back = |t: &Trace| t.back.as_ref().map(told);
+        let leaves = || before.leaves.iter().zip(&self.leaves);
+        if leaf(self) != leaf(before) || !leaves().all(ends) || back(self) != back(before) {
             return Ok(Some("other gradients are computed".into()));
         }
         if self.leaves.iter().any(|l| l.before.is_none()) {
             return Ok(Some("other leaves are used".into()));
         }
-        for (a, b) in before.slots.iter().zip(&self.slots) {
+        for (i, (a, b)) in before.slots.iter().zip(&self.slots).enumerate() {
             let uses = a.found == b.found && a.written == b.written && a.fresh == b.fresh;
             if !uses || !(same(a, b) || a.fresh || equal(a, b)?) {
-                return Ok(Some("numbers that the program makes differ".into()));
+                let used = |s: &&Step| s.x.iter().chain(&s.y).any(|v| v.slot == i);
+                let step = self.steps.iter().find(used);
+                return Ok(Some(match step {
+                    Some(s) => format!("{:?} is given other numbers", s.op),
+                    None => "it returns other numbers".into(),
+                }));
             }
         }
         Ok(None)
@@ -90,6 +101,10 @@ impl Trace {
                 slots[v.slot].escapes = true;
             }
         }
+        let grads = self.back.iter().flat_map(|b| &b.ends);
+        for v in grads.filter_map(|(_, v)| v.as_ref()) {
+            slots[v.slot].escapes = true;
+        }
         for l in &leaves {
             if let After::Made(v) = &l.after {
                 slots[v.slot].escapes = true;
@@ -103,22 +118,37 @@ impl Trace {
             outputs,
             leaves,
             rates: self.rates,
+            back: self.back,
         }
     }
+}
+
+/// A way back, to be compared.
+#[allow(clippy::type_complexity)]
+fn told(b: &Back) -> (usize, Vec<(usize, Value)>, Vec<(usize, Option<Value>)>) {
+    let end = |(e, v): &(End, Option<Value>)| match e {
+        End::Input(i) => (*i, v.clone()),
+        End::Leaf(t) => (address(t), v.clone()),
+    };
+    (b.from, b.roots.clone(), b.ends.iter().map(end).collect())
 }
 
 fn address(t: &Tensor) -> usize {
     std::ptr::from_ref(t.meta()) as usize
 }
 
-/// Whether two steps are one but for the learning rate.
+/// Whether two steps are one but for the learning rate and the key of random numbers.
 fn alike(a: &Step, b: &Step) -> bool {
-    let rated = |s: &Step| s.rate.and_then(|_| s.op.rated(0.0));
-    let ops = match (rated(a), rated(b)) {
+    let plain = |s: &Step| match (s.rate, s.key) {
+        (Some(_), _) => s.op.rated(0.0),
+        (_, Some(_)) => s.op.keyed(Some([0; 4])),
+        _ => None,
+    };
+    let ops = match (plain(a), plain(b)) {
         (Some(a), Some(b)) => *a == *b,
         _ => *a.op == *b.op,
     };
-    ops && a.rate == b.rate && a.x == b.x && a.y == b.y && a.into == b.into
+    ops && (a.rate, a.key) == (b.rate, b.key) && a.x == b.x && a.y == b.y && a.into == b.into
 }
 
 /// Whether both calls found one and the same memory.

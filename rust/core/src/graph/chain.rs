@@ -215,6 +215,7 @@ pub(super) fn chained(
         y,
         into: None,
         rate: None,
+        key: None,
     })
 }
 

@@ -43,8 +43,9 @@ struct Fuser<'a> {
     order: Vec<usize>,
 }
 
-/// The steps, as few as may be; tiles of a length for tests.
-pub(super) fn fused(program: &Program, tile: Option<usize>) -> Vec<Step> {
+/// The steps, as few as may be, and how many of them come before the way back; tiles of a length for
+/// tests.
+pub(super) fn fused(program: &Program, tile: Option<usize>) -> (Vec<Step>, usize) {
     let mut fuser = Fuser {
         program,
         items: Vec::new(),
@@ -62,15 +63,18 @@ pub(super) fn fused(program: &Program, tile: Option<usize>) -> Vec<Step> {
             list.push(Access { step: i, writes });
         }
     }
-    let mut steps = Vec::new();
+    let (mut steps, mut forward) = (Vec::new(), 0);
     for &i in &fuser.order {
         let item = &fuser.items[i];
         match fuser.chain(item, tile) {
             Some(chain) => steps.push(chain),
             None => steps.extend(item.steps.iter().map(|&s| program.steps[s].clone())),
         }
+        if item.steps.iter().all(|&s| s < program.steps_forward()) {
+            forward = steps.len();
+        }
     }
-    steps
+    (steps, forward)
 }
 
 /// What a step reads and writes.
@@ -147,7 +151,7 @@ impl Fuser<'_> {
         let fold = as_fold(step);
         let each = fold.is_none() && is_each(step);
         if each || fold.is_some() {
-            for item in self.candidates(step) {
+            for item in self.candidates(i) {
                 let fits = match &fold {
                     Some(Link::Fold(_, length)) => self.takes_fold(item, step, *length),
                     _ => self.takes(item, step),
@@ -176,16 +180,19 @@ impl Fuser<'_> {
     }
 
     /// Chains that look at what the step looks at, the last first.
-    fn candidates(&self, step: &Step) -> Vec<usize> {
+    fn candidates(&self, i: usize) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
-        for (v, _) in uses(step) {
+        // The way there and the way back run each by itself.
+        let back = |step: usize| step >= self.program.steps_forward();
+        for (v, _) in uses(self.step(i)) {
             // What is read everywhere joins nothing.
             if v.meta.numel() < 2 {
                 continue;
             }
             for a in self.accesses.get(&v.slot).into_iter().flatten().rev() {
                 let item = self.at[a.step];
-                if self.items[item].space.is_some() && !found.contains(&item) {
+                let same = back(a.step) == back(i);
+                if same && self.items[item].space.is_some() && !found.contains(&item) {
                     found.push(item);
                 }
             }

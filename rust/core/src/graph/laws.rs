@@ -39,11 +39,11 @@ fn bits(t: &Tensor) -> Vec<u8> {
 /// or `None` where it cannot be recorded.
 fn check(f: Function, x: &dyn Fn() -> Vec<Tensor>, tile: usize, what: &str) -> Option<usize> {
     let mut program = program(f, &x())?;
-    let steps = fuse::fused(&program, Some(tile));
+    let (steps, _) = fuse::fused(&program, Some(tile));
     let fewer = program.steps().len() - steps.len();
     let names: Vec<String> = steps.iter().map(|s| format!("{:?}", s.op)).collect();
     program.set_steps(steps);
-    let mut run = Run::new(program).unwrap();
+    let mut run = Run::new(Arc::new(program)).unwrap();
     let (mine, theirs) = (x(), x());
     let got = run.call(&mine).unwrap();
     let want = f(&theirs).unwrap();

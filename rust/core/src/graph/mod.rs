@@ -4,6 +4,7 @@
 //! A tensor of a program is a [`Value`]: a slot, which stands for memory, and how that is read. So
 //! views need no steps, and what is written in place needs no names of its own.
 
+mod back;
 mod build;
 mod chain;
 mod fuse;
@@ -12,9 +13,11 @@ mod laws;
 mod record;
 mod run;
 
+pub use back::Runs;
 pub use record::{Ending, Recorder, Trace};
 pub use run::Run;
 
+use crate::device::Device;
 use crate::meta::Meta;
 use crate::op::{Metas, Op};
 use crate::storage::Storage;
@@ -56,7 +59,7 @@ pub enum Source {
 pub struct Slot {
     pub source: Source,
     pub bytes: usize,
-    pub device: crate::device::Device,
+    pub device: Device,
     /// Whether a step writes to memory that was there.
     pub written: bool,
     /// Whether it is a result or a gradient, which may outlive the call.
@@ -73,6 +76,8 @@ pub struct Step {
     pub into: Option<Metas>,
     /// The number of the learning rate that it takes.
     pub rate: Option<usize>,
+    /// The number of its key of random numbers, which each call draws anew.
+    pub key: Option<usize>,
 }
 
 /// What a function returns.
@@ -85,7 +90,7 @@ pub enum Output {
     Made(Value, Option<String>),
 }
 
-/// What becomes of the gradient of a leaf.
+/// What becomes of the gradient of a leaf in the call.
 pub struct Leaf {
     pub tensor: Tensor,
     /// Whether there is one when the call begins, and its slot where a step reads or writes it.
@@ -95,6 +100,7 @@ pub struct Leaf {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
+    /// What it was.
     Same,
     Gone,
     /// A new tensor, with the version that it has got.
@@ -112,6 +118,26 @@ pub struct Program {
     pub(crate) leaves: Vec<Leaf>,
     /// The learning rates that the steps have.
     pub(crate) rates: Vec<f64>,
+    /// The way back from results that have a graph, where there are any.
+    pub(crate) back: Option<Back>,
+}
+
+/// The second part of a program: from gradients of results to gradients of what went in.
+#[derive(Clone)]
+pub struct Back {
+    /// The first of its steps.
+    pub from: usize,
+    /// The results that have a graph, and what stands for their gradients.
+    pub roots: Vec<(usize, Value)>,
+    /// Where gradients go, and which.
+    pub ends: Vec<(End, Option<Value>)>,
+}
+
+/// Where the graph of a call begins.
+#[derive(Clone)]
+pub enum End {
+    Input(usize),
+    Leaf(Tensor),
 }
 
 impl Program {
@@ -136,7 +162,22 @@ impl Program {
 
     /// Steps over elements of one shape become one, with the same results.
     pub fn fuse(&mut self) {
-        self.steps = fuse::fused(self, None);
+        let (steps, from) = fuse::fused(self, None);
+        self.steps = steps;
+        if let Some(back) = &mut self.back {
+            back.from = from;
+        }
+    }
+
+    /// For each slot the first step that writes to it.
+    pub fn first_writes(&self) -> Vec<Option<usize>> {
+        let mut first = vec![None; self.slots.len()];
+        for (i, step) in self.steps.iter().enumerate() {
+            for v in &step.y {
+                first[v.slot].get_or_insert(i);
+            }
+        }
+        first
     }
 
     /// For each slot the last step that uses it.
@@ -148,6 +189,61 @@ impl Program {
             }
         }
         last
+    }
+
+    /// Whether all of it lies in memory of the host.
+    fn on_host(&self) -> bool {
+        self.slots.iter().all(|s| s.device == Device::Cpu)
+    }
+
+    /// How many steps there are before those of the way back.
+    pub fn steps_forward(&self) -> usize {
+        self.back.as_ref().map_or(self.steps.len(), |b| b.from)
+    }
+
+    /// The memory that lives on between calls.
+    fn states(&self) -> impl Iterator<Item = &Storage> {
+        self.slots.iter().filter_map(|s| match &s.source {
+            Source::State(m) => Some(m),
+            _ => None,
+        })
+    }
+
+    /// Why a call with these inputs is not the recorded one; `None` where it is.
+    pub fn misfit(&self, inputs: &[Tensor]) -> Option<&'static str> {
+        if inputs.len() != self.inputs.len() {
+            return Some("there are more or fewer tensors among the arguments");
+        }
+        let states: SmallVec<[&Storage; 32]> = self.states().collect();
+        for (t, m) in inputs.iter().zip(&self.inputs) {
+            if t.meta() != m {
+                return Some("an argument has another shape, layout, type or device");
+            }
+            if states.iter().any(|s| s.same(t.storage())) {
+                return Some("an argument lies in memory that the program knows otherwise");
+            }
+        }
+        if run::sharing(inputs) != self.sharing {
+            return Some("arguments share memory in another way");
+        }
+        for leaf in &self.leaves {
+            if leaf.after == After::Same && !matches!(leaf.before, Some(Some(_))) {
+                continue;
+            }
+            let now = leaf.tensor.grad();
+            let fits = match (&leaf.before, &now) {
+                (None, None) | (Some(None), Some(_)) => true,
+                (Some(Some(s)), Some(g)) => match &self.slots[*s].source {
+                    Source::State(m) => m.same(g.storage()),
+                    _ => false,
+                },
+                _ => false,
+            };
+            if !fits {
+                return Some("a gradient is there, or is another one, that was not");
+            }
+        }
+        None
     }
 
     /// The bytes of memory that steps make, each by itself.

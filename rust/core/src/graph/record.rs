@@ -1,7 +1,7 @@
 //! The interpreter that notes what a call asks for.
 
-use super::{After, Step, Value};
-use crate::autograd::{mode, Edge};
+use super::{After, Back, End, Step, Value};
+use crate::autograd::{backward, mode, Edge, Node, Request as Pass};
 use crate::device::Device;
 use crate::dispatch::{self, InForce, Interpreter, Request, RequestKind};
 use crate::dtype::DType;
@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
 use crate::op::{Op, Tensors};
+use crate::shared::Shared;
 use crate::storage::{Storage, WeakStorage};
 use crate::tensor::Tensor;
 use parking_lot::Mutex;
@@ -72,9 +73,13 @@ pub struct Trace {
     pub(super) rates: Vec<f64>,
     /// The rate that what is asked for takes.
     rate: Option<usize>,
+    /// Keys of random numbers.
+    keys: Vec<[u32; 4]>,
     /// Memory that the call before found; `None` of the first call.
     there: Option<HashSet<usize>>,
     refused: Option<String>,
+    /// The way back, with the results by their numbers.
+    pub(super) back: Option<Back>,
 }
 
 /// How a recorded call ended.
@@ -101,8 +106,10 @@ impl Recorder {
             outputs: Vec::new(),
             rates: Vec::new(),
             rate: None,
+            keys: Vec::new(),
             there: before.map(|b| b.kept().map(|s| s.id()).collect()),
             refused: None,
+            back: None,
         };
         for (i, t) in inputs.iter().enumerate() {
             trace.slot(t, Found::Input(i));
@@ -141,6 +148,69 @@ impl Recorder {
         if let Some(trace) = &mut *self.0.lock() {
             trace.refuse(|| why);
         }
+    }
+
+    /// Records the way back from those of the results that have a graph which is not used up. It is
+    /// walked through for that, and stays.
+    pub fn walk_back(&self, outputs: &[Tensor]) -> Result<()> {
+        let given: Vec<Tensor> = match &*self.0.lock() {
+            Some(trace) => trace.inputs.clone(),
+            None => return Ok(()),
+        };
+        let mut roots = Vec::new();
+        for (i, t) in outputs.iter().enumerate() {
+            if !t.requires_grad() || given.iter().any(|g| g.same(t)) {
+                continue;
+            }
+            let Some(edge) = t.edge()? else { continue };
+            if !edge.node.is_accumulator() && !is_spent(&edge) {
+                roots.push((i, edge));
+            }
+        }
+        drop(given);
+        let (from, mut ends) = match &mut *self.0.lock() {
+            Some(trace) if !roots.is_empty() && trace.refused.is_none() => {
+                trace.check_looked();
+                trace.ends(&roots)?
+            }
+            _ => return Ok(()),
+        };
+        let mut seeds = Vec::new();
+        for (i, _) in &roots {
+            let t = &outputs[*i];
+            seeds.push(Tensor::zeros(t.shape(), t.dtype(), t.device())?);
+        }
+        let mut values = Vec::new();
+        if let Some(trace) = &mut *self.0.lock() {
+            for ((i, _), g) in roots.iter().zip(&seeds) {
+                let number = trace.inputs.len() + values.len();
+                values.push((*i, trace.value(g, Found::Input(number))));
+            }
+        }
+        let edges: Vec<Edge> = ends.iter().map(|(_, e)| e.clone()).collect();
+        let roots: Vec<(Edge, Tensor)> = roots.into_iter().map(|(_, e)| e).zip(seeds).collect();
+        let pass = Pass {
+            roots: &roots,
+            inputs: &edges,
+            accumulate: false,
+            keep_graph: true,
+            create_graph: false,
+        };
+        let grads = backward(&pass)?;
+        if let Some(trace) = &mut *self.0.lock() {
+            trace.check_looked();
+            let mut found = Vec::new();
+            for ((end, _), g) in ends.drain(..).zip(&grads) {
+                let value = g.as_ref().map(|g| trace.value(g, Found::There));
+                found.push((end, value));
+            }
+            trace.back = Some(Back {
+                from,
+                roots: values,
+                ends: found,
+            });
+        }
+        Ok(())
     }
 
     /// The record of a call that returned `outputs`.
@@ -228,7 +298,8 @@ impl Trace {
     /// What a request reads.
     fn read(&mut self, x: &[&Tensor]) -> Vec<Value> {
         for t in x {
-            if t.autograd().is_some() && t.requires_grad() && t.is_plain_leaf() {
+            let given = || self.inputs.iter().any(|i| i.same(t));
+            if t.autograd().is_some() && t.requires_grad() && t.is_plain_leaf() && !given() {
                 self.leaf(t, None);
             }
         }
@@ -245,12 +316,14 @@ impl Trace {
     ) -> Result<Vec<Value>> {
         let values: Vec<Value> = y.iter().map(|t| self.value(t, Found::There)).collect();
         for v in values.iter().filter(|v| v.slot >= known) {
-            let m = &v.meta;
-            let all =
-                m.layout().is_dense() && m.numel() * m.dtype().size() == self.slots[v.slot].bytes;
+            // Several results may lie in one memory, beside each other.
+            let own = || values.iter().filter(|o| o.slot == v.slot).map(|o| &o.meta);
+            let bytes: usize = own().map(|m| m.numel() * m.dtype().size()).sum();
+            let all = bytes == self.slots[v.slot].bytes;
+            let once = own().all(|m| !m.layout().overlaps_itself());
             // Who draws random numbers is given the place, and does not read it.
             let read = !op.draws() && x.iter().any(|x| x.slot == v.slot);
-            self.slots[v.slot].fresh = all && !read;
+            self.slots[v.slot].fresh = all && once && !read;
         }
         for v in &values {
             let seen = &mut self.slots[v.slot];
@@ -269,7 +342,7 @@ impl Trace {
     }
 
     fn end(&mut self, outputs: &[Tensor]) -> Result<()> {
-        for t in outputs {
+        for (i, t) in outputs.iter().enumerate() {
             let given = self.inputs.iter().position(|i| i.same(t));
             let value = self.value(t, Found::There);
             let made = self.slots[value.slot].found == Found::Made;
@@ -277,11 +350,14 @@ impl Trace {
             let mut spent = None;
             if t.requires_grad() && given.is_none() {
                 if let Some(edge) = t.edge()?.filter(|e| !e.node.is_accumulator()) {
-                    spent = Some(edge.node.func.name());
-                    if !is_spent(&edge) {
-                        self.refuse(|| {
-                            "a result requires grad, and its graph is not used up".into()
-                        });
+                    let live = |b: &Back| b.roots.iter().any(|(r, _)| *r == i);
+                    if self.back.as_ref().is_none_or(|b| !live(b)) {
+                        spent = Some(edge.node.func.name());
+                        if !is_spent(&edge) {
+                            self.refuse(|| "a result has a graph that is not followed".into());
+                        }
+                    } else if !made {
+                        self.refuse(|| "a result with a graph is a view of what was there".into());
                     }
                     if t.grad().is_some() {
                         self.refuse(|| "a result keeps its gradient".into());
@@ -298,6 +374,7 @@ impl Trace {
         let mut leaves = std::mem::take(&mut self.leaves);
         for leaf in &mut leaves {
             leaf.after = match leaf.tensor.grad() {
+                None if matches!(leaf.before, Some(None)) => After::Same,
                 None => After::Gone,
                 Some(g) => match self.index.get(&g.storage().id()) {
                     Some(&slot) if self.slots[slot].found == Found::Made => {
@@ -312,14 +389,62 @@ impl Trace {
                 self.refuse(|| "a gradient has a graph of its own".into());
             }
             if let (After::Same, Some(before)) = (&leaf.after, &leaf.before) {
-                let now = leaf.tensor.grad();
-                if !matches!((before, &now), (Some(a), Some(b)) if a.same(b)) {
+                let same = match (before, &leaf.tensor.grad()) {
+                    (Some(a), Some(b)) => a.same(b),
+                    (a, b) => a.is_none() && b.is_none(),
+                };
+                if !same {
                     self.refuse(|| "a gradient is put in its place by the program".into());
                 }
             }
         }
+        let given: Vec<Tensor> = self.inputs.clone();
+        let graphs = || given.iter().filter(|t| t.requires_grad());
+        if graphs().count() > 0 {
+            let used = |t: &Tensor| t.grad().is_some_and(|g| self.find(&g).is_some());
+            let mut walked = leaves.iter().any(|l| used(&l.tensor)) || graphs().any(used);
+            for t in graphs() {
+                walked |= t.edge()?.is_some_and(|e| is_spent(&e));
+            }
+            if walked {
+                self.refuse(|| "backward runs in it, and an argument has a graph".into());
+            }
+        }
         self.leaves = leaves;
         Ok(())
+    }
+
+    /// Where the graph above these edges begins, and how many steps there are so far.
+    #[allow(clippy::type_complexity)]
+    fn ends(&mut self, roots: &[(usize, Edge)]) -> Result<(usize, Vec<(End, Edge)>)> {
+        let mut ends = Vec::new();
+        let mut stop = HashSet::new();
+        for (i, t) in self.inputs.iter().enumerate() {
+            if let (true, Some(edge)) = (t.requires_grad(), t.edge()?) {
+                stop.insert(address(&edge.node));
+                ends.push((End::Input(i), edge));
+            }
+        }
+        let mut hooks = false;
+        let mut todo: Vec<_> = roots.iter().map(|(_, e)| e.node.clone()).collect();
+        while let Some(node) = todo.pop() {
+            if !stop.insert(address(&node)) {
+                continue;
+            }
+            if let (true, Some(leaf)) = (node.is_accumulator(), node.func.variable()) {
+                let of = node.func.leaf();
+                hooks |= of.is_some_and(|m| !m.state.lock().hooks.is_empty());
+                hooks |= node.hooks_if_any().is_some();
+                if let Some(edge) = leaf.edge()? {
+                    ends.push((End::Leaf(leaf), edge));
+                }
+            }
+            todo.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
+        }
+        if hooks {
+            self.refuse(|| "a leaf has hooks on its gradient".into());
+        }
+        Ok((self.steps.len(), ends))
     }
 
     /// The slot of memory, if the call used it.
@@ -328,12 +453,16 @@ impl Trace {
     }
 }
 
+fn address(node: &Shared<Node>) -> usize {
+    Shared::as_ptr(node) as *const () as usize
+}
+
 /// Whether the graph above an edge has been walked through, and what it saved is freed.
 fn is_spent(edge: &Edge) -> bool {
     let mut seen = HashSet::new();
     let mut todo = vec![edge.node.clone()];
     while let Some(node) = todo.pop() {
-        if !seen.insert(crate::shared::Shared::as_ptr(&node) as *const () as usize) {
+        if !seen.insert(address(&node)) {
             continue;
         }
         if node.func.saved().is_err() {
@@ -375,12 +504,23 @@ impl Interpreter for Recorder {
                 ),
             };
             let rate = trace.rate.filter(|_| op.rated(0.0).is_some());
+            let keys = &mut trace.keys;
+            let key = op
+                .key()
+                .map(|k| match keys.iter().position(|&known| known == k) {
+                    Some(i) => i,
+                    None => {
+                        keys.push(k);
+                        keys.len() - 1
+                    }
+                });
             trace.steps.push(Step {
                 op: op.keep(),
                 x,
                 y,
                 into,
                 rate,
+                key,
             });
         }
         Ok(out)

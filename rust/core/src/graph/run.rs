@@ -6,30 +6,38 @@ use crate::autograd::{mode, Edge, Node};
 use crate::bail;
 use crate::device::Device;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::Buffer;
 use crate::host;
 use crate::op::{Grads, Metas, Op, TensorMeta};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use smallvec::{smallvec, SmallVec};
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A program with its memory.
 pub struct Run {
-    program: Program,
+    program: Arc<Program>,
+    /// The learning rates that the steps have.
+    rates: Vec<f64>,
     steps: Vec<Ready>,
     /// The memory of each slot; none where no step uses it.
     memory: Vec<Option<Storage>>,
     /// Where the tensors of a slot stand whose memory is another one in each call.
     places: Vec<Vec<Place>>,
-    /// Memory of slots that outlive a call, with the handles that we have on it.
-    lasting: Vec<(usize, usize)>,
+    /// Slots whose memory outlives a call, with the handles that we have on it, and whether the way
+    /// back makes it.
+    lasting: Vec<(usize, usize, bool)>,
     /// Constants that are written to, and those that are handed out.
     restored: Vec<usize>,
-    /// The memory that inputs must not be.
-    states: HashSet<usize>,
+    /// The keys of random numbers that the call has drawn.
+    keys: HashMap<usize, [u32; 4]>,
+    /// Stands for what is not bound.
+    absent: Tensor,
 }
 
 /// A step whose tensors are there.
@@ -39,6 +47,9 @@ struct Ready {
     y: Vec<Tensor>,
     into: Option<Metas>,
     rate: Option<usize>,
+    key: Option<usize>,
+    /// Memory on a GPU whose contents nobody reads after it.
+    done: Vec<Storage>,
 }
 
 #[derive(Clone, Copy)]
@@ -50,13 +61,9 @@ struct Place {
 
 /// Blocks that slots share whose times do not overlap.
 fn blocks(program: &Program) -> Vec<Option<usize>> {
-    let mut first = vec![None; program.slots.len()];
-    for (i, step) in program.steps.iter().enumerate() {
-        for v in &step.y {
-            first[v.slot].get_or_insert(i);
-        }
-    }
+    let first = program.first_writes();
     let last = program.last_uses();
+    let from = program.steps_forward();
     let shared = |s: usize| {
         let slot = &program.slots[s];
         matches!(slot.source, Source::Made) && !slot.escapes && first[s].is_some()
@@ -89,14 +96,20 @@ fn blocks(program: &Program) -> Vec<Option<usize>> {
             };
             of[s] = Some(block);
         }
-        free.extend(ends[step].iter().filter_map(|&s| of[s]));
+        // What the way back needs stays: it may be gone more than once.
+        let stays = |s: &usize| first[*s].is_some_and(|f| f < from) && step >= from;
+        free.extend(
+            ends[step]
+                .iter()
+                .filter(|s| !stays(s))
+                .filter_map(|&s| of[s]),
+        );
     }
     of
 }
 
 impl Run {
-    pub fn new(mut program: Program) -> Result<Run> {
-        program.fuse();
+    pub fn new(program: Arc<Program>) -> Result<Run> {
         let shared = blocks(&program);
         let mut blocks: Vec<Option<Storage>> = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
@@ -113,17 +126,16 @@ impl Run {
             places: vec![Vec::new(); program.slots.len()],
             lasting: Vec::new(),
             restored: Vec::new(),
-            states: HashSet::new(),
+            rates: program.rates.clone(),
+            keys: HashMap::new(),
+            absent: Tensor::empty(&[0], DType::U8, Device::Cpu)?,
             program,
         };
         let used = run.program.last_uses();
         for (s, slot) in run.program.slots.iter().enumerate() {
             run.memory[s] = match &slot.source {
                 Source::Input(_) => None,
-                Source::State(storage) => {
-                    run.states.insert(storage.id());
-                    Some(storage.clone())
-                }
+                Source::State(storage) => Some(storage.clone()),
                 Source::Constant(start) if !slot.written && !slot.escapes => {
                     Some(start.storage().clone())
                 }
@@ -156,10 +168,9 @@ impl Run {
             }
         }
         // Inputs are bound before the first run; until then nothing stands for them.
-        let absent = Tensor::empty(&[0], crate::dtype::DType::U8, Device::Cpu)?;
         let tensor = |v: &Value| match &run.memory[v.slot] {
             Some(storage) => v.tensor(storage),
-            None => absent.clone(),
+            None => run.absent.clone(),
         };
         let ready = |step: &Step| Ready {
             op: step.op.clone(),
@@ -167,21 +178,31 @@ impl Run {
             y: step.y.iter().map(tensor).collect(),
             into: step.into.clone(),
             rate: step.rate,
+            key: step.key,
+            done: Vec::new(),
         };
         run.steps = run.program.steps.iter().map(ready).collect();
+        let (first, from) = (run.program.first_writes(), run.program.steps_forward());
+        for s in 0..run.memory.len() {
+            let slot = &run.program.slots[s];
+            let stays = first[s].is_some_and(|f| f < from) && used[s].is_some_and(|l| l >= from);
+            let made = matches!(slot.source, Source::Made) && !slot.escapes && !stays;
+            if let (true, Some(m), Some(last)) = (made, &run.memory[s], used[s]) {
+                if slot.device != Device::Cpu {
+                    run.steps[last].done.push(m.clone());
+                }
+            }
+        }
         for s in 0..run.memory.len() {
             let slot = &run.program.slots[s];
             if let (true, Some(m)) = (slot.escapes, &run.memory[s]) {
                 if !matches!(slot.source, Source::State(_)) {
-                    run.lasting.push((s, m.handles()));
+                    let back = first[s].is_some_and(|f| f >= from);
+                    run.lasting.push((s, m.handles(), back));
                 }
             }
         }
         Ok(run)
-    }
-
-    pub fn program(&self) -> &Program {
-        &self.program
     }
 
     /// The bytes that it holds for what steps make.
@@ -195,53 +216,20 @@ impl Run {
             .sum()
     }
 
-    /// Why a call with these inputs is not the recorded one; `None` where it is.
-    pub fn misfit(&self, inputs: &[Tensor]) -> Option<&'static str> {
-        if inputs.len() != self.program.inputs.len() {
-            return Some("there are more or fewer tensors among the arguments");
-        }
-        for (t, m) in inputs.iter().zip(&self.program.inputs) {
-            if t.meta() != m {
-                return Some("an argument has another shape, layout, type or device");
-            }
-            if self.states.contains(&t.storage().id()) {
-                return Some("an argument lies in memory that the program knows otherwise");
-            }
-        }
-        if sharing(inputs) != self.program.sharing {
-            return Some("arguments share memory in another way");
-        }
-        for leaf in &self.program.leaves {
-            let now = leaf.tensor.grad();
-            let fits = match (&leaf.before, &now) {
-                (None, None) => true,
-                (Some(None), Some(_)) => true,
-                (Some(Some(s)), Some(g)) => self.memory[*s]
-                    .as_ref()
-                    .is_some_and(|m| m.same(g.storage())),
-                _ => false,
-            };
-            if !fits {
-                return Some("a gradient is there, or is another one, that was not");
-            }
-        }
-        None
-    }
-
     /// Puts learning rates in the place of the recorded ones.
     pub fn set_rates(&mut self, rates: &[f64]) {
-        if rates == self.program.rates {
+        if rates == self.rates {
             return;
         }
         for step in &mut self.steps {
             let Some(i) = step.rate else { continue };
-            if rates[i].to_bits() != self.program.rates[i].to_bits() {
+            if rates[i].to_bits() != self.rates[i].to_bits() {
                 if let Some(op) = step.op.rated(rates[i]) {
                     step.op = op;
                 }
             }
         }
-        self.program.rates = rates.to_vec();
+        self.rates = rates.to_vec();
     }
 
     /// Gives slot `s` other memory.
@@ -258,28 +246,17 @@ impl Run {
 
     /// Runs the program on these inputs, which [fit](Run::misfit), and gives its results.
     pub fn call(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        for s in 0..self.program.slots.len() {
-            if let Source::Input(i) = self.program.slots[s].source {
-                let new = inputs[i].storage();
-                if !self.memory[s].as_ref().is_some_and(|m| m.same(new)) {
-                    self.bind(s, new.clone());
-                }
-            }
-        }
+        self.bind_inputs(0, inputs);
+        let program = self.program.clone();
         for leaf in &self.program.leaves {
             if leaf.after != After::Same && leaf.before.flatten().is_none() {
                 leaf.tensor.set_grad(None);
             }
         }
-        for i in 0..self.lasting.len() {
-            let (s, own) = self.lasting[i];
-            if self.memory[s].as_ref().is_some_and(|m| m.handles() > own) {
-                let slot = &self.program.slots[s];
-                let fresh = Storage::empty(slot.bytes, slot.device)?;
-                self.bind(s, fresh);
-            }
-        }
-        mode::with_grad(false, || host::unlocked(|| self.steps()))?;
+        self.keys.clear();
+        self.renew(false)?;
+        self.restore()?;
+        self.steps(0..program.steps_forward())?;
         for slot in &self.program.slots {
             match (&slot.source, slot.written) {
                 (Source::State(storage), true) => storage.bump_version(),
@@ -309,14 +286,97 @@ impl Run {
         outputs.collect()
     }
 
-    fn made(&self, v: &Value) -> Result<Tensor> {
+    pub(super) fn made(&self, v: &Value) -> Result<Tensor> {
         match &self.memory[v.slot] {
             Some(storage) => Ok(v.tensor(storage)),
             None => bail!(Assertion, "a result without memory"),
         }
     }
 
-    fn steps(&self) -> Result<()> {
+    /// Gives the slots of inputs from number `first` on their memory.
+    pub(super) fn bind_inputs(&mut self, first: usize, inputs: &[Tensor]) {
+        for s in 0..self.program.slots.len() {
+            let Source::Input(i) = self.program.slots[s].source else {
+                continue;
+            };
+            let Some(new) = i.checked_sub(first).and_then(|i| inputs.get(i)) else {
+                continue;
+            };
+            if !self.memory[s]
+                .as_ref()
+                .is_some_and(|m| m.same(new.storage()))
+            {
+                self.bind(s, new.storage().clone());
+            }
+        }
+    }
+
+    /// Gives results other memory where somebody still has that of the call before: those of the way
+    /// `back`, or the others.
+    pub(super) fn renew(&mut self, back: bool) -> Result<()> {
+        for i in 0..self.lasting.len() {
+            let (s, own, of) = self.lasting[i];
+            let taken = |m: &Storage| m.handles() > own;
+            if of == back && self.memory[s].as_ref().is_none_or(taken) {
+                let slot = &self.program.slots[s];
+                let fresh = Storage::empty(slot.bytes, slot.device)?;
+                self.bind(s, fresh);
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the memory of gradients to whoever has them.
+    pub(super) fn give_away(&mut self) {
+        for i in 0..self.lasting.len() {
+            let (s, _, true) = self.lasting[i] else {
+                continue;
+            };
+            for p in &self.places[s] {
+                let ready = &mut self.steps[p.step];
+                match p.output {
+                    false => ready.x[p.at] = self.absent.clone(),
+                    true => ready.y[p.at] = self.absent.clone(),
+                }
+            }
+            self.memory[s] = None;
+        }
+    }
+
+    /// What others can write to and the way back reads, with the versions that it has now.
+    pub(super) fn versions(&self) -> Vec<(usize, u32)> {
+        let from = self.program.steps_forward();
+        let mut read: Vec<usize> = Vec::new();
+        for step in &self.program.steps[from..] {
+            read.extend(step.x.iter().map(|v| v.slot));
+        }
+        read.sort_unstable();
+        read.dedup();
+        let first = self.program.inputs.len();
+        let open = |s: &usize| {
+            let slot = &self.program.slots[*s];
+            match slot.source {
+                Source::State(_) => true,
+                Source::Input(i) => i < first,
+                _ => slot.escapes && self.lasting.contains(&(*s, self.own(*s), false)),
+            }
+        };
+        let read = read.into_iter().filter(open);
+        read.filter_map(|s| Some((s, self.memory[s].as_ref()?.version())))
+            .collect()
+    }
+
+    fn own(&self, s: usize) -> usize {
+        let found = self.lasting.iter().find(|l| l.0 == s);
+        found.map_or(0, |l| l.1)
+    }
+
+    /// The memory of a slot.
+    pub(super) fn memory(&self, s: usize) -> Option<&Storage> {
+        self.memory[s].as_ref()
+    }
+
+    fn restore(&self) -> Result<()> {
         for &s in &self.restored {
             if let (Source::Constant(start), Some(m)) =
                 (&self.program.slots[s].source, &self.memory[s])
@@ -324,17 +384,46 @@ impl Run {
                 super::record::whole(m).write_from(start)?;
             }
         }
-        for (i, step) in self.steps.iter().enumerate() {
-            let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
-            dispatch::perform(&*step.op, &x, &step.y, step.into.as_deref())?;
-            if i % 64 == 63 {
-                if let Some(e) = host::interruption() {
-                    return Err(e);
-                }
-            }
-        }
         Ok(())
     }
+
+    /// Runs these steps.
+    pub(super) fn steps(&mut self, which: Range<usize>) -> Result<()> {
+        let on_host = self.program.on_host();
+        let (steps, keys) = (&self.steps[which], &mut self.keys);
+        let mut run = || {
+            for (i, step) in steps.iter().enumerate() {
+                let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
+                let keyed = step.key.and_then(|k| keyed(&*step.op, keys, k));
+                let op = keyed.as_ref().unwrap_or(&step.op);
+                dispatch::perform(&**op, &x, &step.y, step.into.as_deref())?;
+                step.done
+                    .iter()
+                    .filter_map(Storage::buffer)
+                    .for_each(Buffer::retire);
+                if i % 64 == 63 {
+                    if let Some(e) = host::interruption() {
+                        return Err(e);
+                    }
+                }
+            }
+            Ok(())
+        };
+        // What works for a GPU may ask the host for its place.
+        mode::with_grad(false, || match on_host {
+            true => host::unlocked(run),
+            false => run(),
+        })
+    }
+}
+
+/// The op of a step with the key of this call, which its first user draws.
+fn keyed(op: &dyn Op, keys: &mut HashMap<usize, [u32; 4]>, k: usize) -> Option<Arc<dyn Op>> {
+    let op = op.keyed(keys.get(&k).copied())?;
+    if let Some(key) = op.key() {
+        keys.insert(k, key);
+    }
+    Some(op)
 }
 
 /// For each input the first that lies in its memory.

@@ -59,6 +59,17 @@ impl Dropped {
             random: [a, b, stream as u32, (stream >> 32) as u32],
         }
     }
+
+    pub fn key(&self) -> [u32; 4] {
+        self.random
+    }
+
+    pub fn keyed(&self, key: Option<[u32; 4]>) -> Dropped {
+        match key {
+            None => Dropped::new(self.p.0),
+            Some(random) => Dropped { random, ..*self },
+        }
+    }
 }
 
 /// Queries and keys of a tile, the most that fit into the memory of a workgroup.

@@ -18,6 +18,7 @@ use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{alloc, bail, ensure, with_float};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Inputs are queries, keys and values, then the mask and the factors of the weights where there
 /// are any. The last dimensions are (heads, rows, width); those before are equal. Heads of keys
@@ -30,6 +31,16 @@ pub struct Flash {
     pub factor: bool,
     /// Dropout on the GPU, whose kernels count its numbers instead.
     pub dropped: Option<Dropped>,
+}
+
+impl Flash {
+    fn keyed(&self, key: Option<[u32; 4]>) -> Option<Flash> {
+        let dropped = Some(self.dropped.as_ref()?.keyed(key));
+        Some(Flash {
+            dropped,
+            ..self.clone()
+        })
+    }
 }
 
 /// The gradients of [`Flash`]: inputs are g, the output and its statistics, then its own.
@@ -217,6 +228,12 @@ impl Derivative for Flash {
 }
 
 impl Op for Flash {
+    fn key(&self) -> Option<[u32; 4]> {
+        self.dropped.map(|d| d.key())
+    }
+    fn keyed(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Flash::keyed(self, key)?))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (q, v) = (x[0], x[2]);
         let n = q.ndim();
@@ -297,6 +314,12 @@ impl Derivative for FlashGrad {
 }
 
 impl Op for FlashGrad {
+    fn key(&self) -> Option<[u32; 4]> {
+        Op::key(&self.0)
+    }
+    fn keyed(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(FlashGrad(Flash::keyed(&self.0, key)?)))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(x[3..6].iter().map(|t| TensorMeta::of(t)).collect())
     }
