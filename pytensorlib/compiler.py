@@ -117,7 +117,9 @@ def compile(
     if disable or backend == "eager":
         return model
     if isinstance(model, pt.nn.Module):
-        return pt._dynamo.OptimizedModule(model, fullgraph)
+        from ._dynamo.eval_frame import OptimizedModule
+
+        return OptimizedModule(model, fullgraph)
     return _graph.Recorded(model, "torch.compile", fullgraph)
 
 

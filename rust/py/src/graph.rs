@@ -9,7 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
-use pytensorlib_core::autograd::mode;
+use pytensorlib_core::dispatch::heeded;
 use pytensorlib_core::graph::{Ending, Recorder, Runs, Trace};
 use pytensorlib_core::tensor::Tensor;
 use std::sync::Arc;
@@ -266,10 +266,10 @@ impl PyGuards {
     }
 }
 
-/// Whether interpreters are in force on this thread.
+/// Whether interpreters are in force on this thread that look at all tensors.
 #[pyfunction]
 fn _is_interpreted() -> bool {
-    mode::interpreted()
+    heeded(&[])
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
