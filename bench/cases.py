@@ -295,3 +295,13 @@ case(TR, "MLP 1024-1024-1024-1024, batch 256, SGD", "step()", step="models.mlp(t
 case(TR, "digits CNN, batch 64, Adam", "step()", step="models.cnn(t)", flops=3 * 64 * 2 * (32 * 9 * 676 + 64 * 288 * 576 + 9216 * 128))
 case(TR, "residual block 32x64x28x28, SGD momentum", "step()", step="models.residual(t)", flops=6 * 2 * 32 * 784 * 64 * 576)
 case(TR, "GPT 5.3M, 8x128, AdamW", "step()", step="models.gpt(t)", flops=6 * 1024 * (4 * 12 * 256 * 256 + 256 * 4096) + 3 * 4 * 4 * 32 * 128 * 128 * 64)
+
+# --- recorded functions: ours by graph(), beside PyTorch as it runs without a compiler ------------------
+RC = "recorded"
+CHAIN = {**BIG, "a": "t.tensor(1.5)", "b": "t.tensor(0.5)", "c": "t.tensor(2.0)", "r": "x.clone().requires_grad_()"}
+EAGER, BACK = "models.chain(t)", "models.chain_gradient(t, r, a, b, c)"
+case(RC, "sum of gelu(x * a + b) * c 4096x4096, as it is", "f(x, a, b, c)", f=EAGER, **CHAIN, bytes=4 * SQUARE)
+case(RC, "sum of gelu(x * a + b) * c 4096x4096, recorded", "f(x, a, b, c)", f=f"models.recorded(t, {EAGER})", **CHAIN, bytes=4 * SQUARE)
+case(RC, "the same, forward and backward, as it is", "f()", **CHAIN, f=BACK, bytes=8 * SQUARE)
+case(RC, "the same, forward and backward, recorded", "f()", **CHAIN, f=f"models.recorded(t, {BACK})", bytes=8 * SQUARE)
+case(RC, "GPT 5.3M, 8x128, AdamW, recorded", "step()", step="models.recorded(t, models.gpt(t))", flops=6 * 1024 * (4 * 12 * 256 * 256 + 256 * 4096) + 3 * 4 * 4 * 32 * 128 * 128 * 64)

@@ -24,6 +24,31 @@ def train(t: ModuleType, model: Any, x: Any, y: Any, optimizer: Any, loss_of: An
     return step
 
 
+def recorded(t: ModuleType, function: Any) -> Any:
+    """Return the function, recorded where the library does that without a compiler."""
+    if not hasattr(t, "graph"):
+        return function
+    return t.graph(function, fullgraph=True)
+
+
+def chain(t: ModuleType) -> Callable[..., Any]:
+    """Return a function of pointwise operations and their sum."""
+    return lambda x, a, b, c: (t.nn.functional.gelu(x * a + b) * c).sum()
+
+
+def chain_gradient(t: ModuleType, x: Any, a: Any, b: Any, c: Any) -> Step:
+    """Return a step that computes the chain and its gradient."""
+    f = chain(t)
+
+    def step() -> object:
+        x.grad = None
+        loss = f(x, a, b, c)
+        loss.backward()
+        return loss.detach()
+
+    return step
+
+
 def mlp(
     t: ModuleType,
     sizes: tuple[int, ...],

@@ -12,6 +12,8 @@ use std::collections::{HashMap, HashSet};
 /// The most steps of a chain, and tensors that it looks at: each is a stream of its own.
 const STEPS: usize = 64;
 const STREAMS: usize = 16;
+/// Elements from which on a chain is worth what it costs to begin one.
+const LEAST: usize = 1 << 11;
 /// Rows of a tensor that are worth being read one by one.
 const ROW: usize = 16;
 /// Elements up to which any layout will do: the caches hold what is read across.
@@ -34,6 +36,8 @@ struct Access {
 
 struct Fuser<'a> {
     program: &'a Program,
+    /// The fewest elements of a chain.
+    least: usize,
     items: Vec<Item>,
     /// The item of each step so far.
     at: Vec<usize>,
@@ -48,6 +52,7 @@ struct Fuser<'a> {
 pub(super) fn fused(program: &Program, tile: Option<usize>) -> (Vec<Step>, usize) {
     let mut fuser = Fuser {
         program,
+        least: tile.map_or(LEAST, |_| 2),
         items: Vec::new(),
         at: Vec::new(),
         accesses: HashMap::new(),
@@ -168,7 +173,7 @@ impl Fuser<'_> {
         let well = |s: &Space| {
             let shape = step.y[0].meta.shape();
             let walk = |v: &Value| s.walk(&v.meta, shape).is_some_and(|l| runs_well(&l));
-            uses(step).all(|(v, _)| walk(v))
+            s.count() >= self.least && uses(step).all(|(v, _)| walk(v))
         };
         self.items.push(Item {
             steps: Vec::new(),

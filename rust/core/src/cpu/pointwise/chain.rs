@@ -515,7 +515,7 @@ impl Chain {
         let buffers = 3 * steps.iter().map(widest).max()?;
         let tile = forced
             .unwrap_or_else(|| tile(bytes + buffers))
-            .clamp(1, WHOLE);
+            .clamp(1, WHOLE.min(count));
         let cell = match totals.is_empty() {
             true => tile,
             false => WHOLE,
