@@ -98,7 +98,10 @@ impl Widen<f32> for NativeF16 {
     unsafe fn eight(x: *const Self) -> [f32; 8] {
         use std::arch::x86_64::*;
         // SAFETY: eight elements; who makes such a number asked for the instructions.
-        unsafe { std::mem::transmute(_mm256_cvtph_ps(_mm_loadu_si128(x.cast()))) }
+        unsafe {
+            let wide = _mm256_cvtph_ps(_mm_loadu_si128(x.cast()));
+            std::mem::transmute::<__m256, [f32; 8]>(wide)
+        }
     }
 }
 macro_rules! widen {

@@ -46,11 +46,11 @@ unsafe fn chains<T: Widened, const REVERSE: bool>(
     let mut sums = [[Wide::<T>::default(); LENGTH]; CHAINS];
     let mut last = [Wide::<T>::default(); CHAINS];
     for k in 0..LENGTH {
-        for j in 0..CHAINS {
+        for (j, (last, sums)) in last.iter_mut().zip(&mut sums).enumerate() {
             // SAFETY: the line has the block.
             let v = unsafe { *x.add(place::<REVERSE>(n, at + j * LENGTH + k)) };
-            last[j] = last[j].plus(v.wide());
-            sums[j][k] = last[j];
+            *last = last.plus(v.wide());
+            sums[k] = *last;
         }
     }
     (sums, last)
@@ -93,13 +93,13 @@ per_isa! {
                 return sum;
             }
             let (sums, last) = chains::<T, REVERSE>(x, n, at);
-            for j in 0..CHAINS {
+            for (j, (sums, last)) in sums.iter().zip(last).enumerate() {
                 let before = before.plus(sum);
-                for k in 0..LENGTH {
+                for (k, &s) in sums.iter().enumerate() {
                     let i = place::<REVERSE>(n, at + j * LENGTH + k);
-                    *y.add(i) = T::narrow(before.plus(sums[j][k]));
+                    *y.add(i) = T::narrow(before.plus(s));
                 }
-                sum = sum.plus(last[j]);
+                sum = sum.plus(last);
             }
         }
         sum
