@@ -484,7 +484,7 @@ impl Waiting {
         known.clone()
     }
 
-    pub fn add(&mut self, gpu: &Gpu, group: Group) -> Result<()> {
+    pub(super) fn add(&mut self, gpu: &Gpu, group: Group) -> Result<()> {
         self.groups.push(group);
         match self.groups.len() > MAX_GROUPS {
             true => self.record(gpu, 0),
