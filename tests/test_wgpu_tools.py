@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -269,11 +270,16 @@ def test_check_against_cpu_passes_every_operator() -> None:
                     for v in (call.args, call.kwargs)
                 )
                 # An AssertionError tells the operator; others are of those without a derivative.
-                with wgpu.check_against("cpu", tolerance=1e-4 * op.scale) as check:
-                    with contextlib.suppress(NotImplementedError, RuntimeError):
+                check = wgpu.check_against("cpu", tolerance=1e-4 * op.scale)
+                try:
+                    with check, contextlib.suppress(NotImplementedError, RuntimeError):
                         for y in leaves(op.function(torch)(*args, **kwargs)):
                             if y.requires_grad:
                                 y.sum().backward(retain_graph=True)
+                except AssertionError as e:
+                    # Which way singular vectors and eigenvectors point is open.
+                    if not re.search("linalg_(svd|eigh) gives another result", str(e)):
+                        raise
                 compared += check.compared
     finally:
         wgpu.set_fallback("warn")
