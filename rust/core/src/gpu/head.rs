@@ -111,7 +111,8 @@ impl Gpu {
                 && self.check_alive(b.buffer).is_ok()
         };
         let n = y.numel();
-        if !(y.is_contiguous() && y.dtype.size() >= 4 && (1..1 << 31).contains(&n))
+        let whole = y.is_contiguous() && y.dtype.size() >= 4 && (1..1 << 31).contains(&n);
+        if !whole
             || !all.iter().all(plain)
             || written.is_empty()
             || read
