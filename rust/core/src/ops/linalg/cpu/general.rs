@@ -53,7 +53,7 @@ pub fn eig<T: Number>(
         return true;
     }
     let own = match n <= CACHED {
-        true => Schur::new(a.iter().map(|x| x.to_f64()), n, v.is_some()),
+        true => Schur::new(a.iter().map(|x| x.to_f64()), n, v.is_some(), T::EPS),
         false => None,
     };
     let (re, im, vectors) = match own {

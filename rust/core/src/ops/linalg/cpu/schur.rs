@@ -15,13 +15,15 @@ pub struct Schur {
     t: Vec<f64>,
     /// The columns of Q, where vectors are wanted.
     q: Option<Vec<f64>>,
+    /// What the numbers are known to, relative: below that they are rounding.
+    eps: f64,
     pub re: Vec<f64>,
     pub im: Vec<f64>,
 }
 
 impl Schur {
     /// `None` where it does not converge.
-    pub fn new(a: impl Iterator<Item = f64>, n: usize, vectors: bool) -> Option<Self> {
+    pub fn new(a: impl Iterator<Item = f64>, n: usize, vectors: bool, eps: f64) -> Option<Self> {
         let width = width(n);
         let mut t = full(0.0, n * width);
         let mut a = a;
@@ -45,6 +47,7 @@ impl Schur {
             width,
             t,
             q,
+            eps,
             re: full(0.0, n),
             im: full(0.0, n),
         };
@@ -70,13 +73,13 @@ impl Schur {
             if beside <= f64::MIN_POSITIVE {
                 break;
             }
-            if beside <= f64::EPSILON * near {
+            if beside <= self.eps * near {
                 let above = h(k - 1, k);
                 let (ab, ba) = (beside.max(above), beside.min(above));
                 let gap = (self.at(k - 1, k - 1) - self.at(k, k)).abs();
                 let (aa, bb) = (h(k, k).max(gap), h(k, k).min(gap));
                 let s = aa + ab;
-                if ba * (ab / s) <= f64::EPSILON * (bb * (aa / s)) + f64::MIN_POSITIVE {
+                if ba * (ab / s) <= self.eps * (bb * (aa / s)) + f64::MIN_POSITIVE {
                     break;
                 }
             }
