@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytensorlib as pt
@@ -177,7 +177,7 @@ class Recorded:
             for entry in known.entries:
                 results = entry(tensors)
                 if results is not None:
-                    return _built(entry.spec, results, tensors)
+                    return _built(entry.spec, iter(results))
             if known.given_up:
                 return self._function(*args, **kwargs)
         elif len(self._kinds) >= _KINDS:
@@ -285,23 +285,19 @@ def _spec(x: Any, found: list[Any]) -> Any:
     raise CannotRecord(f"it returns a {type(x).__qualname__}")
 
 
-def _built(spec: Any, results: list[Any], tensors: list[Any]) -> Any:
-    left = iter(results)
-
-    def build(spec: Any) -> Any:
-        if spec is pt.Tensor:
-            return next(left)
-        kind, *parts = spec
-        if kind is dict:
-            return {k: build(v) for k, v in parts}
-        if kind is list:
-            return [build(v) for v in parts]
-        if issubclass(kind, tuple) and kind is not pt.Size:
-            items = [build(v) for v in parts]
-            return kind(*items) if hasattr(kind, "_fields") else tuple(items)
-        return parts[0]
-
-    return build(spec)
+def _built(spec: Any, results: Iterator[Any]) -> Any:
+    """Put results together as they were returned."""
+    if spec is pt.Tensor:
+        return next(results)
+    kind, *parts = spec
+    if kind is dict:
+        return {k: _built(v, results) for k, v in parts}
+    if kind is list:
+        return [_built(v, results) for v in parts]
+    if issubclass(kind, tuple) and kind is not pt.Size:
+        items = [_built(v, results) for v in parts]
+        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+    return parts[0]
 
 
 def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:

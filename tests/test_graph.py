@@ -175,6 +175,25 @@ def test_results_outlive_the_next_call() -> None:
     assert len(calls) == 2
 
 
+def test_results_that_nobody_keeps_go_at_once_and_leave_their_memory_to_the_next_call() -> None:
+    x = torch.randn(64, 64)
+    f = torch.graph(lambda x: {"list": [x * 2], "pair": (x + 1, torch.exp(x))})
+    for _ in range(3):
+        f(x)
+    gc.collect()
+    gc.disable()
+    try:
+        result = f(x)
+        gone = weakref.ref(result["list"][0])
+        places = [t.data_ptr() for t in (*result["list"], *result["pair"])]
+        del result
+        assert gone() is None
+        result = f(x)
+        assert [t.data_ptr() for t in (*result["list"], *result["pair"])] == places
+    finally:
+        gc.enable()
+
+
 def test_arguments_are_written_in_place_and_given_back() -> None:
     f, calls = counted(lambda x, y: x.add_(y))
     x = torch.zeros(3)
