@@ -1,22 +1,22 @@
 //! Powers of numbers side by side, and the exponential of a matrix.
 
+use super::cpu::{exponential, Number};
 use super::matmul::swapped;
-use super::{check_sides, cols, eye, join};
+use super::{check_sides, cols};
 use crate::autograd::Vjp;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
+use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
 use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::Gt;
-use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::{Abs, Exp};
+use crate::ops::pointwise::unary::Exp;
 use crate::ops::reduce::scan::Cumprod;
 use crate::ops::shape::join::cat;
-use crate::shape::{DimSet, Dims};
+use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{alloc, ensure};
 use smallvec::smallvec;
 
 /// The first `n` powers of each number, from the 0th on, as rows.
@@ -101,78 +101,59 @@ impl Op for MatrixExp {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (a, dtype) = (x[0].detach(), x[0].dtype());
+        let n = cols(&a);
         if a.numel() == 0 {
             return Ok(());
         }
-        let wide = match dtype.is_complex() {
-            true => DType::C128,
-            false => DType::F64,
+        let wide = match (dtype, dtype.is_complex()) {
+            (DType::F32 | DType::C64, _) if n >= NARROW => dtype,
+            (_, true) => DType::C128,
+            _ => DType::F64,
         };
-        y[0].write_from(&exponential(&a.to_dtype(wide)?, dtype == wide)?.to_dtype(dtype)?)
+        if n == 1 {
+            let result = apply(Exp, [&a.to_dtype(wide)?])?;
+            return y[0].write_from(&result.to_dtype(dtype)?);
+        }
+        let given = a.prepared(wide)?;
+        let result = Tensor::empty(a.shape(), wide, a.device())?;
+        match wide {
+            DType::F32 | DType::C64 => each::<f32>(&given, &result)?,
+            _ => each::<f64>(&given, &result)?,
+        }
+        y[0].write_from(&result.to_dtype(dtype)?)
     }
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[0].numel().saturating_mul(10 * cols(x[0]))
     }
 }
 
-/// Scaled by a power of two, then Taylor's polynomial of degree 20, or 16 where the result is
-/// narrower, then squared as often; in float64, since squares multiply what is rounded. The first
-/// term that is left out is 2e-17 for norms up to 1.4, and 3e-12 up to 1.5: after all the
-/// squares that a result in range can have, far below float32's rounding.
-fn exponential(a: &Tensor, exact: bool) -> Result<Tensor> {
-    let (n, shape) = (cols(a), a.shape());
-    if n == 1 {
-        return apply(Exp, [a]);
-    }
-    let (most, degree) = if exact { (1.4f64, 20) } else { (1.5, 16) };
-    let a = a.reshape_to(&join(&[a.numel() / (n * n)], &[n, n]))?;
-    let last = |t: &Tensor| DimSet::last(1, t.ndim());
-    let sums = apply(Abs, [&swapped(&a)?])?;
-    let sums = sums.sum_mask(last(&sums)?, false, None)?;
-    let norms = sums.amax_mask(last(&sums)?, false)?.prepared(DType::F64)?;
-    // SAFETY: prepared contiguous float64 memory, read only.
-    let norms = unsafe { norms.slice::<f64>() };
-    // What is not finite stays so, whatever it is scaled by.
-    let halvings = |v: &f64| match v.is_finite() && *v > most {
-        true => (v / most).log2().ceil(),
-        false => 0.0,
-    };
-    let times: Vec<f64> = alloc::gathered(norms.iter().map(halvings));
-    let each = |v: &[f64]| Tensor::from_slice(v, &[v.len(), 1, 1], DType::F64);
-    let parts: Vec<f64> = alloc::gathered(times.iter().map(|t| (-t).exp2()));
-    let mut y = taylor(&a.mul(&each(&parts)?)?, n, degree)?;
-    let counts = each(&times)?;
-    let most = times.iter().copied().fold(0.0, f64::max) as usize;
-    for i in 0..most {
-        let more = apply(Gt, [&counts, &Tensor::number(Scalar::Float(i as f64))?])?;
-        y = where_(&more, &y.matmul(&y)?, &y)?;
-    }
-    y.reshape_to(shape)
-}
+/// Matrices of float32 of this size on stay that; products of smaller ones cost little, and are of
+/// float64.
+const NARROW: usize = 64;
 
-/// The sum of A^k / k! up to a multiple of four, as a polynomial of A^4.
-fn taylor(a: &Tensor, n: usize, degree: usize) -> Result<Tensor> {
-    let square = a.matmul(a)?;
-    let powers = [eye(a, n)?, a.clone(), square.clone(), square.matmul(a)?];
-    let fourth = square.matmul(&square)?;
-    let mut factors = [1.0f64; 21];
-    for k in 1..=degree {
-        factors[k] = factors[k - 1] / k as f64;
-    }
-    let block = |k: usize| -> Result<Tensor> {
-        let mut sum = powers[0].mul_scalar(factors[k])?;
-        for (p, &f) in powers[1..].iter().zip(&factors[k + 1..]) {
-            sum = sum.add(&p.mul_scalar(f)?)?;
+/// The exponentials of contiguous matrices, of real numbers or of pairs.
+fn each<T: Number>(x: &Tensor, y: &Tensor) -> Result<()> {
+    let (n, complex) = (cols(x), x.dtype().is_complex());
+    let real = |t: &Tensor| {
+        if complex {
+            t.as_real()
+        } else {
+            Ok(t.clone())
         }
-        Ok(sum)
     };
-    let mut y = fourth
-        .mul_scalar(factors[degree])?
-        .add(&block(degree - 4)?)?;
-    for k in (0..degree - 4).step_by(4).rev() {
-        y = y.matmul(&fourth)?.add(&block(k)?)?;
-    }
-    Ok(y)
+    let (x, y) = (real(x)?, real(y)?);
+    let size = if complex { 2 * n * n } else { n * n };
+    // SAFETY: contiguous memory of this type, and nobody writes to it.
+    let (all, to) = (unsafe { x.slice::<T>() }, Ptr(y.ptr::<T>()));
+    parallel_for(all.len() / size, 8192usize / (size * n) + 1, |range| {
+        for i in range {
+            let part = i * size..(i + 1) * size;
+            // SAFETY: each matrix has its own part of the result.
+            let y = unsafe { to.part(part.clone()) };
+            exponential(&all[part], n, complex, y);
+        }
+    });
+    Ok(())
 }
 
 fn matrix_exp(x: &Tensor) -> Result<Tensor> {

@@ -4,6 +4,7 @@
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
+mod exponential;
 mod general;
 mod householder;
 mod lanes;
@@ -31,6 +32,7 @@ use faer::linalg::triangular_solve as tri;
 use faer::perm::PermRef;
 use faer::traits::RealField;
 use faer::{Auto, Conj, MatMut, MatRef, Par, Spec};
+pub use exponential::exponential;
 use householder::Reflected;
 use plain::SMALL;
 use std::ops::{Add, Div, Mul, Neg, Sub};
