@@ -57,6 +57,7 @@ pointwise! {
         Ok(())
     };
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Relu, 1>(t);
 
     /// x tanh(log(1 + e^x)). Misra 2019, arXiv:1908.08681.
     op Mish[1] = "MishBackward0", FloatOnly;

@@ -1,6 +1,6 @@
 //! Functions of two tensors, which broadcast against each other.
 
-use super::cpu::halves::{self, arithmetic, Arithmetic};
+use super::cpu::halves;
 use super::pointwise;
 use super::unary::{no_bool, no_complex};
 use super::{c, k, Real, Special2};
@@ -55,7 +55,8 @@ pointwise! {
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| g, g * k(p.alpha.f64());
     check |p, t, _| alpha_fits(p.alpha, t);
-    bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Add, t)).flatten();
+    bits |_, t| halves::formula::<Add, 2>(t);
+    numbers true;
     complex Analytic;
     exact 2;
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
@@ -66,7 +67,8 @@ pointwise! {
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| g, -g * k(p.alpha.f64());
     check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
-    bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Sub, t)).flatten();
+    bits |_, t| halves::formula::<Sub, 2>(t);
+    numbers true;
     complex Analytic;
     direct |_, i, g| (i == 0).then(|| Ok(g.clone()));
 
@@ -75,7 +77,8 @@ pointwise! {
     f |_, [x, y]| x * y;
     int |_, [x, y]| x.wrapping_mul(y);
     df |_, [x, y], _, g| g * y, g * x;
-    bits |_, t| arithmetic(Arithmetic::Mul, t);
+    bits |_, t| halves::formula::<Mul, 2>(t);
+    numbers true;
     complex Analytic;
     unsigned true;
     float8 true;
@@ -85,6 +88,8 @@ pointwise! {
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
+    bits |_, t| halves::formula::<Div, 2>(t);
+    numbers true;
     complex Analytic;
     exact 2;
 
@@ -177,6 +182,8 @@ pointwise! {
         R::select(x.lt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
         R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
     check |_, t, _| no_complex("maximum", t);
+    half |_, [x, y]| if x.is_nan() { x + y } else if y < x { x } else { y };
+    bits |_, t| halves::formula::<Maximum, 2>(t);
 
     /// The smaller; NaN if either is. A tie shares the gradient.
     op Minimum[2] = "MinimumBackward0", Same;
@@ -186,6 +193,8 @@ pointwise! {
         R::select(x.gt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
         R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
     check |_, t, _| no_complex("minimum", t);
+    half |_, [x, y]| if x.is_nan() { x + y } else if x < y { x } else { y };
+    bits |_, t| halves::formula::<Minimum, 2>(t);
 
     /// The larger, where a tie goes to x (`clamp_min`).
     op ClampMin[2] = "ClampMinBackward1", Same;

@@ -43,6 +43,8 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     const GUARDED: bool = false;
     /// Whether `half` is written.
     const HALF: bool = false;
+    /// Whether there are loops for a second input that is a number.
+    const NUMBERS: bool = false;
     /// Whether `int` on the bits of wide unsigned integers gives theirs, or they keep their order.
     const UNSIGNED: bool = false;
     /// Whether it takes the floating types of 8 bits.
@@ -144,6 +146,7 @@ macro_rules! pointwise {
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
+        $(numbers $numbers:literal;)?
         $(complex $complex:ident;)?
         $(unsigned $unsigned:literal;)?
         $(float8 $float8:literal;)?
@@ -164,6 +167,7 @@ macro_rules! pointwise {
             $(const DETACHED: bool = $detached;)?
             $(const GUARDED: bool = $guarded;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
+            $(const NUMBERS: bool = $numbers;)?
             $(const UNSIGNED: bool = $unsigned;)?
             $(const FLOAT8: bool = $float8;)?
             $(const EXACT: $crate::op::Mask = $exact;)?

@@ -1,12 +1,13 @@
 //! What runs a pointwise op, compiled once for all of them: an op gives its loops, its texts and its
 //! facts by [`Formula`], whatever its type.
 
-use super::cpu::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
-use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
+use super::cpu::{grad32, grad64, halves, kernel32, kernel64, kernel_bool, kernel_half, number32};
+use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8, Numbered};
 use super::gpu::Wgsl;
 use super::gradient::PwGrad;
 use super::{complex, cost, expr, gpu, Complex, Pointwise, Pw, Types};
 use crate::autograd::{mode, step, Vjp};
+use crate::cpu::convert;
 use crate::cpu::elements::{Bool, Compute, Element};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{run, run_bits, Kernel, MAX_INPUTS};
@@ -55,6 +56,9 @@ pub trait Formula: Derivative {
     fn loop_f64(&self) -> Kernel<f64>;
     fn loop_half(&self) -> Kernel<f32>;
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
+    /// The loops for a second input that is a number; they take a [`Numbered`].
+    fn number_f32(&self) -> Option<Kernel<f32>>;
+    fn number_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
     /// None where integers raise.
     fn int_loops(&self) -> Option<IntLoops>;
     fn grain(&self, double: bool) -> usize;
@@ -121,6 +125,18 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     }
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
         self.0.own_bits(dtype)
+    }
+    fn number_f32(&self) -> Option<Kernel<f32>> {
+        match const { P::NUMBERS && N == 2 } {
+            true => Some(number32::<P, N>()),
+            false => None,
+        }
+    }
+    fn number_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
+        match const { P::NUMBERS && N == 2 } {
+            true => halves::numbered::<P, N>(dtype),
+            false => None,
+        }
     }
     fn int_loops(&self) -> Option<IntLoops> {
         if !P::INT {
@@ -380,6 +396,9 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         return Ok(());
     }
     let grain = op.grain(t == DType::F64);
+    if with_number(op, t, x, &y[0], grain) {
+        return Ok(());
+    }
     if t.is_half() {
         if let Some(kernel) = op.loop_bits(t) {
             // SAFETY: the kernel is the op's for this type; `dispatch` checked the tensors.
@@ -400,6 +419,36 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Computes a tensor and a number where there is a loop for that: `true` where it did.
+fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usize) -> bool {
+    let &[x, number] = x else { return false };
+    if number.ndim() > 0 || x.dtype() != t || x.shape() != y.shape() || t.is_float8() {
+        return false;
+    }
+    let held = || {
+        let mut v = 0.0f32;
+        // SAFETY: the tensor has one element, which lies in host memory.
+        unsafe { convert::load::<f32>(number.dtype(), number.bytes_ptr(), 0, 1, &mut v) };
+        Numbered::new(op.params(), v)
+    };
+    if t == DType::F32 {
+        let Some(kernel) = op.number_f32() else {
+            return false;
+        };
+        let held = held();
+        // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked
+        // the tensors.
+        unsafe { run::<f32>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
+        return true;
+    }
+    let Some(kernel) = op.number_bits(t) else {
+        return false;
+    };
+    let held = held();
+    // SAFETY: as above.
+    unsafe { run_bits(kernel, (&raw const held).cast(), t, &[x], y, grain) }
 }
 
 /// The loop over elements of an op on real numbers. What looks at numbers before it computes has none.

@@ -1,5 +1,6 @@
 //! Functions of one tensor.
 
+use super::cpu::halves;
 use super::pointwise;
 use super::{c, k, Real};
 use crate::dtype::{DType, Scalar};
@@ -116,6 +117,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("floor", t);
+    bits |_, t| halves::formula::<Floor, 1>(t);
     unsigned true;
 
     /// The smallest integer not below x.
@@ -124,6 +126,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("ceil", t);
+    bits |_, t| halves::formula::<Ceil, 1>(t);
     unsigned true;
 
     /// The integer part of x.
@@ -132,6 +135,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("trunc", t);
+    bits |_, t| halves::formula::<Trunc, 1>(t);
     unsigned true;
 
     /// To the nearest integer, ties to even.
@@ -140,6 +144,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("round", t);
+    bits |_, t| halves::formula::<Round, 1>(t);
     unsigned true;
 
     /// x * x.
@@ -147,6 +152,7 @@ pointwise! {
     f |_, [x]| x * x;
     int |_, [x]| x.wrapping_mul(x);
     df |_, [x], _, g| g * (c::<R>(2.0) * x);
+    bits |_, t| halves::formula::<Square, 1>(t);
     complex Analytic;
     casts true;
 
@@ -270,18 +276,21 @@ pointwise! {
     op Reciprocal[1] = "ReciprocalBackward0", Float;
     f |_, [x]| c::<R>(1.0) / x;
     df |_, _, y, g| -g * (y * y);
+    bits |_, t| halves::formula::<Reciprocal, 1>(t);
     complex Analytic;
 
     /// Square root; NaN below 0.
     op Sqrt[1] = "SqrtBackward0", Float;
     f |_, [x]| x.sqrt();
     df |_, _, y, g| g / (c::<R>(2.0) * y);
+    bits |_, t| halves::formula::<Sqrt, 1>(t);
     complex Analytic;
 
     /// 1 / sqrt(x).
     op Rsqrt[1] = "RsqrtBackward0", Float;
     f |_, [x]| x.rsqrt();
     df |_, _, y, g| c::<R>(-0.5) * g * (y * y * y);
+    bits |_, t| halves::formula::<Rsqrt, 1>(t);
     complex Analytic;
 
     /// e^x.

@@ -1,33 +1,42 @@
-//! Signs, sums and products of float16 and bfloat16 that are widened and narrowed in registers.
+//! Formulas over float16 and bfloat16 that are widened and narrowed in registers.
 
+use super::super::Pointwise;
+use super::Numbered;
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::DType;
 use crate::per_isa;
 
-/// What becomes of two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
-    Add,
-    Sub,
-    Mul,
+/// The loop of an op over the bits of a type for this machine.
+pub fn formula<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<Kernel<u16>> {
+    of::<P, N, N>(dtype)
 }
 
-/// The loop over the bits of a type for this machine.
-pub fn arithmetic(op: Arithmetic, dtype: DType) -> Option<Kernel<u16>> {
+/// The same where the second of two inputs is a number, given as [`Numbered`].
+pub fn numbered<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<Kernel<u16>> {
+    of::<P, N, 1>(dtype)
+}
+
+/// As [`formula`] where the first K inputs are tensors.
+fn of<P: Pointwise<N>, const N: usize, const K: usize>(dtype: DType) -> Option<Kernel<u16>> {
     #[cfg(target_arch = "x86_64")]
-    if crate::cpu::level() == crate::cpu::Level::Avx512 {
-        return match (dtype, op) {
-            (DType::F16, Arithmetic::Add) => Some(x86::add_f16),
-            (DType::F16, Arithmetic::Sub) => Some(x86::sub_f16),
-            (DType::F16, Arithmetic::Mul) => Some(x86::mul_f16),
-            (DType::BF16, Arithmetic::Add) => Some(x86::add_bf16),
-            (DType::BF16, Arithmetic::Sub) => Some(x86::sub_bf16),
-            (DType::BF16, Arithmetic::Mul) => Some(x86::mul_bf16),
+    return per_isa!(match
+        avx512 => match dtype {
+            DType::F16 => Some(x86::avx512::<P, x86::F16, N, K>),
+            DType::BF16 => Some(x86::avx512::<P, x86::BF16, N, K>),
             _ => None,
-        };
+        },
+        avx2 => match dtype {
+            DType::F16 => Some(x86::avx2::<P, x86::F16, N, K>),
+            DType::BF16 => Some(x86::avx2::<P, x86::BF16, N, K>),
+            _ => None,
+        },
+        neon => None,
+        portable => None);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = dtype;
+        None
     }
-    let _ = (op, dtype);
-    None
 }
 
 per_isa! {
@@ -47,88 +56,264 @@ per_isa! {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::{Numbered, Pointwise};
     use crate::compiled;
+    use std::arch::asm;
     use std::arch::x86_64::*;
 
-    compiled! { avx512:
+    /// W elements as float32, in an order that is the same for all operands.
+    pub trait Format<const W: usize> {
+        // SAFETY: `x` has W elements; the machine has the instructions.
+        unsafe fn widen(x: *const u16) -> [f32; W];
+        // SAFETY: `y` has room for W elements; the machine has the instructions.
+        unsafe fn narrow(v: [f32; W], y: *mut u16);
+    }
+
+    pub struct F16;
+    pub struct BF16;
+
+    // In assembly: the compiler would take a conversion that it knows apart, number by number.
+    compiled! { avx2:
+        #[inline]
+        unsafe fn wide_f16(x: *const u16) -> [__m256; 2] {
+            let (a, b): (__m256, __m256);
+            // SAFETY: `x` has 16 elements.
+            unsafe {
+                asm!(
+                    "vcvtph2ps {a}, [{x}]", "vcvtph2ps {b}, [{x} + 16]",
+                    x = in(reg) x, a = out(ymm_reg) a, b = out(ymm_reg) b,
+                    options(pure, readonly, nostack, preserves_flags)
+                )
+            };
+            [a, b]
+        }
+
         /// To the nearest bfloat16, ties to even, in the upper half.
         #[inline]
-        fn to_upper(y: __m512) -> __m512i {
+        fn to_upper(y: __m256) -> __m256i {
+            let bits = _mm256_castps_si256(y);
+            let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+            let sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+            // Rounding might carry a NaN to another number.
+            let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(y, y));
+            let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x40_0000));
+            _mm256_blendv_epi8(sum, quiet, nan)
+        }
+    }
+    compiled! { avx512:
+        #[inline]
+        unsafe fn wide_f16_512(x: *const u16) -> [__m512; 2] {
+            let (a, b): (__m512, __m512);
+            // SAFETY: `x` has 32 elements.
+            unsafe {
+                asm!(
+                    "vcvtph2ps {a}, [{x}]", "vcvtph2ps {b}, [{x} + 32]",
+                    x = in(reg) x, a = out(zmm_reg) a, b = out(zmm_reg) b,
+                    options(pure, readonly, nostack, preserves_flags)
+                )
+            };
+            [a, b]
+        }
+
+        #[inline]
+        fn to_upper_512(y: __m512) -> __m512i {
             let bits = _mm512_castps_si512(y);
             let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
             let sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-            // Rounding might carry a NaN to another number.
             let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(y, y);
             _mm512_mask_or_epi32(sum, nan, bits, _mm512_set1_epi32(0x40_0000))
         }
     }
 
-    macro_rules! loops {
-        ($($f16:ident $bf16:ident $op:ident;)*) => { $(
-            compiled! { avx512:
-                pub unsafe fn $f16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-                    // SAFETY: `x` holds two pointers to `n` elements, and `y` has room for `n`;
-                    // masks end there, and who takes the kernel asked for AVX-512.
-                    unsafe {
-                        let (a, b) = (*x, *x.add(1));
-                        let of = |a, b| {
-                            _mm512_cvtps_ph::<0>($op(_mm512_cvtph_ps(a), _mm512_cvtph_ps(b)))
-                        };
-                        let mut i = 0;
-                        while i + 16 <= n {
-                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                            let v = of(_mm256_loadu_si256(a), _mm256_loadu_si256(b));
-                            _mm256_storeu_si256(y.add(i).cast(), v);
-                            i += 16;
-                        }
-                        if i < n {
-                            let k = ((1u32 << (n - i)) - 1) as __mmask16;
-                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                            let load = |p| _mm256_maskz_loadu_epi16(k, p);
-                            let v = of(load(a), load(b));
-                            _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
-                        }
-                    }
-                }
+    const UPPER: i32 = 0xffff_0000_u32 as i32;
 
-                pub unsafe fn $bf16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-                    // SAFETY: `x` holds two pointers to `n` elements, and `y` has room for `n`;
-                    // masks end there, and who takes the kernel asked for AVX-512.
-                    unsafe {
-                        let (a, b) = (*x, *x.add(1));
-                        let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
-                        // Elements of even and odd places apart: nothing crosses a lane.
-                        let of = |a, b| {
-                            let low = |v| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
-                            let high = |v| _mm512_castsi512_ps(_mm512_and_si512(v, upper));
-                            let even = to_upper($op(low(a), low(b)));
-                            let odd = to_upper($op(high(a), high(b)));
-                            // even | (odd & upper)
-                            let even = _mm512_srli_epi32::<16>(even);
-                            _mm512_ternarylogic_epi32::<0xf8>(even, odd, upper)
-                        };
-                        let mut i = 0;
-                        while i + 32 <= n {
-                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                            let v = of(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
-                            _mm512_storeu_si512(y.add(i).cast(), v);
-                            i += 32;
-                        }
-                        if i < n {
-                            let k = ((1u64 << (n - i)) - 1) as __mmask32;
-                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                            let load = |p| _mm512_maskz_loadu_epi16(k, p);
-                            let v = of(load(a), load(b));
-                            _mm512_mask_storeu_epi16(y.add(i).cast(), k, v);
-                        }
-                    }
-                }
+    impl Format<16> for F16 {
+        #[inline(always)]
+        unsafe fn widen(x: *const u16) -> [f32; 16] {
+            // SAFETY: as the trait says; numbers and vectors of them have the same bits.
+            unsafe { std::mem::transmute(wide_f16(x)) }
+        }
+        #[inline(always)]
+        unsafe fn narrow(v: [f32; 16], y: *mut u16) {
+            // SAFETY: as above.
+            unsafe {
+                let [a, b] = std::mem::transmute::<[f32; 16], [__m256; 2]>(v);
+                _mm_storeu_si128(y.cast(), _mm256_cvtps_ph::<0>(a));
+                _mm_storeu_si128(y.add(8).cast(), _mm256_cvtps_ph::<0>(b));
             }
-        )* };
+        }
     }
-    loops! {
-        add_f16 add_bf16 _mm512_add_ps;
-        sub_f16 sub_bf16 _mm512_sub_ps;
-        mul_f16 mul_bf16 _mm512_mul_ps;
+    impl Format<32> for F16 {
+        #[inline(always)]
+        unsafe fn widen(x: *const u16) -> [f32; 32] {
+            // SAFETY: as above.
+            unsafe { std::mem::transmute(wide_f16_512(x)) }
+        }
+        #[inline(always)]
+        unsafe fn narrow(v: [f32; 32], y: *mut u16) {
+            // SAFETY: as above.
+            unsafe {
+                let [a, b] = std::mem::transmute::<[f32; 32], [__m512; 2]>(v);
+                _mm256_storeu_si256(y.cast(), _mm512_cvtps_ph::<0>(a));
+                _mm256_storeu_si256(y.add(16).cast(), _mm512_cvtps_ph::<0>(b));
+            }
+        }
+    }
+    // Elements of even and odd places apart: nothing crosses a lane.
+    impl Format<16> for BF16 {
+        #[inline(always)]
+        unsafe fn widen(x: *const u16) -> [f32; 16] {
+            // SAFETY: as above.
+            unsafe {
+                let v = _mm256_loadu_si256(x.cast());
+                let upper = _mm256_set1_epi32(UPPER);
+                let even = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(v));
+                let odd = _mm256_castsi256_ps(_mm256_and_si256(v, upper));
+                std::mem::transmute([even, odd])
+            }
+        }
+        #[inline(always)]
+        unsafe fn narrow(v: [f32; 16], y: *mut u16) {
+            // SAFETY: as above.
+            unsafe {
+                let [even, odd] = std::mem::transmute::<[f32; 16], [__m256; 2]>(v);
+                let even = _mm256_srli_epi32::<16>(to_upper(even));
+                let v = _mm256_blend_epi16::<0xaa>(even, to_upper(odd));
+                _mm256_storeu_si256(y.cast(), v);
+            }
+        }
+    }
+    impl Format<32> for BF16 {
+        #[inline(always)]
+        unsafe fn widen(x: *const u16) -> [f32; 32] {
+            // SAFETY: as above.
+            unsafe {
+                let v = _mm512_loadu_si512(x.cast());
+                let upper = _mm512_set1_epi32(UPPER);
+                let even = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
+                let odd = _mm512_castsi512_ps(_mm512_and_si512(v, upper));
+                std::mem::transmute([even, odd])
+            }
+        }
+        #[inline(always)]
+        unsafe fn narrow(v: [f32; 32], y: *mut u16) {
+            // SAFETY: as above.
+            unsafe {
+                let [even, odd] = std::mem::transmute::<[f32; 32], [__m512; 2]>(v);
+                let even = _mm512_srli_epi32::<16>(to_upper_512(even));
+                // even | (odd & upper)
+                let upper = _mm512_set1_epi32(UPPER);
+                let v = _mm512_ternarylogic_epi32::<0xf8>(even, to_upper_512(odd), upper);
+                _mm512_storeu_si512(y.cast(), v);
+            }
+        }
+    }
+
+    /// W elements. No closure: what is called in one is compiled without the instruction set.
+    // SAFETY: every `x` has W elements and `y` room for as many; the machine has the instructions.
+    #[inline(always)]
+    unsafe fn vector<
+        P: Pointwise<N>,
+        F: Format<W>,
+        const N: usize,
+        const K: usize,
+        const W: usize,
+    >(
+        op: &P,
+        number: f32,
+        x: [*const u16; K],
+        y: *mut u16,
+    ) {
+        let mut v = [[number; W]; N];
+        let mut k = 0;
+        while k < K {
+            // SAFETY: as the caller promises.
+            v[k] = unsafe { F::widen(x[k]) };
+            k += 1;
+        }
+        let mut r = [0.0; W];
+        for j in 0..W {
+            let mut a = [v[0][j]; N];
+            let mut k = 1;
+            while k < N {
+                a[k] = v[k][j];
+                k += 1;
+            }
+            r[j] = op.half(a);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { F::narrow(r, y) };
+    }
+
+    // SAFETY: `params` is a `P`, or a `Numbered` of one where K is less than N; `x` holds K pointers
+    // to `n` elements, and `y` has room for `n`.
+    #[inline(always)]
+    unsafe fn each<
+        P: Pointwise<N>,
+        F: Format<W>,
+        const N: usize,
+        const K: usize,
+        const W: usize,
+    >(
+        params: *const (),
+        x: *const *const u16,
+        y: *mut u16,
+        n: usize,
+    ) {
+        // SAFETY: as the caller promises; the block has W elements.
+        unsafe {
+            let (params, number) = match K < N {
+                true => (*params.cast::<Numbered<f32>>()).parts(),
+                false => (params, 0.0),
+            };
+            let op = (*params.cast::<P>()).settled(false);
+            let x = *x.cast::<[*const u16; K]>();
+            let mut i = 0;
+            while i + W <= n {
+                let mut from = x;
+                let mut k = 0;
+                while k < K {
+                    from[k] = x[k].add(i);
+                    k += 1;
+                }
+                vector::<P, F, N, K, W>(&op, number, from, y.add(i));
+                i += W;
+            }
+            if i < n {
+                let (mut blocks, mut result) = ([[0; W]; K], [0; W]);
+                let mut from = x;
+                let mut k = 0;
+                while k < K {
+                    std::ptr::copy_nonoverlapping(x[k].add(i), blocks[k].as_mut_ptr(), n - i);
+                    from[k] = blocks[k].as_ptr();
+                    k += 1;
+                }
+                vector::<P, F, N, K, W>(&op, number, from, result.as_mut_ptr());
+                std::ptr::copy_nonoverlapping(result.as_ptr(), y.add(i), n - i);
+            }
+        }
+    }
+
+    compiled! { avx2:
+        pub unsafe fn avx2<P: Pointwise<N>, F: Format<16>, const N: usize, const K: usize>(
+            params: *const (),
+            x: *const *const u16,
+            y: *mut u16,
+            n: usize,
+        ) {
+            // SAFETY: as `each` asks; who takes the kernel asked for AVX2.
+            unsafe { each::<P, F, N, K, 16>(params, x, y, n) }
+        }
+    }
+    compiled! { avx512:
+        pub unsafe fn avx512<P: Pointwise<N>, F: Format<32>, const N: usize, const K: usize>(
+            params: *const (),
+            x: *const *const u16,
+            y: *mut u16,
+            n: usize,
+        ) {
+            // SAFETY: as `each` asks; who takes the kernel asked for AVX-512.
+            unsafe { each::<P, F, N, K, 32>(params, x, y, n) }
+        }
     }
 }

@@ -5,7 +5,7 @@ pub mod gelu;
 pub mod halves;
 pub mod near;
 
-use super::{Integer, Own, Pointwise};
+use super::{Integer, Own, Pointwise, Real};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::Kernel;
 use crate::per_isa;
@@ -169,6 +169,51 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
     }
 }
 
+/// What the loop of an op takes as its parameters where the last input is a number.
+pub struct Numbered<R> {
+    params: *const (),
+    number: R,
+}
+
+impl<R: Copy> Numbered<R> {
+    pub fn new(params: *const (), number: R) -> Numbered<R> {
+        Numbered { params, number }
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> (*const (), R) {
+        (self.params, self.number)
+    }
+}
+
+/// As [`forward`] of two inputs, the second of which is a number.
+#[inline(always)]
+unsafe fn forward_number<P: Pointwise<N>, R: Real, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    // SAFETY: `params` is a `Numbered` of a `P`; `x` points to `n` elements, and `y` has room for
+    // `n`.
+    unsafe {
+        let (params, number) = (*params.cast::<Numbered<R>>()).parts();
+        let op = (*params.cast::<P>()).settled(false);
+        let (x, mut a) = (*x, [number; N]);
+        if std::ptr::eq(x, y) {
+            for i in 0..n {
+                a[0] = *y.add(i);
+                *y.add(i) = op.f(a);
+            }
+            return;
+        }
+        for i in 0..n {
+            a[0] = *x.add(i);
+            *y.add(i) = op.f(a);
+        }
+    }
+}
+
 #[inline(always)]
 #[allow(clippy::extra_unused_type_parameters)] // `kernels!` names the type for every loop
 unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
@@ -289,6 +334,7 @@ macro_rules! kernels {
 kernels! {
     formula32: f32, forward;
     kernel64: f64, forward;
+    number32: f32, forward_number;
     formula_half: f32, forward_half;
     gradient32: f32, gradient, const I;
     gradient64: f64, gradient, const I;
