@@ -68,29 +68,23 @@ compiled! { avx2:
         }
     }
 
-    /// Eight numbers, or as many as there are and zeros.
+    /// As many numbers as there are, fewer than eight, and zeros.
     #[inline]
-    unsafe fn first(x: *const f32, n: usize) -> __m256 {
+    unsafe fn last(x: *const f32, n: usize) -> __m256 {
+        let mut few = [0.0; LANES];
         // SAFETY: `x` points to `n` numbers.
         unsafe {
-            if n >= LANES {
-                return _mm256_loadu_ps(x);
-            }
-            let mut few = [0.0; LANES];
             std::ptr::copy_nonoverlapping(x, few.as_mut_ptr(), n);
             _mm256_loadu_ps(few.as_ptr())
         }
     }
 
-    /// Writes eight numbers, or as many as there is room for.
+    /// Writes as many numbers as there is room for, fewer than eight.
     #[inline]
-    unsafe fn write(v: __m256, y: *mut f32, n: usize) {
+    unsafe fn write_last(v: __m256, y: *mut f32, n: usize) {
+        let mut few = [0.0; LANES];
         // SAFETY: `y` has room for `n` numbers.
         unsafe {
-            if n >= LANES {
-                return _mm256_storeu_ps(y, v);
-            }
-            let mut few = [0.0; LANES];
             _mm256_storeu_ps(few.as_mut_ptr(), v);
             std::ptr::copy_nonoverlapping(few.as_ptr(), y, n);
         }
@@ -100,9 +94,14 @@ compiled! { avx2:
         // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
         // AVX2.
         unsafe {
-            let x = *x;
-            for i in (0..n).step_by(LANES) {
-                write(gelu(first(x.add(i), n - i)), y.add(i), n - i);
+            let (x, whole) = (*x, n / LANES * LANES);
+            // Whether there are eight is not asked of each vector: that took a fifth of the time.
+            for i in (0..whole).step_by(LANES) {
+                _mm256_storeu_ps(y.add(i), gelu(_mm256_loadu_ps(x.add(i))));
+            }
+            if whole < n {
+                let v = gelu(last(x.add(whole), n - whole));
+                write_last(v, y.add(whole), n - whole);
             }
         }
     }
@@ -111,10 +110,15 @@ compiled! { avx2:
         // SAFETY: `x` points to g, y and x of `n` numbers, and `d` has room for `n`; who takes the
         // kernel asked for AVX2.
         unsafe {
-            let (g, x) = (*x, *x.add(2));
-            for i in (0..n).step_by(LANES) {
-                let v = slope(first(x.add(i), n - i), first(g.add(i), n - i));
-                write(v, d.add(i), n - i);
+            let (g, x, whole) = (*x, *x.add(2), n / LANES * LANES);
+            for i in (0..whole).step_by(LANES) {
+                let v = slope(_mm256_loadu_ps(x.add(i)), _mm256_loadu_ps(g.add(i)));
+                _mm256_storeu_ps(d.add(i), v);
+            }
+            if whole < n {
+                let left = n - whole;
+                let v = slope(last(x.add(whole), left), last(g.add(whole), left));
+                write_last(v, d.add(whole), left);
             }
         }
     }
