@@ -250,11 +250,13 @@ struct Maker<'a> {
     inputs: &'a [(Layout, DType)],
     steps: &'a [Step],
     writes: &'a [Write],
-    views: Vec<View>,
+    views: &'a [View],
     tile: usize,
     /// The largest element of a buffer.
     widest: usize,
+    /// Bytes of all buffers, and those of cells.
     room: usize,
+    cells: usize,
     places: Vec<Place>,
     fixed: Vec<Fixed>,
     code: Vec<Code>,
@@ -385,6 +387,7 @@ impl Maker<'_> {
         let fresh = |maker: &mut Self| match (direct, cell) {
             (Some(w), _) => maker.place(Place::Memory(maker.inputs.len() + w, size)),
             (None, Some(cell)) => {
+                maker.cells += cell * size;
                 let offset = maker.reserve(cell * size);
                 maker.place(Place::Cell { offset, size })
             }
@@ -472,10 +475,11 @@ impl Maker<'_> {
     }
 }
 
-/// Elements of a tile: operands and the buffers in use stay in the first cache.
-fn tile(bytes: usize) -> usize {
-    let fits = machine().l1 * 3 / 4 / bytes.max(1);
-    (fits / 64 * 64).clamp(LEAST, WHOLE)
+/// Elements of a tile, each of which takes so many bytes of operands and buffers: they stay in the first cache,
+/// beside the cells.
+fn tile(bytes: usize, cells: usize) -> usize {
+    let room = (machine().l1 * 3 / 4).saturating_sub(cells);
+    (room / bytes.max(1) / 64 * 64).clamp(LEAST, WHOLE)
 }
 
 impl Chain {
@@ -511,31 +515,40 @@ impl Chain {
         let moving = |&(i, size): &(usize, usize)| views[i].step() != Some(0) && size > 0;
         let sizes = inputs.iter().map(|t| t.1.size());
         let bytes: usize = sizes.enumerate().filter(moving).map(|(_, size)| size).sum();
-        let widest = |s: &Step| s.each.compute.size();
-        let buffers = 3 * steps.iter().map(widest).max()?;
-        let tile = forced
-            .unwrap_or_else(|| tile(bytes + buffers))
-            .clamp(1, WHOLE.min(count));
-        let cell = match totals.is_empty() {
-            true => tile,
-            false => WHOLE,
+        let make = |tile: usize| {
+            let cell = match totals.is_empty() {
+                true => tile,
+                false => WHOLE,
+            };
+            let mut maker = Maker {
+                inputs,
+                steps,
+                writes,
+                views: &views,
+                tile,
+                widest: 1,
+                room: 0,
+                cells: 0,
+                places: Vec::new(),
+                fixed: Vec::new(),
+                code: Vec::new(),
+                known: HashMap::new(),
+            };
+            for i in 0..steps.len() {
+                let folded = totals.iter().any(|t| t.value == inputs.len() + i);
+                maker.step(i, folded.then_some(cell))?;
+            }
+            maker.share();
+            Some((maker, cell))
         };
-        let mut maker = Maker {
-            inputs,
-            steps,
-            writes,
-            views,
-            tile,
-            widest: 1,
-            room: 0,
-            places: Vec::new(),
-            fixed: Vec::new(),
-            code: Vec::new(),
-            known: HashMap::new(),
-        };
-        for i in 0..steps.len() {
-            let folded = totals.iter().any(|t| t.value == inputs.len() + i);
-            maker.step(i, folded.then_some(cell))?;
+        let shortest = forced.unwrap_or(LEAST).clamp(1, WHOLE.min(count));
+        let (mut maker, mut cell) = make(shortest)?;
+        if forced.is_none() {
+            let buffers = (maker.room - maker.cells) / shortest;
+            let best = tile(bytes + buffers, maker.cells).min(count);
+            if best != shortest {
+                (maker, cell) = make(best)?;
+            }
         }
         let mut ends = Vec::new();
         for t in totals {
@@ -547,13 +560,12 @@ impl Chain {
         if !ends.iter().all(kept) {
             return None;
         }
-        maker.share();
         let cost: f64 = steps.iter().map(|s| 1.0 / s.each.grain.max(1) as f64).sum();
         Some(Chain {
             count,
             row,
             cell,
-            tile,
+            tile: maker.tile,
             grain: (1.0 / cost) as usize,
             walks,
             places: maker.places,
