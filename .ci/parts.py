@@ -74,6 +74,7 @@ PARTS = {
     "pytest": [PYTHON, "-m", "pytest", "-q"],
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
+    "wgpu-cuts": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_wgpu_cuts.py"],
     "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
     # Skipped without llvm-mca (Debian: llvm).
     "loops": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_loops.py"],
@@ -88,8 +89,8 @@ VARIABLES = FORCED | {
     "aarch64": CROSS,
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
-NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions", "loops", "programs"}
-NEEDS_BUILD |= {"distributed"}
+NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
+NEEDS_BUILD |= {"programs", "distributed"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.

@@ -64,6 +64,8 @@ PRODUCTS = """
     check("attention", attend, *qkv)
     check("causal attention", lambda q, k, v: attend(q, k, v, is_causal=True), *qkv)
     check("masked attention", attend, *qkv, (1, 8, 64, 64))
+    check("a mask by rows", lambda q, k, v, m: attend(q, k, v, m.detach()),
+          *[(2, 2, 160, 16)] * 3, (160, 160))
     check("one sample", attend, *[(1, 16, 64, 16)] * 3)
     check("grouped", lambda q, k, v: attend(q, k, v, enable_gqa=True),
           (1, 16, 64, 16), (1, 4, 64, 16), (1, 4, 64, 16))
@@ -158,7 +160,7 @@ TELL = """
 
 
 @pytest.mark.parametrize(
-    ("calls", "count"), [(PRODUCTS, 14), (ROWS, 34), (PLACES, 21), (IMAGES, 12)]
+    ("calls", "count"), [(PRODUCTS, 15), (ROWS, 34), (PLACES, 21), (IMAGES, 12)]
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:
     assert run(PROGRAM + calls + TELL, **SMALL) == f"{count}\n"
@@ -216,16 +218,19 @@ LARGE = """
     print(y.sum().item() == 2 * n, y[n // 2 : n // 2 + 3].tolist(), y[-2:].cpu().tolist())
     y[n - 5] = 7
     rows = y.view(1 << 14, -1).sum(1)
-    print(y.amax().item(), (y[n // 3 :] * 2).mean().item() > 4, rows[-1].item())
+    print(y.amax().item(), abs((y[n // 3 :] * 2).mean().item() - 4) < 1e-6, rows[-1].item())
 """
 ATTENTION = """
     import pytensorlib as torch
     import pytensorlib.nn.functional as F
     torch.manual_seed(0)
-    q, k, v = torch.randn(3, 1, 40, 4096, 64)
-    y = F.scaled_dot_product_attention(q.to("wgpu"), k.to("wgpu"), v.to("wgpu")).cpu()
-    rows = (q[0, 39, -4:].double() @ k[0, 39].double().t() / 8).softmax(-1) @ v[0, 39].double()
-    print((y[0, 39, -4:].double() - rows).abs().max().item() < 1e-5)
+    # Software Vulkan ends a kernel after 65,535 turns of its loops, fewer than 64 components need.
+    q, k, v = torch.randn(3, 2, 4096, 32)
+    mask = torch.randn(4096, 4096)
+    y = F.scaled_dot_product_attention(*(t.to("wgpu") for t in (q, k, v, mask))).cpu()
+    scores = q[:, ::512].double() @ k.double().mT / 32**0.5 + mask[::512].double()
+    rows = scores.softmax(-1) @ v.double()
+    print((y[:, ::512].double() - rows).abs().max().item() < 1e-5)
 """
 
 

@@ -200,9 +200,9 @@ impl Flash {
     pub(super) fn launch_backward(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let ([g, out], of) = ([x[0], x[1]], &x[3..]);
         // A part of them begins where they do, for the kernel.
-        let stats = &match x[2].offset() {
-            0 => x[2].clone(),
-            _ => x[2].copy_dense()?,
+        let stats = &match x[2].offset() == 0 && x[2].is_contiguous() {
+            true => x[2].clone(),
+            false => x[2].copy_dense()?,
         };
         let (q, k, v) = (of[0], of[1], of[2]);
         if y.iter().any(|t| t.dtype() != DType::F32) {

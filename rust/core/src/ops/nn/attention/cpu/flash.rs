@@ -162,16 +162,14 @@ impl Flash {
 }
 
 impl Flash {
-    /// The dimensions of queries along which work can be cut: the numbers of dropout go by planes, and
-    /// statistics have no dimension but their order.
-    fn planes(&self, q: &Meta) -> impl Iterator<Item = usize> {
-        let n = if self.dropped.is_some() {
-            0
-        } else {
-            q.ndim() - 2
-        };
-        let first = (0..n).find(|&d| q.size(d) > 1);
-        first.into_iter()
+    /// The dimensions of queries along which work can be cut: planes, whose numbers dropout goes by, and
+    /// rows, from whose numbers a causal mask is made.
+    fn dims(&self, q: &Meta) -> impl Iterator<Item = usize> {
+        let rows = q.ndim() - 2;
+        let plane = (0..rows).find(|&d| q.size(d) > 1);
+        let plane = plane.filter(|_| self.dropped.is_none());
+        let free = !self.causal && self.dropped.is_none();
+        plane.into_iter().chain(free.then_some(rows))
     }
 
     /// How the inputs take part in a cut along a dimension of queries.
@@ -182,6 +180,7 @@ impl Flash {
             own.map_or(Part::Whole, Part::Along)
         };
         let part = |(i, t): (usize, &&Meta)| match i {
+            1..3 if d == x[0].ndim() - 2 => Part::Whole,
             0..3 => Part::Along(d),
             3 if self.mask => of_mask(t),
             _ => Part::Whole,
@@ -240,8 +239,10 @@ impl Op for Flash {
         let mut shape = q.shape().clone();
         shape[n - 1] = v.size(n - 1);
         crate::shape::numel(&shape)?;
-        let rows: usize = q.shape()[..n - 1].iter().product();
-        let stats = TensorMeta::new(&[rows * 2], q.dtype().compute(), q.device());
+        // With a dimension more they are in order where the result is not.
+        let mut of_rows = Dims::from_slice(&q.shape()[..n - 1]);
+        of_rows.extend([1, 2]);
+        let stats = TensorMeta::new(&of_rows, q.dtype().compute(), q.device());
         Ok(Metas::from_iter([
             TensorMeta::new(&shape, q.dtype(), q.device()),
             stats,
@@ -282,8 +283,8 @@ impl Op for Flash {
     }
 
     fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
-        let cut = |d| Cut::new(self.parts(d, x), [Part::Along(d), Part::Along(0)]);
-        self.planes(x[0]).map(cut).collect()
+        let cut = |d| Cut::new(self.parts(d, x), [Part::Along(d); 2]);
+        self.dims(x[0]).map(cut).collect()
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -360,11 +361,15 @@ impl Op for FlashGrad {
 
     fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
         let cut = |d| {
-            let own = [Part::Along(d), Part::Along(d), Part::Along(0)];
             let of = self.0.parts(d, &x[3..]);
-            Cut::new(own.into_iter().chain(of), [Part::Along(d); 3])
+            let shared = match of[1] {
+                Part::Whole => Part::Sum,
+                part => part,
+            };
+            let own = [Part::Along(d); 3].into_iter();
+            Cut::new(own.chain(of), [Part::Along(d), shared, shared])
         };
-        self.0.planes(x[3]).map(cut).collect()
+        self.0.dims(x[3]).map(cut).collect()
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
