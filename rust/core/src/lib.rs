@@ -13,6 +13,8 @@
 //! * [`ops`]: the ops, each declared in one place
 //! * [`graph`]: whole steps of a program, recorded and run again
 
+// Whether what a recorded step holds of a GPU may go to another thread is asked of wgpu's types.
+#![recursion_limit = "256"]
 // Kernels for vectors share helpers that nothing else needs.
 #![cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),

@@ -126,6 +126,11 @@ impl PyProgram {
     fn steps(&self) -> usize {
         self.0.program().steps().len()
     }
+    /// The number of dispatches of a GPU that are kept, to be recorded again without asking the ops.
+    #[getter]
+    fn kept(&self) -> usize {
+        self.0.kept()
+    }
     /// Bytes of memory that kernels make, each by itself, and bytes that are held for them.
     #[getter]
     fn bytes(&self) -> (usize, usize) {

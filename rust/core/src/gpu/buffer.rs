@@ -100,6 +100,16 @@ impl Pool {
         Some(raw)
     }
 
+    /// Takes this buffer out of the pool, if it is there.
+    pub fn claim(&mut self, raw: &Raw) -> bool {
+        let size = raw.buffer.size();
+        let found = self.free.get_mut(&size).and_then(|of| of.remove(&raw.id));
+        if found.is_some() {
+            self.count_live(size);
+        }
+        found.is_some()
+    }
+
     /// Takes out what no batch has used for long, for the driver to free.
     pub fn stale(&mut self, batch: u64) -> Vec<Arc<Raw>> {
         self.look_at = batch + LONG / 4;

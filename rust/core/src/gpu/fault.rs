@@ -90,7 +90,12 @@ impl Gpu {
         let key = (NAME.get(), kind);
         // Asked before our lock is taken, for the host has one too.
         let place = host::place();
-        let dispatch = self.stream.lock().stats.dispatches as u32;
+        let mut stream = self.stream.lock();
+        let dispatch = stream.stats.dispatches as u32;
+        if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
+            film.faults.push(dispatch);
+        }
+        drop(stream);
         let mut state = faults.state.lock();
         state.armed = true;
         let who = state.known.iter().position(|k| *k == key);
@@ -106,6 +111,31 @@ impl Gpu {
             buffer: faults.buffer.get().expect("just set"),
             words: [who as u32, dispatch],
         })
+    }
+
+    /// The identity of the memory where kernels note it.
+    pub(super) fn fault_memory(&self) -> Option<u64> {
+        self.faults.buffer.get().map(|b| b.raw().id)
+    }
+
+    /// Says that dispatches which were asked for under these numbers are recorded again.
+    pub(super) fn expect_faults(&self, dispatches: &[u32]) {
+        if dispatches.is_empty() {
+            return;
+        }
+        let place = host::place();
+        let mut state = self.faults.state.lock();
+        state.armed = true;
+        for &dispatch in dispatches {
+            if let Some(old) = state.places.iter().position(|p| p.0 == dispatch) {
+                state.places.remove(old);
+            }
+            if state.places.len() >= PLACES {
+                state.places.pop_front();
+            }
+            let place = place.iter().map(|place| (dispatch, place.clone()));
+            state.places.extend(place);
+        }
     }
 
     pub(super) fn check_index(&self) -> Result<()> {

@@ -388,6 +388,9 @@ impl Group {
 
     /// Records what anybody can still read.
     fn record(mut self, gpu: &Gpu) -> Result<()> {
+        if gpu.is_outside() {
+            gpu.tear();
+        }
         self.stores.retain(Store::is_live);
         let read = |mask, source: &Source| match source {
             Source::Node(j) => mask | 1u64 << j,
@@ -533,7 +536,7 @@ impl Gpu {
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
         // While dispatches are timed, each tells its own op.
-        if !waiting.on || clock::watched() {
+        if !waiting.on || clock::watched() || self.is_outside() {
             return Ok(false);
         }
         let call = Call {

@@ -251,7 +251,7 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     };
     let params = bytemuck::cast_slice(&words);
     let mut stream = gpu.stream.lock();
-    stream.dispatch(&pipeline, &bound, params, grid, work);
+    stream.dispatch(&pipeline, &bound, params, grid, gpu.is_taping(), work);
     drop(stream);
     gpu.check()
 }

@@ -99,7 +99,7 @@ impl Gpu {
         groups: usize,
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
-        if !waiting.on || clock::watched() {
+        if !waiting.on || clock::watched() || self.is_outside() {
             return Ok(false);
         }
         let all: Option<SmallVec<[Bound; 9]>> = buffers.iter().copied().collect();

@@ -25,6 +25,7 @@ pub mod scan;
 pub mod shader;
 pub mod stored;
 mod stream;
+mod tape;
 #[cfg(test)]
 pub mod tests;
 mod text;
@@ -38,6 +39,7 @@ pub use pipeline::Tail;
 pub(crate) use shader::{params, shader};
 pub use shader::{Acc, Shader};
 pub use stream::StreamStats;
+pub use tape::{Tape, Taping};
 pub use view::{Scratch, View};
 
 use crate::device::Device;
@@ -48,7 +50,7 @@ use launch::Bound;
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use stream::Stream;
 
@@ -73,6 +75,8 @@ pub struct Gpu {
     staging: Mutex<Option<wgpu::Buffer>>,
     faults: fault::Faults,
     waiting: Mutex<fuse::Waiting>,
+    /// The thread that keeps what it records, where there is one.
+    taper: AtomicUsize,
 }
 
 /// An adapter, and its GPU from when it was first asked for.
@@ -247,6 +251,7 @@ impl Gpu {
             staging: Mutex::default(),
             faults: fault::Faults::default(),
             waiting: Mutex::default(),
+            taper: AtomicUsize::new(0),
         }
     }
 
@@ -412,6 +417,7 @@ impl Gpu {
         }
         self.check_alive(dst)?;
         check_range("write", dst, offset, data.len())?;
+        self.spoil();
         self.settle([(dst, true)])?;
         let (head, tail) = (offset % 4, (offset + data.len()) % 4);
         let whole_end = offset + data.len() == dst.bytes() as usize;
@@ -461,6 +467,7 @@ impl Gpu {
     }
 
     fn read_piece(&self, src: &Buffer, offset: usize, data: &mut [u8]) -> Result<()> {
+        self.spoil();
         let first = offset / 4 * 4;
         let span = ((offset + data.len()).next_multiple_of(4) - first) as u64;
         let kept = self.staging.lock().take().filter(|b| b.size() >= span);
@@ -519,26 +526,29 @@ impl Gpu {
             return copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
         }
         self.settle([(src, false), (dst, true)])?;
-        self.stream
-            .lock()
+        let from = (src, src.start() + src_offset as u64);
+        let to = (dst, dst.start() + dst_offset as u64);
+        let mut stream = self.stream.lock();
+        stream
             .encoder(&[src, dst], bytes as u64)
-            .copy_buffer_to_buffer(
-                src.wgpu(),
-                src.start() + src_offset as u64,
-                dst.wgpu(),
-                dst.start() + dst_offset as u64,
-                bytes as u64,
-            );
+            .copy_buffer_to_buffer(src.wgpu(), from.1, dst.wgpu(), to.1, bytes as u64);
+        if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
+            film.copy(from, to, bytes as u64);
+        }
         Ok(())
     }
 
     /// Sets the whole buffer to zero.
     pub fn fill_zero(&self, dst: &Buffer) -> Result<()> {
         self.settle([(dst, true)])?;
-        self.stream
-            .lock()
+        let bytes = dst.window().map(|w| w.size);
+        let mut stream = self.stream.lock();
+        stream
             .encoder(&[dst], dst.capacity())
-            .clear_buffer(dst.wgpu(), dst.start(), dst.window().map(|w| w.size));
+            .clear_buffer(dst.wgpu(), dst.start(), bytes);
+        if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
+            film.clear(dst, dst.start(), bytes);
+        }
         Ok(())
     }
 
@@ -615,7 +625,7 @@ impl Gpu {
         };
         self.stream
             .lock()
-            .dispatch(&pipeline, buffers, params, grid, work);
+            .dispatch(&pipeline, buffers, params, grid, self.is_taping(), work);
         if self.fault.lock().is_some() {
             return self.check();
         }

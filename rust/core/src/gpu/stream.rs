@@ -3,11 +3,13 @@
 use super::buffer::Raw;
 use super::clock::{self, Clock, Stamps, Work};
 use super::key::Map;
-use super::launch::Bound;
-use super::pipeline::Pipeline;
+use super::launch::{Bound, Window};
+use super::pipeline::{Layout, Pipeline};
+use super::tape::{Command, Film};
 use super::Buffer;
 use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// Uniform space of one batch, and the window that a shader sees of it. A shader's parameter
@@ -47,7 +49,12 @@ pub(super) struct Stream {
     /// Number of the open batch; buffers remember the last one that used them.
     pub batch: u64,
     pub stats: StreamStats,
+    /// Where what one thread records is kept.
+    pub film: Option<Film>,
 }
+
+/// A binding's memory, and the bytes of it.
+type Entry<'a> = (&'a Raw, Option<Window>);
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,19 +90,43 @@ impl Stream {
             copying: None,
             batch: 1,
             stats: StreamStats::default(),
+            film: None,
         }
     }
 
-    /// Records one dispatch; submits when the batch is full.
+    /// Records one dispatch; submits when the batch is full. With `kept` it goes into the film too.
     pub fn dispatch(
         &mut self,
-        pipeline: &Pipeline,
+        pipeline: &Arc<Pipeline>,
         buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
+        kept: bool,
         work: impl FnOnce() -> Work,
     ) {
         let timed = self.timed();
+        let offset = self.block(params);
+        let entries = buffers.iter().map(|b| (b.buffer.raw(), b.window));
+        let group = self.group(&pipeline.layout, entries.collect());
+        let stamps = match &mut self.clock {
+            Some(clock) if timed => Some(clock.begin(work())),
+            _ => None,
+        };
+        self.encode(pipeline, &group, offset, grid, stamps);
+        if timed {
+            self.pass = None;
+        }
+        for bound in buffers {
+            bound.buffer.mark(self.batch);
+        }
+        if let (Some(film), true) = (&mut self.film, kept) {
+            film.dispatch(pipeline, &group, buffers, params, grid);
+        }
+        self.count();
+    }
+
+    /// Puts a parameter block into the ring, where there is room; tells where it begins.
+    fn block(&mut self, params: &[u8]) -> u32 {
         if self.params.len() + params.len() + self.align > RING as usize {
             self.flush();
         }
@@ -103,10 +134,14 @@ impl Stream {
         self.params.extend_from_slice(params);
         let padded = self.params.len().next_multiple_of(self.align);
         self.params.resize(padded, 0);
+        offset as u32
+    }
 
+    /// The bind group of this memory, made where there is none.
+    pub fn group(&mut self, layout: &Layout, entries: SmallVec<[Entry; 8]>) -> wgpu::BindGroup {
         let key = GroupKey {
-            layout: pipeline.layout.id,
-            buffers: identities(buffers),
+            layout: layout.id,
+            buffers: identities(&entries),
         };
         if self.groups.len() >= MAX_BIND_GROUPS {
             self.groups.clear();
@@ -114,13 +149,20 @@ impl Stream {
         let (device, ring, stats) = (&self.device, &self.ring, &mut self.stats);
         let group = self.groups.entry(key).or_insert_with(|| {
             stats.bind_groups += 1;
-            bind(device, ring, pipeline, buffers)
+            bind(device, ring, layout, &entries)
         });
-        let stamps = match &mut self.clock {
-            Some(clock) if timed => Some(clock.begin(work())),
-            _ => None,
-        };
-        let encoder = &mut self.encoder;
+        group.clone()
+    }
+
+    fn encode(
+        &mut self,
+        pipeline: &Pipeline,
+        group: &wgpu::BindGroup,
+        offset: u32,
+        grid: [u32; 3],
+        stamps: Option<Stamps>,
+    ) {
+        let (device, encoder) = (&self.device, &mut self.encoder);
         let pass = self.pass.get_or_insert_with(|| {
             encoder
                 .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
@@ -132,18 +174,57 @@ impl Stream {
                 .forget_lifetime()
         });
         pass.set_pipeline(&pipeline.pipeline);
-        pass.set_bind_group(0, &*group, &[offset as u32]);
+        pass.set_bind_group(0, group, &[offset]);
         pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
-        if timed {
-            self.pass = None;
-        }
-        for bound in buffers {
-            bound.buffer.mark(self.batch);
-        }
+    }
+
+    /// Counts a dispatch; submits when the batch is full.
+    fn count(&mut self) {
         self.stats.dispatches += 1;
         self.pending += 1;
         if self.pending >= self.batch_limit {
             self.flush();
+        }
+    }
+
+    /// Records again what a film has.
+    pub fn replay(&mut self, film: &Film) {
+        self.timed();
+        let mut seen = 0;
+        let mut see = |batch| {
+            if std::mem::replace(&mut seen, batch) != batch {
+                let each = film.memory.iter();
+                each.for_each(|raw| raw.last_batch.store(batch, Ordering::Relaxed));
+            }
+        };
+        for command in &film.commands {
+            match command {
+                Command::Dispatch {
+                    pipeline,
+                    group,
+                    params,
+                    grid,
+                    ..
+                } => {
+                    let offset = self.block(&film.params[params.clone()]);
+                    self.encode(pipeline, group, offset, *grid, None);
+                    see(self.batch);
+                    self.count();
+                }
+                Command::Copy { from, to, bytes } => {
+                    see(self.batch);
+                    let memory = |i: usize| &film.memory[i].buffer;
+                    let (a, b) = (memory(from.0), memory(to.0));
+                    self.encoder(&[], *bytes)
+                        .copy_buffer_to_buffer(a, from.1, b, to.1, *bytes);
+                }
+                Command::Clear { of, start, bytes } => {
+                    see(self.batch);
+                    let of = &film.memory[*of].buffer;
+                    self.encoder(&[], bytes.unwrap_or(of.size()))
+                        .clear_buffer(of, *start, *bytes);
+                }
+            }
         }
     }
 
@@ -272,11 +353,11 @@ impl Stream {
 }
 
 /// What tells bindings apart. A window has a number more, which no buffer's identity reaches.
-fn identities(buffers: &[Bound]) -> SmallVec<[u64; 8]> {
+fn identities(entries: &[Entry]) -> SmallVec<[u64; 8]> {
     let mut out = SmallVec::new();
-    for b in buffers {
-        out.push(b.buffer.raw().id);
-        if let Some(w) = b.window {
+    for (raw, window) in entries {
+        out.push(raw.id);
+        if let Some(w) = window {
             out.extend([1 << 63 | w.start, w.size]);
         }
     }
@@ -286,8 +367,8 @@ fn identities(buffers: &[Bound]) -> SmallVec<[u64; 8]> {
 fn bind(
     device: &wgpu::Device,
     ring: &wgpu::Buffer,
-    pipeline: &Pipeline,
-    buffers: &[Bound],
+    layout: &Layout,
+    entries: &[Entry],
 ) -> wgpu::BindGroup {
     let params = wgpu::BindGroupEntry {
         binding: 0,
@@ -297,15 +378,15 @@ fn bind(
             size: wgpu::BufferSize::new(PARAM_WINDOW),
         }),
     };
-    let storage = buffers
+    let storage = entries
         .iter()
         .enumerate()
-        .map(|(i, b)| wgpu::BindGroupEntry {
+        .map(|(i, (raw, window))| wgpu::BindGroupEntry {
             binding: i as u32 + 1,
-            resource: match b.window {
-                None => b.buffer.wgpu().as_entire_binding(),
+            resource: match window {
+                None => raw.buffer.as_entire_binding(),
                 Some(w) => wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer: b.buffer.wgpu(),
+                    buffer: &raw.buffer,
                     offset: w.start,
                     size: wgpu::BufferSize::new(w.size),
                 }),
@@ -315,7 +396,7 @@ fn bind(
         std::iter::once(params).chain(storage).collect();
     device.create_bind_group(&wgpu::BindGroupDescriptor {
         label: None,
-        layout: &pipeline.layout.bind_group,
+        layout: &layout.bind_group,
         entries: &entries,
     })
 }

@@ -36,6 +36,11 @@ impl Runs {
         self.idle.lock().iter().map(Run::held).sum()
     }
 
+    /// How many dispatches of a GPU its idle runs keep, to record them again without asking the ops.
+    pub fn kept(&self) -> usize {
+        self.idle.lock().iter().map(Run::kept).sum()
+    }
+
     /// The results for these inputs at these learning rates; `None` where they do not fit, or where
     /// another thread is at work and the program changes what is there.
     pub fn call(self: &Arc<Self>, inputs: &[Tensor], rates: &[f64]) -> Result<Option<Vec<Tensor>>> {

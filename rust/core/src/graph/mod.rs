@@ -11,6 +11,7 @@ mod fuse;
 #[cfg(test)]
 mod laws;
 mod record;
+mod reel;
 mod run;
 
 pub use back::Runs;

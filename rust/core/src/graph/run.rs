@@ -1,5 +1,6 @@
 //! A program at work: its memory, laid out once, and its tensors, made once.
 
+use super::reel::{Reel, Work};
 use super::{After, Output, Program, Source, Step, Value};
 use crate::autograd::node::{Backward, Edges};
 use crate::autograd::{mode, Edge, Node};
@@ -38,10 +39,12 @@ pub struct Run {
     keys: HashMap<usize, [u32; 4]>,
     /// Stands for what is not bound.
     absent: Tensor,
+    /// What a GPU is asked for, kept: of the way forth and of the way back.
+    reels: [Option<Reel>; 2],
 }
 
 /// A step whose tensors are there.
-struct Ready {
+pub(super) struct Ready {
     op: Arc<dyn Op>,
     x: Vec<Tensor>,
     y: Vec<Tensor>,
@@ -129,6 +132,7 @@ impl Run {
             rates: program.rates.clone(),
             keys: HashMap::new(),
             absent: Tensor::empty(&[0], DType::U8, Device::Cpu)?,
+            reels: [None, None],
             program,
         };
         let used = run.program.last_uses();
@@ -221,11 +225,12 @@ impl Run {
         if rates == self.rates {
             return;
         }
-        for step in &mut self.steps {
+        for (at, step) in self.steps.iter_mut().enumerate() {
             let Some(i) = step.rate else { continue };
             if rates[i].to_bits() != self.rates[i].to_bits() {
                 if let Some(op) = step.op.rated(rates[i]) {
                     step.op = op;
+                    self.reels.iter_mut().flatten().for_each(|r| r.forget(at));
                 }
             }
         }
@@ -389,31 +394,41 @@ impl Run {
 
     /// Runs these steps.
     pub(super) fn steps(&mut self, which: Range<usize>) -> Result<()> {
+        if which.is_empty() {
+            return Ok(());
+        }
         let on_host = self.program.on_host();
-        let (steps, keys) = (&self.steps[which], &mut self.keys);
-        let mut run = || {
-            for (i, step) in steps.iter().enumerate() {
-                let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
-                let keyed = step.key.and_then(|k| keyed(&*step.op, keys, k));
-                let op = keyed.as_ref().unwrap_or(&step.op);
-                dispatch::perform(&**op, &x, &step.y, step.into.as_deref())?;
-                step.done
-                    .iter()
-                    .filter_map(Storage::buffer)
-                    .for_each(Buffer::retire);
-                if i % 64 == 63 {
-                    if let Some(e) = host::interruption() {
-                        return Err(e);
-                    }
-                }
-            }
+        let keys = &mut self.keys;
+        let mut perform = |step: &Ready| {
+            let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
+            let keyed = step.key.and_then(|k| keyed(&*step.op, keys, k));
+            let op = keyed.as_ref().unwrap_or(&step.op);
+            dispatch::perform(&**op, &x, &step.y, step.into.as_deref())?;
+            step.done
+                .iter()
+                .filter_map(Storage::buffer)
+                .for_each(Buffer::retire);
             Ok(())
         };
+        let work = Work {
+            steps: &self.steps,
+            memory: &self.memory,
+        };
+        let reel = &mut self.reels[(which.start > 0) as usize];
+        if !on_host && !reel.as_ref().is_some_and(|r| r.is_of(&which)) {
+            *reel = Reel::new(&self.program, which.clone());
+        }
         // What works for a GPU may ask the host for its place.
-        mode::with_grad(false, || match on_host {
-            true => host::unlocked(run),
-            false => run(),
+        mode::with_grad(false, || match reel {
+            Some(reel) => reel.run(&work, perform),
+            None if on_host => host::unlocked(|| work.perform(which, &mut perform)),
+            None => work.perform(which, &mut perform),
         })
+    }
+
+    /// How many dispatches of a GPU are kept, to be recorded again without asking the ops.
+    pub fn kept(&self) -> usize {
+        self.reels.iter().flatten().map(Reel::kept).sum()
     }
 }
 

@@ -1,0 +1,308 @@
+//! Dispatches kept as they were recorded, to be recorded again without what led to them: the
+//! pipelines, bind groups, parameters and grids of a part of a program, and the memory that its
+//! kernels had for themselves.
+
+use super::buffer::Raw;
+use super::key::Map;
+use super::launch::{Bound, Window};
+use super::pipeline::Pipeline;
+use super::{clock, Buffer, Gpu};
+use crate::error::Result;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// Memory that a command uses, by its number among that of the tape, and the bytes that it sees.
+pub(super) type Use = (usize, Option<Window>);
+
+pub(super) enum Command {
+    Dispatch {
+        pipeline: Arc<Pipeline>,
+        group: wgpu::BindGroup,
+        uses: SmallVec<[Use; 6]>,
+        params: Range<usize>,
+        grid: [u32; 3],
+    },
+    Copy {
+        from: (usize, u64),
+        to: (usize, u64),
+        bytes: u64,
+    },
+    Clear {
+        of: usize,
+        start: u64,
+        bytes: Option<u64>,
+    },
+}
+
+/// What the dispatches of a tape are and use.
+#[derive(Default)]
+pub(super) struct Film {
+    pub commands: Vec<Command>,
+    /// The parameter blocks, one behind the other.
+    pub params: Vec<u8>,
+    pub memory: Vec<Arc<Raw>>,
+    numbers: Map<u64, usize>,
+    /// The numbers of dispatches that may note an index out of range.
+    pub faults: Vec<u32>,
+    /// Whether something was done that may be another thing next time.
+    pub spoiled: bool,
+    /// Whether another thread recorded a part of it.
+    pub torn: bool,
+}
+
+impl Film {
+    fn number(&mut self, raw: &Arc<Raw>) -> usize {
+        let memory = &mut self.memory;
+        *self.numbers.entry(raw.id).or_insert_with(|| {
+            memory.push(raw.clone());
+            memory.len() - 1
+        })
+    }
+
+    fn of(&mut self, b: &Buffer) -> usize {
+        self.number(b.raw.as_ref().expect("a live buffer has memory"))
+    }
+
+    pub fn dispatch(
+        &mut self,
+        pipeline: &Arc<Pipeline>,
+        group: &wgpu::BindGroup,
+        buffers: &[Bound],
+        params: &[u8],
+        grid: [u32; 3],
+    ) {
+        let uses = buffers.iter().map(|b| (self.of(b.buffer), b.window));
+        let uses = uses.collect();
+        let first = self.params.len();
+        self.params.extend_from_slice(params);
+        self.commands.push(Command::Dispatch {
+            pipeline: pipeline.clone(),
+            group: group.clone(),
+            uses,
+            params: first..self.params.len(),
+            grid,
+        });
+    }
+
+    pub fn copy(&mut self, from: (&Buffer, u64), to: (&Buffer, u64), bytes: u64) {
+        let (from, to) = ((self.of(from.0), from.1), (self.of(to.0), to.1));
+        self.commands.push(Command::Copy { from, to, bytes });
+    }
+
+    pub fn clear(&mut self, of: &Buffer, start: u64, bytes: Option<u64>) {
+        let of = self.of(of);
+        self.commands.push(Command::Clear { of, start, bytes });
+    }
+}
+
+/// Dispatches that can be recorded again.
+pub struct Tape {
+    index: u8,
+    life: u32,
+    film: Film,
+    /// What the kernels had for themselves, which nobody else gets meanwhile.
+    _own: Vec<Buffer>,
+    /// Memory that may be other memory next time, by the caller's numbers, where it is used.
+    open: Vec<Option<usize>>,
+}
+
+/// That what a tape holds may go to other threads, which the compiler takes long to see.
+const fn may_go<T: Send + Sync>() {}
+const _: () = may_go::<Film>();
+const _: () = may_go::<Buffer>();
+// SAFETY: the fields may, as the lines above have the compiler see.
+unsafe impl Send for Tape {}
+// SAFETY: as above.
+unsafe impl Sync for Tape {}
+
+/// Dispatches of this thread being kept; dropped, they are forgotten.
+pub struct Taping<'a>(&'a Gpu);
+
+impl Drop for Taping<'_> {
+    fn drop(&mut self) {
+        self.0.stream.lock().film = None;
+        self.0.taper.store(0, Ordering::Relaxed);
+    }
+}
+
+/// What tells this thread from others.
+fn me() -> usize {
+    thread_local! {
+        static ME: u8 = const { 0 };
+    }
+    ME.with(|me| std::ptr::from_ref(me) as usize)
+}
+
+impl Taping<'_> {
+    /// Whether something was done since the last time that cannot be kept.
+    pub fn is_spoiled(&self) -> bool {
+        let mut stream = self.0.stream.lock();
+        stream
+            .film
+            .as_mut()
+            .is_some_and(|f| std::mem::take(&mut f.spoiled))
+    }
+
+    /// Ends it. `known` is the memory that lives as long as the tape, `open` what may be other memory
+    /// next time. `None` where the dispatches use memory that somebody else has.
+    pub fn finish<'b>(
+        self,
+        known: impl Iterator<Item = &'b Buffer>,
+        open: &[Option<&'b Buffer>],
+    ) -> Result<Option<Tape>> {
+        let gpu = self.0;
+        gpu.settle_all()?;
+        let film = gpu.stream.lock().film.take();
+        let Some(film) = film.filter(|f| !f.spoiled && !f.torn) else {
+            return Ok(None);
+        };
+        let known: Vec<u64> = known.map(|b| b.raw().id).collect();
+        let numbers = &film.numbers;
+        let number = |b: &&Buffer| numbers.get(&b.raw().id).copied();
+        let open: Vec<Option<usize>> = open.iter().map(|b| b.as_ref().and_then(number)).collect();
+        let noted = gpu.fault_memory();
+        let mut own = Vec::new();
+        for raw in &film.memory {
+            if known.contains(&raw.id) || noted == Some(raw.id) {
+                continue;
+            }
+            if !gpu.pool.lock().claim(raw) {
+                return Ok(None);
+            }
+            own.push(Buffer::new(gpu, raw.clone(), raw.buffer.size()));
+        }
+        Ok(Some(Tape {
+            index: gpu.index,
+            life: gpu.life,
+            film,
+            _own: own,
+            open,
+        }))
+    }
+}
+
+impl Tape {
+    /// Puts the caller's memory in the place of what it was, by number; false where it does not fit.
+    pub fn fit(&mut self, gpu: &Gpu, buffers: &[Option<&Buffer>]) -> bool {
+        let mut new: SmallVec<[(usize, &Buffer); 8]> = SmallVec::new();
+        for (at, buffer) in self.open.iter().zip(buffers) {
+            let Some(at) = *at else { continue };
+            let Some(buffer) = *buffer else { return false };
+            if buffer.raw().id != self.film.memory[at].id {
+                new.push((at, buffer));
+            }
+        }
+        new.is_empty() || self.rebind(gpu, &new)
+    }
+
+    fn rebind(&mut self, gpu: &Gpu, new: &[(usize, &Buffer)]) -> bool {
+        let mut memory = self.film.memory.clone();
+        for &(at, buffer) in new {
+            let raw = buffer.raw.as_ref().expect("a live buffer has memory");
+            let alike = raw.buffer.size() == memory[at].buffer.size() && raw.life == self.life;
+            if !alike || buffer.window().is_some() {
+                return false;
+            }
+            memory[at] = raw.clone();
+        }
+        // Which memory is one and the same is part of the pipelines.
+        let once = |id| memory.iter().filter(|m| m.id == id).count() == 1;
+        if !new.iter().all(|&(at, _)| once(memory[at].id)) {
+            return false;
+        }
+        let stream = &mut *gpu.stream.lock();
+        for command in &mut self.film.commands {
+            if let Command::Dispatch {
+                pipeline,
+                group,
+                uses,
+                ..
+            } = command
+            {
+                if uses.iter().any(|u| new.iter().any(|n| n.0 == u.0)) {
+                    let bound = uses.iter().map(|&(i, w)| (&*memory[i], w));
+                    *group = stream.group(&pipeline.layout, bound.collect());
+                }
+            }
+        }
+        self.film.memory = memory;
+        true
+    }
+
+    /// How many commands it has.
+    pub fn len(&self) -> usize {
+        self.film.commands.len()
+    }
+}
+
+impl Drop for Tape {
+    fn drop(&mut self) {
+        if Gpu::now(self.index).is_err() {
+            // A forked child must not call the driver that its parent opened.
+            std::mem::forget(std::mem::take(&mut self.film));
+        }
+    }
+}
+
+impl Gpu {
+    /// Begins to keep what this thread records; `None` where that cannot be, as where another thread
+    /// does or where dispatches are timed.
+    pub fn tape(&self) -> Result<Option<Taping<'_>>> {
+        if clock::watched() {
+            return Ok(None);
+        }
+        let free = self
+            .taper
+            .compare_exchange(0, me(), Ordering::Relaxed, Ordering::Relaxed);
+        if free.is_err() {
+            return Ok(None);
+        }
+        let taping = Taping(self);
+        self.settle_all()?;
+        self.stream.lock().film = Some(Film::default());
+        Ok(Some(taping))
+    }
+
+    /// Whether another thread than the one that keeps what it records is asking.
+    pub(super) fn is_outside(&self) -> bool {
+        let taper = self.taper.load(Ordering::Relaxed);
+        taper != 0 && taper != me()
+    }
+
+    /// Whether this thread keeps what it records.
+    pub(super) fn is_taping(&self) -> bool {
+        self.taper.load(Ordering::Relaxed) == me()
+    }
+
+    /// Says that what this thread does now cannot be kept.
+    pub(super) fn spoil(&self) {
+        if self.is_taping() {
+            if let Some(film) = &mut self.stream.lock().film {
+                film.spoiled = true;
+            }
+        }
+    }
+
+    /// Says that another thread is about to record what waited.
+    pub(super) fn tear(&self) {
+        if let Some(film) = &mut self.stream.lock().film {
+            film.torn = true;
+        }
+    }
+
+    /// Records a tape again; false where that cannot be now.
+    pub fn replay(&self, tape: &Tape) -> Result<bool> {
+        if tape.life != self.life || clock::watched() {
+            return Ok(false);
+        }
+        self.settle_all()?;
+        self.expect_faults(&tape.film.faults);
+        self.stream.lock().replay(&tape.film);
+        match self.fault.lock().is_some() {
+            true => self.check().map(|()| true),
+            false => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The steps of a run on a GPU, in parts: the dispatches of most are kept ([`Tape`]) when they are first
+//! recorded, and are recorded again without asking any op. Steps that are others in each call (random
+//! numbers, what the host reads or writes) run as they are, between them.
+
+use super::run::Ready;
+use super::{Program, Slot, Source, Value};
+use crate::device::Device;
+use crate::error::Result;
+use crate::gpu::{Buffer, Gpu, Tape};
+use crate::host;
+use crate::storage::Storage;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Tapes of a part that may be made in vain.
+const TRIES: u8 = 3;
+
+pub(super) struct Reel {
+    gpu: u8,
+    steps: Range<usize>,
+    /// Of the steps from the first one on, what is known of each.
+    kinds: Vec<Kind>,
+    parts: Vec<Part>,
+    /// Slots whose memory may be other memory next time.
+    open: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It records the same in every call.
+    Same,
+    /// In every call with the same learning rate.
+    Rated,
+    /// It has to be asked.
+    Other,
+}
+
+struct Part {
+    steps: Range<usize>,
+    kept: bool,
+    tape: Option<Tape>,
+    /// Tapes that were made, less those that were used.
+    vain: u8,
+}
+
+/// What the steps of a run work on.
+pub(super) struct Work<'a> {
+    pub steps: &'a [Ready],
+    pub memory: &'a [Option<Storage>],
+}
+
+impl Work<'_> {
+    fn buffer(&self, slot: usize) -> Option<&Buffer> {
+        self.memory[slot].as_ref().and_then(Storage::buffer)
+    }
+
+    /// Runs steps as they are.
+    pub fn perform(
+        &self,
+        steps: Range<usize>,
+        run: &mut impl FnMut(&Ready) -> Result<()>,
+    ) -> Result<()> {
+        for (i, step) in self.steps[steps].iter().enumerate() {
+            run(step)?;
+            if i % 64 == 63 {
+                interrupted()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn interrupted() -> Result<()> {
+    host::interruption().map_or(Ok(()), Err)
+}
+
+/// Whether a step on the GPU of this number may find something else next time.
+fn varies(slot: &Slot, gpu: u8) -> bool {
+    let constant = matches!(slot.source, Source::Constant(_)) && !slot.written && !slot.escapes;
+    slot.device != Device::Wgpu(gpu) && !(constant && slot.device == Device::Cpu)
+}
+
+impl Reel {
+    /// For these steps of a program; `None` where they are not of one GPU.
+    pub fn new(program: &Program, steps: Range<usize>) -> Option<Reel> {
+        let slots = &program.slots;
+        let mut gpus = slots.iter().filter_map(|s| match s.device {
+            Device::Wgpu(n) => Some(n),
+            _ => None,
+        });
+        let gpu = gpus.next()?;
+        if gpus.any(|n| n != gpu) {
+            return None;
+        }
+        let kinds = program.steps[steps.clone()].iter().map(|s| {
+            let mut used = s.x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
+            let drawn = s.key.is_some() || s.op.draws();
+            match drawn || used.any(|slot| varies(slot, gpu)) {
+                true => Kind::Other,
+                false if s.rate.is_some() => Kind::Rated,
+                false => Kind::Same,
+            }
+        });
+        let moves = |s: &usize| slots[*s].escapes || matches!(slots[*s].source, Source::Input(_));
+        let mut reel = Reel {
+            gpu,
+            kinds: kinds.collect(),
+            steps,
+            parts: Vec::new(),
+            open: (0..slots.len()).filter(moves).collect(),
+        };
+        reel.part();
+        Some(reel)
+    }
+
+    pub fn is_of(&self, steps: &Range<usize>) -> bool {
+        self.steps == *steps
+    }
+
+    /// Takes the steps apart by their kinds.
+    fn part(&mut self) {
+        self.parts.clear();
+        let mut at = self.steps.start;
+        for alike in self.kinds.chunk_by(|a, b| a == b) {
+            self.parts.push(Part {
+                steps: at..at + alike.len(),
+                kept: alike[0] != Kind::Other,
+                tape: None,
+                vain: 0,
+            });
+            at += alike.len();
+        }
+    }
+
+    /// Says that a step has become another one.
+    pub fn forget(&mut self, step: usize) {
+        if let Some(part) = self.parts.iter_mut().find(|p| p.steps.contains(&step)) {
+            part.tape = None;
+        }
+    }
+
+    /// Runs the steps; `run` is for those that have to be asked.
+    pub fn run(&mut self, work: &Work, mut run: impl FnMut(&Ready) -> Result<()>) -> Result<()> {
+        let gpu = Gpu::at(self.gpu)?;
+        let open = self.open.iter().map(|&s| work.buffer(s));
+        let open: SmallVec<[Option<&Buffer>; 16]> = open.collect();
+        let mut changed = false;
+        for part in &mut self.parts {
+            interrupted()?;
+            if let Some(tape) = &mut part.tape {
+                if !tape.fit(gpu, &open) {
+                    part.tape = None;
+                } else if gpu.replay(tape)? {
+                    part.vain = 0;
+                    continue;
+                }
+            }
+            let taping = match part.kept && part.tape.is_none() && part.vain < TRIES {
+                true => gpu.tape()?,
+                false => None,
+            };
+            let Some(taping) = taping else {
+                work.perform(part.steps.clone(), &mut run)?;
+                continue;
+            };
+            let mut same = true;
+            for i in part.steps.clone() {
+                work.perform(i..i + 1, &mut run)?;
+                if taping.is_spoiled() {
+                    self.kinds[i - self.steps.start] = Kind::Other;
+                    same = false;
+                }
+            }
+            part.vain += 1;
+            if same {
+                let known = (0..work.memory.len()).filter_map(|s| work.buffer(s));
+                part.tape = taping.finish(known, &open)?;
+            }
+            changed |= !same;
+        }
+        if changed {
+            self.part();
+        }
+        Ok(())
+    }
+
+    /// How many dispatches and copies are kept.
+    pub fn kept(&self) -> usize {
+        let tapes = self.parts.iter().filter_map(|p| p.tape.as_ref());
+        tapes.map(Tape::len).sum()
+    }
+}

@@ -1,0 +1,218 @@
+"""Recorded steps on a GPU keep their dispatches: what is recorded again is what would have been."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+
+def network(p: float = 0.0) -> Any:
+    """Return a small classifier on the GPU."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(12, 16), nn.GELU(), nn.Dropout(p), nn.LayerNorm(16), nn.Linear(16, 5)
+    ).to("wgpu")
+
+
+def batches(n: int) -> list[Any]:
+    """Return batches of one shape, each in memory of its own."""
+    torch.manual_seed(1)
+    return [(torch.randn(8, 12).to("wgpu"), torch.randint(0, 5, (8,)).to("wgpu")) for _ in range(n)]
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("p", [0.0, 0.25])
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_twenty_steps_have_the_bits_of_steps_that_are_not_recorded(
+    kind: str, p: float, scheduled: bool
+) -> None:
+    def run(recorded: bool) -> list[Any]:
+        net = network(p)
+        optimizer = OPTIMIZERS[kind](net.parameters())
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, gamma=0.5)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        train = torch.graph(step, fullgraph=True) if recorded else step
+        data = batches(4)
+        losses = []
+        for i in range(20):
+            losses.append(train(*data[i % 4]))
+            if scheduled:
+                scheduler.step()
+        if recorded:
+            (program,) = train.programs
+            assert program.kept >= 5
+        return [t.cpu() for t in [*losses, *net.state_dict().values()]]
+
+    for a, b in zip(run(False), run(True), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_later_steps_make_no_pipelines_and_no_bind_groups() -> None:
+    net = network()
+    optimizer = OPTIMIZERS["sgd"](net.parameters())
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    train = torch.graph(step, fullgraph=True)
+    (x, y), counts = batches(1)[0], []
+    for _ in range(10):
+        counts.append(wgpu.memory_stats())
+        train(x, y)
+    counts.append(wgpu.memory_stats())
+    made = [counts[10][k] - counts[5][k] for k in ("pipelines", "bind_groups", "allocations")]
+    assert made == [0, 0, 0]
+    dispatches = [b["dispatches"] - a["dispatches"] for a, b in itertools.pairwise(counts)]
+    assert len(set(dispatches[3:])) == 1
+    # All that a step with a constant rate asks for is kept.
+    assert train.programs[0].kept == dispatches[-1]
+
+
+def test_results_of_earlier_calls_keep_their_values() -> None:
+    w = torch.arange(6.0).reshape(2, 3).to("wgpu")
+    call = torch.graph(lambda x: ((x @ w).softmax(1), x.sum(0)), fullgraph=True)
+    xs = [torch.randn(4, 2) for _ in range(8)]
+    results = [call(x.to("wgpu")) for x in xs]
+    assert call.programs[0].kept > 0
+    for x, (y, s) in zip(xs, results):
+        x = x.to("wgpu")
+        assert torch.equal(y.cpu(), (x @ w).softmax(1).cpu())
+        assert torch.equal(s.cpu(), x.sum(0).cpu())
+
+
+def test_way_back_is_kept_too_while_several_calls_wait_for_theirs() -> None:
+    net = network()
+    call = torch.compile(net, fullgraph=True)
+    data = batches(3)
+    for _ in range(4):
+        losses = [F.cross_entropy(call(x), y) for x, y in data]
+        for loss in reversed(losses):
+            loss.backward()
+    grads = [p.grad.cpu() for p in net.parameters()]
+    kept = call._recorded.programs[0].kept
+    assert kept > 6
+    net.zero_grad()
+    for _ in range(4):
+        for loss in reversed([F.cross_entropy(net(x), y) for x, y in data]):
+            loss.backward()
+    for a, p in zip(grads, net.parameters(), strict=True):
+        assert torch.equal(a, p.grad.cpu())
+
+
+def test_an_index_out_of_range_is_found_in_a_kept_dispatch() -> None:
+    table = torch.randn(5, 3, device="wgpu")
+    call = torch.graph(lambda i: F.embedding(i, table), fullgraph=True)
+    good = torch.tensor([0, 4], device="wgpu")
+    for _ in range(4):
+        assert torch.equal(call(good).cpu(), table[[0, 4]].cpu())
+    assert call.programs[0].kept == 1
+    with pytest.raises(IndexError, match="index 7 is out of bounds for dimension with size 5"):
+        call(torch.tensor([0, 7], device="wgpu")).cpu()
+    assert torch.equal(call(good).cpu(), table[[0, 4]].cpu())
+
+
+def test_profile_tells_each_kernel_and_the_next_call_is_kept_again() -> None:
+    from pytensorlib.profiler import ProfilerActivity, profile
+
+    x = torch.randn(4, 4, device="wgpu")
+    call = torch.graph(lambda x: (x @ x).relu().sum(1), fullgraph=True)
+    first = [call(x).cpu() for _ in range(4)][-1]
+    kept = call.programs[0].kept
+    with profile(activities=[ProfilerActivity.CPU]) as told:
+        assert torch.equal(call(x).cpu(), first)
+    assert told.events() is not None
+    assert torch.equal(call(x).cpu(), first) and call.programs[0].kept == kept > 0
+
+
+def test_steps_that_the_host_computes_run_between_kept_ones() -> None:
+    counts = torch.zeros(3)  # on the host
+
+    def step(x: Any) -> Any:
+        counts.add_(1)
+        y = (x * 2).sum(1)
+        return y.cpu() + counts, y
+
+    call = torch.graph(step, fullgraph=True)
+    x = torch.arange(12.0).reshape(3, 4).to("wgpu")
+    found = [call(x)[0].tolist() for _ in range(6)]
+    assert found == [[12 + i, 44 + i, 76 + i] for i in range(1, 7)]
+    assert call.programs[0].kept > 0
+
+
+def test_random_numbers_without_a_key_are_other_ones_each_time() -> None:
+    def run(recorded: bool) -> list[Any]:
+        torch.manual_seed(3)
+        x = torch.zeros(64, device="wgpu")
+
+        def step(x: Any) -> Any:
+            return torch.rand_like(x) + F.dropout(x + 1, 0.5)
+
+        call = torch.graph(step, fullgraph=True) if recorded else step
+        return [call(x).cpu() for _ in range(6)]
+
+    plain, kept = run(False), run(True)
+    assert all(torch.equal(a, b) for a, b in zip(plain, kept, strict=True))
+    assert len({tuple(t.tolist()) for t in kept}) == 6
+
+
+def test_programs_of_several_threads_and_plain_work_beside_them() -> None:
+    found: dict[int, bool] = {}
+
+    def work(n: int) -> None:
+        w = torch.full((6, 6), 1.0 + n, device="wgpu")
+        call = torch.graph(lambda x: (x @ w).tanh().sum(1) * w[0], fullgraph=True)
+        good = True
+        for i in range(12):
+            x = (torch.arange(36.0).reshape(6, 6) / (10 + i + n)).to("wgpu")
+            want = ((x @ w).tanh().sum(1) * w[0]).cpu()
+            good &= torch.equal(call(x).cpu(), want)
+        found[n] = good
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == dict.fromkeys(range(4), True)
+
+
+def test_memory_of_a_program_goes_with_it() -> None:
+    def used() -> int:
+        wgpu.synchronize()
+        return wgpu.memory_stats()["allocated"]
+
+    x = torch.randn(64, 64, device="wgpu")
+    before = used()
+    call = torch.graph(lambda x: F.softmax(x @ x.T, 1).sum(0), fullgraph=True)
+    for _ in range(5):
+        call(x)
+    assert used() > before
+    call.reset()
+    assert used() == before
