@@ -121,6 +121,43 @@ def test_gradients_become_one_step_with_what_they_come_from() -> None:
 
     assert steps(step) == 1
 
+    # The first gradient is made of constants alone, and joins what it belongs to all the same.
+    def scaled() -> pt.Tensor:
+        x.grad = None
+        loss = (pt.nn.functional.gelu(x * a + 1) * 2).sum()
+        loss.backward()
+        return loss.detach()
+
+    assert steps(scaled) == 1
+    want = scaled(), x.grad
+    recorded = graph(scaled)
+    for _ in range(4):
+        got = recorded(), x.grad
+        assert all(bits(u) == bits(v) for u, v in zip(got, want, strict=True))
+
+
+def test_chains_join_across_what_neither_needs() -> None:
+    x, y = pt.randn(64, 64), pt.randn(64, 64)
+
+    def apart(x: pt.Tensor, y: pt.Tensor) -> tuple[pt.Tensor, ...]:
+        a = x * 2 + 1
+        product = y @ y
+        b = pt.full((64, 64), 3.0) * 2
+        return (b.sqrt() + a).exp(), product
+
+    # One chain before or after the product.
+    assert steps(apart, x, y) <= 3
+
+    def between(x: pt.Tensor) -> pt.Tensor:
+        a = x * 2 + 1
+        b = (a @ x) * 3 + 1
+        return b.sqrt() + a
+
+    assert steps(between, x) == 3
+    recorded = graph(between)
+    for _ in range(4):
+        assert bits(recorded(x)) == bits(between(x))
+
 
 def test_steps_that_need_a_chain_to_end_are_not_part_of_it() -> None:
     x = pt.randn(64, 64)

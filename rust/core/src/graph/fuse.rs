@@ -68,6 +68,7 @@ pub(super) fn fused(program: &Program, tile: Option<usize>) -> (Vec<Step>, usize
             list.push(Access { step: i, writes });
         }
     }
+    fuser.merge();
     let (mut steps, mut forward) = (Vec::new(), 0);
     for &i in &fuser.order {
         let item = &fuser.items[i];
@@ -157,11 +158,7 @@ impl Fuser<'_> {
         let each = fold.is_none() && is_each(step);
         if each || fold.is_some() {
             for item in self.candidates(i) {
-                let fits = match &fold {
-                    Some(Link::Fold(_, length)) => self.takes_fold(item, step, *length),
-                    _ => self.takes(item, step),
-                };
-                if fits && self.reaches(item, step) {
+                if self.fits(item, step, &fold) && self.reaches(item, step) {
                     if let Some(Link::Fold(_, length)) = fold {
                         self.items[item].length = Some(length);
                     }
@@ -208,6 +205,13 @@ impl Fuser<'_> {
 
     fn position(&self, item: usize) -> usize {
         self.order.iter().position(|&i| i == item).unwrap_or(0)
+    }
+
+    fn fits(&self, item: usize, step: &Step, fold: &Option<Link>) -> bool {
+        match fold {
+            Some(Link::Fold(_, length)) => self.takes_fold(item, step, *length),
+            _ => self.takes(item, step),
+        }
     }
 
     /// Whether a chain may go on with a pointwise step.
@@ -278,20 +282,84 @@ impl Fuser<'_> {
                 }
             }
         }
-        let between = &self.order[here + 1..=after];
-        let mine: Vec<(usize, bool)> = (self.items[item].steps.iter())
-            .flat_map(|&s| uses(self.step(s)).map(|(v, w)| (v.slot, w)))
-            .collect();
-        let mut others = between.iter().flat_map(|&i| &self.items[i].steps);
-        let depends = |&s: &usize| {
-            uses(self.step(s))
-                .any(|(v, w)| mine.iter().any(|&(slot, m)| slot == v.slot && (w || m)))
-        };
-        if others.any(depends) {
+        if self.depends(&self.order[here + 1..=after], item) {
             return false;
         }
         self.order[here..=after].rotate_left(1);
         true
+    }
+
+    /// Makes one chain of two that look at the same tensors, such as a function and its gradient, whose first
+    /// step knew nothing of it.
+    fn merge(&mut self) {
+        let mut k = 0;
+        while k < self.order.len() {
+            let item = self.order[k];
+            match self.items[item].space.is_some().then(|| self.join(item)) {
+                Some(Some(other)) => k = self.position(other),
+                _ => k += 1,
+            }
+        }
+    }
+
+    /// Gives the steps of an item to one before it, where there is one that takes them.
+    fn join(&mut self, item: usize) -> Option<usize> {
+        let here = self.position(item);
+        let steps = self.items[item].steps.clone();
+        let mut before: Vec<usize> = steps.iter().flat_map(|&s| self.candidates(s)).collect();
+        before.retain(|&other| self.position(other) < here);
+        before.sort_by_key(|&other| std::cmp::Reverse(self.position(other)));
+        before.dedup();
+        before.into_iter().find(|&other| {
+            let there = self.position(other);
+            let between = &self.order[there + 1..here];
+            let down = !self.depends(between, other);
+            if !down && self.depends(between, item) || !self.takes_all(other, &steps) {
+                return false;
+            }
+            self.order.remove(here);
+            if down {
+                self.order[there..here].rotate_left(1);
+            }
+            steps.iter().for_each(|&s| self.at[s] = other);
+            self.items[item].steps.clear();
+            true
+        })
+    }
+
+    /// Adds steps to a chain, all or none.
+    fn takes_all(&mut self, item: usize, steps: &[usize]) -> bool {
+        let (count, length) = (self.items[item].steps.len(), self.items[item].length);
+        let program = self.program;
+        for &s in steps {
+            let step = &program.steps[s];
+            let fold = as_fold(step);
+            if !self.fits(item, step, &fold) {
+                self.items[item].steps.truncate(count);
+                self.items[item].length = length;
+                return false;
+            }
+            if let Some(Link::Fold(_, length)) = fold {
+                self.items[item].length = Some(length);
+            }
+            self.items[item].steps.push(s);
+        }
+        true
+    }
+
+    /// Whether items look at what another one writes, or write what it looks at.
+    fn depends(&self, items: &[usize], other: usize) -> bool {
+        let theirs: HashMap<usize, bool> = (self.items[other].steps.iter())
+            .flat_map(|&s| uses(self.step(s)).map(|(v, w)| (v.slot, w)))
+            .fold(HashMap::new(), |mut all, (slot, writes)| {
+                *all.entry(slot).or_default() |= writes;
+                all
+            });
+        let meets = |&s: &usize| {
+            uses(self.step(s)).any(|(v, w)| theirs.get(&v.slot).is_some_and(|&t| t || w))
+        };
+        let mut steps = items.iter().flat_map(|&i| &self.items[i].steps);
+        steps.any(meets)
     }
 
     /// The steps of an item as one.
