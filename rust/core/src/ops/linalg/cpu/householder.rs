@@ -100,7 +100,9 @@ impl<T: Number> Reflected<T> {
             for (from, to) in part.chunks_exact(block).zip(x[at * all..].chunks_mut(all)) {
                 to[at..at + wide].copy_from_slice(&from[..wide]);
             }
-            panel.join(high, block, &tau);
+            let v = rows(panel.v.as_ptr(), block);
+            // SAFETY: V has `high` rows of `block`.
+            unsafe { triangle(v, high, &tau[..count], &mut panel.t, block) };
             let right = at + wide;
             if right < all {
                 // SAFETY: the rows from `at` on lie in `x`.
@@ -131,28 +133,6 @@ impl<T: Number> Reflected<T> {
 }
 
 impl<T: Number> Panel<T> {
-    /// The triangle T, whose inverse has the products of reflectors above its diagonal.
-    fn join(&mut self, high: usize, block: usize, tau: &[T; 32]) {
-        let (mut products, zero) = (full(T::default(), block * block), T::default());
-        let v = self.v.as_ptr();
-        // SAFETY: V has `high` rows of `block`.
-        unsafe {
-            let (a, b) = (turned(v, block), rows(v, block));
-            let c = rows(products.as_mut_ptr(), block);
-            multiply((block, block, high), 1.0, a, b, 0.0, c);
-        }
-        for j in 0..self.count {
-            for i in 0..j {
-                let mut sum = zero;
-                for k in i..j {
-                    sum = sum + self.t[i * block + k] * products[k * block + j];
-                }
-                self.t[i * block + j] = -tau[j] * sum;
-            }
-            self.t[j * block + j] = tau[j];
-        }
-    }
-
     /// Applies the reflectors, or their transpose, to `n` columns of rows of `step`.
     // SAFETY: `to` has `high` such rows, nobody else's.
     unsafe fn apply(
@@ -164,44 +144,86 @@ impl<T: Number> Panel<T> {
         step: usize,
         n: usize,
     ) {
-        let k = self.count;
-        let mut work = full(T::default(), 2 * k * n);
-        let (first, second) = work.split_at_mut(k * n);
-        let (first, second) = (first.as_mut_ptr(), second.as_mut_ptr());
-        let v = self.v.as_ptr();
         let t = match transposed {
             true => turned(self.t.as_ptr(), block),
             false => rows(self.t.as_ptr(), block),
         };
-        // SAFETY: V has `high` rows of `block`, T `block`, and the workspace `k` rows of `n`, twice.
+        // SAFETY: V has `high` rows of `block`, and T `block`.
         unsafe {
-            let c = rows(to, step);
-            let from = Mat::new(to.cast_const(), step as isize, 1);
-            multiply(
-                (k, n, high),
-                1.0,
-                turned(v, block),
-                from,
-                0.0,
-                rows(first, n),
-            );
-            multiply(
-                (k, n, k),
-                1.0,
+            reflect_all(
+                rows(self.v.as_ptr(), block),
                 t,
-                rows(first.cast_const(), n),
-                0.0,
-                rows(second, n),
-            );
-            multiply(
-                (high, n, k),
-                -1.0,
-                rows(v, block),
-                rows(second.cast_const(), n),
-                1.0,
-                c,
-            );
+                (high, self.count),
+                to,
+                step,
+                n,
+            )
         }
+    }
+}
+
+/// The triangle T, rows of `step`, of reflectors that are the columns of V, of `high` rows: its
+/// inverse has the products of reflectors above its diagonal.
+///
+/// # Safety
+/// V has elements for these sizes, one column for each of `tau`.
+pub unsafe fn triangle<T: Number>(
+    v: Mat<*const T>,
+    high: usize,
+    tau: &[T],
+    t: &mut [T],
+    step: usize,
+) {
+    let (count, zero) = (tau.len(), T::default());
+    let mut products = full(zero, count * count);
+    // SAFETY: the caller gives V for these sizes.
+    unsafe {
+        let c = rows(products.as_mut_ptr(), count);
+        multiply(
+            (count, count, high),
+            1.0,
+            Mat::new(v.ptr, v.cs, v.rs),
+            v,
+            0.0,
+            c,
+        );
+    }
+    for j in 0..count {
+        for i in 0..j {
+            let mut sum = zero;
+            for k in i..j {
+                sum = sum + t[i * step + k] * products[k * count + j];
+            }
+            t[i * step + j] = -tau[j] * sum;
+        }
+        t[j * step + j] = tau[j];
+    }
+}
+
+/// (I - V T V') X of `n` columns of rows of `step`; V has `high` rows and `count` columns.
+///
+/// # Safety
+/// The operands have elements for these sizes; nobody else uses those rows of `x`.
+pub unsafe fn reflect_all<T: Number>(
+    v: Mat<*const T>,
+    t: Mat<*const T>,
+    (high, count): (usize, usize),
+    x: *mut T,
+    step: usize,
+    n: usize,
+) {
+    let mut work = full(T::default(), 2 * count * n);
+    let (first, second) = work.split_at_mut(count * n);
+    let (first, second) = (first.as_mut_ptr(), second.as_mut_ptr());
+    let from = rows(x.cast_const(), step);
+    let flat = Mat::new(v.ptr, v.cs, v.rs);
+    // SAFETY: the workspace has `count` rows of `n`, twice; the caller gives the others.
+    unsafe {
+        multiply((count, n, high), 1.0, flat, from, 0.0, rows(first, n));
+        let done = rows(first.cast_const(), n);
+        multiply((count, n, count), 1.0, t, done, 0.0, rows(second, n));
+        let done = rows(second.cast_const(), n);
+        multiply((high, n, count), -1.0, v, done, 1.0, rows(x, step));
     }
 }
 

@@ -1,9 +1,11 @@
-//! The computations on one matrix. Blocked algorithms are those of `faer`, one thread each: a
-//! batch is what our pool splits. Matrices that caches hold have kernels of our own.
+//! The computations on one matrix. Most blocked algorithms are those of `faer`, one thread each: a
+//! batch is what our pool splits. Matrices that caches hold, and symmetric ones with their
+//! eigenvectors, have kernels of our own.
 //!
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
+mod conquer;
 mod exponential;
 mod general;
 mod householder;
@@ -80,17 +82,12 @@ numbers!(f32, f64);
 
 const SEQ: Par = Par::Seq;
 
-/// Sizes up to which bidiagonal and tridiagonal matrices go to implicit QR, not to divide and
-/// conquer: measured.
+/// The size up to which bidiagonal matrices go to implicit QR, not to divide and conquer: measured.
 const SVD_LEAF: usize = 32;
-const EIGH_LEAF: usize = 64;
-/// Sizes up to which our own reduction to three diagonals is quicker, for eigenvalues alone and
-/// with vectors: beyond, the matrix leaves the caches, and QL has more to rotate than divide and
-/// conquer to multiply.
+/// The size up to which our own reduction to three diagonals is quicker for eigenvalues alone.
 const VALUES: usize = 640;
-const VECTORS: usize = 192;
-/// In float32 divide and conquer often loses what the probe wants.
-const VECTORS_F32: usize = 384;
+/// The size from which on divide and conquer is quicker than QL.
+const VECTORS: usize = 64;
 /// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
 /// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
 /// far from the root. So its results are compared with the matrix, in their product with a vector
@@ -103,12 +100,6 @@ fn params<P: Auto<T>, T>() -> Spec<P, T> {
 
 fn svd_params<T: Number>(leaf: usize) -> Spec<SvdParams, T> {
     let mut p: SvdParams = Auto::<T>::auto();
-    p.recursion_threshold = leaf;
-    Spec::new(p)
-}
-
-fn eigh_params<T: Number>(leaf: usize) -> Spec<SelfAdjointEvdParams, T> {
-    let mut p: SelfAdjointEvdParams = Auto::<T>::auto();
     p.recursion_threshold = leaf;
     Spec::new(p)
 }
@@ -395,49 +386,24 @@ fn eigh<T: Number>(
     if n == 0 {
         return true;
     }
-    // It reads the lower triangle.
-    let view = MatRef::from_row_major_slice(a, n, n);
     let Some(v) = v else {
         if n <= VALUES {
             return Tridiagonal::new(a, n).values(w);
         }
-        let params = eigh_params(ITERATE);
+        // It reads the lower triangle.
+        let view = MatRef::from_row_major_slice(a, n, n);
+        let mut params: SelfAdjointEvdParams = Auto::<T>::auto();
+        params.recursion_threshold = ITERATE;
+        let params = Spec::new(params);
         let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::No, SEQ, params);
         let (to, stack) = (DiagMut::from_slice_mut(w), room.get(need));
         return evd::self_adjoint_evd(view, to, None, SEQ, stack, params).is_ok();
     };
-    if n <= if size_of::<T>() == 4 {
-        VECTORS_F32
-    } else {
-        VECTORS
-    } {
-        return Tridiagonal::new(a, n).vectors(w, v);
+    let t = Tridiagonal::new(a, n);
+    match n <= VECTORS {
+        true => t.vectors(w, v),
+        false => t.conquered(w, v),
     }
-    let mut vectors = full(T::default(), n * n);
-    for leaf in [EIGH_LEAF, ITERATE] {
-        let params = eigh_params(leaf);
-        let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, SEQ, params);
-        let (to, stack) = (columns_mut(&mut vectors, n, n), room.get(need));
-        let values = DiagMut::from_slice_mut(w);
-        if evd::self_adjoint_evd(view, values, Some(to), SEQ, stack, params).is_err() {
-            return false;
-        }
-        if n < leaf {
-            break;
-        }
-        // A x and V W V' x.
-        let x = probe::signs(n);
-        let mut parts = probe::times(&vectors, &x);
-        scale(&mut parts, w);
-        let got = probe::turned_times(&vectors, n, &parts);
-        let want = probe::lower_times(a, &x);
-        let size = w.iter().fold(0.0, |s: f64, w| s.max(w.to_f64().abs()));
-        if probe::agree::<T>(&got, &want, size, n) && probe::orthonormal(&vectors, n) {
-            break;
-        }
-    }
-    transpose(&vectors, n, n, v);
-    true
 }
 
 /// Singular values and vectors of `m` rows of `n`: `u` has `p` columns, `vh` has `q` rows.

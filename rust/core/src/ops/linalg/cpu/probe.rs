@@ -40,19 +40,6 @@ pub fn turned_times<T: Number>(rows: &[T], n: usize, x: &[f64]) -> Vec<f64> {
     y
 }
 
-/// The product of a symmetric matrix and a vector, from the matrix's lower triangle.
-pub fn lower_times<T: Number>(a: &[T], x: &[f64]) -> Vec<f64> {
-    let n = x.len();
-    let mut y = full(0.0, n);
-    for (i, row) in a.chunks_exact(n.max(1)).enumerate() {
-        y[i] += dot(&row[..=i], &x[..=i]);
-        for (y, a) in y.iter_mut().zip(&row[..i]) {
-            *y += a.to_f64() * x[i];
-        }
-    }
-    y
-}
-
 /// Whether two vectors differ by rounding only, or nothing can be told because `want` is not
 /// finite. Measured, `faer` leaves up to 3 `n` eps of the largest factor; where it goes wrong, far
 /// more.

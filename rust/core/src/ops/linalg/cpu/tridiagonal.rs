@@ -2,10 +2,17 @@
 //! implicit QL. Rows are padded with zeros to whole vectors: reflectors are zero where they do not
 //! reach, so that every loop over a row is of full vectors and changes nothing there.
 
+use super::conquer::conquer;
+use super::householder::{reflect_all, triangle};
 use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
 use super::Number;
 use crate::alloc::{full, room};
+use crate::cpu::gemm::Mat;
+use crate::cpu::pool::{parallel_chunks, Ptr};
 use crate::per_isa;
+
+/// Elements that a second thread is worth.
+const GRAIN: usize = 1 << 14;
 
 /// A = Q T Q', with the reflectors that make Q.
 pub struct Tridiagonal<T> {
@@ -57,6 +64,33 @@ impl<T: Number> Tridiagonal<T> {
         done
     }
 
+    /// As [`vectors`](Self::vectors), by divide and conquer and products of blocks of reflectors.
+    pub fn conquered(mut self, w: &mut [T], v: &mut [T]) -> bool {
+        let (n, width) = (self.d.len(), self.width);
+        let unit = scale(&mut self.d, &mut self.e);
+        let Some(rows) = conquer::<T>(&mut self.d, &self.e) else {
+            return false;
+        };
+        let mut order: Vec<usize> = crate::alloc::gathered(0..n);
+        order.sort_unstable_by(|&i, &j| self.d[i].total_cmp(&self.d[j]));
+        for (w, &from) in w.iter_mut().zip(&order) {
+            *w = T::of_f64(self.d[from] * unit);
+        }
+        // In squares that stay in the cache.
+        for (at, part) in (0..).step_by(16).zip(order.chunks(16)) {
+            for start in (0..n).step_by(16) {
+                for i in start..n.min(start + 16) {
+                    for (to, &from) in v[i * n + at..].iter_mut().zip(part) {
+                        *to = rows[from * n + i];
+                    }
+                }
+            }
+        }
+        drop(rows);
+        back(&mut self.rows, n, width, &self.tau, v);
+        true
+    }
+
     /// Eigenvalues in ascending order, eigenvectors into the columns of `v`; `false` where they did
     /// not converge.
     pub fn vectors(mut self, w: &mut [T], v: &mut [T]) -> bool {
@@ -65,29 +99,7 @@ impl<T: Number> Tridiagonal<T> {
         let mut q = full(T::default(), n * width);
         // SAFETY: rows and factors are of the sizes that `width` and `n` say.
         unsafe { collect(&self.rows, n, width, &self.tau, &mut q) };
-        // Elements beside the diagonal become positive.
-        let mut sign = 1.0;
-        for (i, row) in q.chunks_exact_mut(width).enumerate() {
-            if sign < 0.0 {
-                row.iter_mut().for_each(|x| *x = -*x);
-            }
-            sign *= 1f64.copysign(self.e[i]);
-        }
-        let mut turns = room(n);
-        let step = |step: Step| match step {
-            Step::Reverse(first, last) => {
-                for k in 0..(last - first).div_ceil(2) {
-                    let (a, b) = q.split_at_mut((last - k) * width);
-                    a[(first + k) * width..][..width].swap_with_slice(&mut b[..width]);
-                }
-            }
-            Step::Turn(last, squares) => {
-                let rows = &mut q[(last - squares.len()) * width..(last + 1) * width];
-                // SAFETY: there is a row more than turns.
-                unsafe { turn_all(rows, width, squares, &mut turns) };
-            }
-        };
-        let done = ql::<true>(&mut self.d, &mut self.e, rounding::<T>(), step);
+        let done = turned(&mut self.d, &mut self.e, rounding::<T>(), &mut q, width);
         let mut order: Vec<usize> = crate::alloc::gathered(0..n);
         order.sort_unstable_by(|&i, &j| self.d[i].total_cmp(&self.d[j]));
         for (j, &from) in order.iter().enumerate() {
@@ -98,6 +110,40 @@ impl<T: Number> Tridiagonal<T> {
         }
         done
     }
+}
+
+/// Eigenvalues in place of the diagonal, and the rows of `q` rotated as vectors of the matrix are;
+/// `false` where it does not converge.
+pub fn turned<T: Number>(
+    d: &mut [f64],
+    e: &mut [f64],
+    eps: f64,
+    q: &mut [T],
+    width: usize,
+) -> bool {
+    // Elements beside the diagonal become positive.
+    let mut sign = 1.0;
+    for (row, e) in q.chunks_exact_mut(width).zip(&mut *e) {
+        if sign < 0.0 {
+            row.iter_mut().for_each(|x| *x = -*x);
+        }
+        sign *= 1f64.copysign(*e);
+    }
+    let mut turns = room(d.len());
+    let step = |step: Step| match step {
+        Step::Reverse(first, last) => {
+            for k in 0..(last - first).div_ceil(2) {
+                let (a, b) = q.split_at_mut((last - k) * width);
+                a[(first + k) * width..][..width].swap_with_slice(&mut b[..width]);
+            }
+        }
+        Step::Turn(last, squares) => {
+            let rows = &mut q[(last - squares.len()) * width..(last + 1) * width];
+            // SAFETY: there is a row more than turns.
+            unsafe { turn_all(rows, width, squares, &mut turns) };
+        }
+    };
+    ql::<true>(d, e, eps, step)
 }
 
 /// Brings both diagonals near one, where squares are harmless, and gives the unit.
@@ -159,6 +205,32 @@ unsafe fn update<T: Number, const R: usize>(
 }
 
 per_isa! {
+    /// [`update`] of the rows from `at` on, as many as sums in `y`.
+    ///
+    /// # Safety
+    /// So many rows of `width`, a multiple of [`LANES`], begin at `rows`, and `v`, `w` and `x` are as
+    /// wide.
+    unsafe fn update_rows[T: Number](
+        rows: *mut T, columns: (usize, usize), given: [&[T]; 3], at: usize, y: &mut [T],
+    ) {
+        let given = (given[0].as_ptr(), given[1].as_ptr(), given[2].as_ptr());
+        let mut i = 0;
+        // SAFETY: as the caller says.
+        unsafe {
+            while i + 4 <= y.len() {
+                let four = update::<T, 4>(rows.add(i * columns.1), columns, given, at + i);
+                y[i..i + 4].copy_from_slice(&four);
+                i += 4;
+            }
+            while i < y.len() {
+                y[i] = update::<T, 1>(rows.add(i * columns.1), columns, given, at + i)[0];
+                i += 1;
+            }
+        }
+    }
+}
+
+per_isa! {
     /// Reflects from both sides. The update of one step is done by the pass over the matrix that
     /// multiplies it by the reflector of the next.
     ///
@@ -190,19 +262,18 @@ per_isa! {
             x[k] = zero;
             x[k + 1..n].copy_from_slice(&row[k + 1..n]);
             let from = (k + 1) / LANES * LANES;
-            let mut i = k + 1;
-            let rows = tail.as_mut_ptr();
+            let rows = Ptr(tail.as_mut_ptr());
+            let given = [&*v, &*w, &*x];
+            let left = n - k - 1;
             // SAFETY: rows from k + 1 to `n` lie in `tail`, and the vectors are as wide.
             unsafe {
-                let at = |i: usize| rows.add((i - k - 1) * width);
-                let given = (v.as_ptr(), w.as_ptr(), x.as_ptr());
-                while i + 4 <= n {
-                    y[i..i + 4].copy_from_slice(&update::<T, 4>(at(i), (from, width), given, i));
-                    i += 4;
-                }
-                while i < n {
-                    y[i] = update::<T, 1>(at(i), (from, width), given, i)[0];
-                    i += 1;
+                if left * left <= GRAIN {
+                    update_rows(rows.get(), (from, width), given, k + 1, &mut y[k + 1..n]);
+                } else {
+                    parallel_chunks(&mut y[k + 1..n], 4, GRAIN / (4 * left) + 1, |i, y| {
+                        let rows = rows.at(4 * i * width);
+                        update_rows(rows, (from, width), given, k + 1 + 4 * i, y);
+                    });
                 }
             }
             // w = tau A x - (tau^2 x' A x / 2) x
@@ -284,6 +355,29 @@ per_isa! {
                     i += 1;
                 }
             }
+        }
+    }
+}
+
+/// Columns of `x`, of `n` rows, reflected from the last reflector to the first, in blocks.
+fn back<T: Number>(a: &mut [T], n: usize, width: usize, tau: &[T], x: &mut [T]) {
+    const BLOCK: usize = 32;
+    let count = n.saturating_sub(1);
+    let mut t = full(T::default(), BLOCK * BLOCK);
+    for from in (0..count).step_by(BLOCK).rev() {
+        let block = BLOCK.min(count - from);
+        for k in from..from + block {
+            // What is left of a reflector is not its own.
+            a[k * width + from + 1..k * width + k + 1].fill(T::default());
+        }
+        // Reflectors are zero above the row after the first of them.
+        let (at, high) = (from + 1, n - from - 1);
+        let v = Mat::new(a[from * width + at..].as_ptr(), 1, width as isize);
+        // SAFETY: rows of `width` hold the reflectors, and `x` has `n` rows of `n`.
+        unsafe {
+            triangle(v, high, &tau[from..from + block], &mut t, BLOCK);
+            let t = Mat::new(t.as_ptr(), BLOCK as isize, 1);
+            reflect_all(v, t, (high, block), x.as_mut_ptr().add(at * n), n, n);
         }
     }
 }
