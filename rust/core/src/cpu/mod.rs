@@ -20,6 +20,7 @@ pub mod simd;
 pub mod strided_copy;
 pub mod topk;
 pub mod transpose;
+pub mod truncate;
 
 pub use crate::isa::Level;
 pub use crate::machine::level;

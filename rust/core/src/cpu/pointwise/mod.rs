@@ -9,6 +9,7 @@ mod view;
 use super::convert::{loader, storer, Load, Store};
 use super::elements::Compute;
 use super::pool::{parallel_blocks, parallel_for};
+use super::truncate;
 use crate::cpu::non_temporal;
 use crate::dtype::DType;
 use crate::layout::Layout;
@@ -61,6 +62,8 @@ struct Plan<T> {
     non_temporal: bool,
     /// Whether the kernel only converts.
     copies: bool,
+    /// What converts runs at once, where the kernel only converts.
+    direct: Option<truncate::Row>,
 }
 
 // SAFETY: plans are plain addresses; the driver hands disjoint ranges to threads.
@@ -130,6 +133,7 @@ impl<T: Compute> Plan<T> {
             bounce: false,
             non_temporal: false,
             copies: false,
+            direct: None,
         };
         for (i, t) in x.iter().enumerate() {
             let i = i + 1;
@@ -280,6 +284,7 @@ pub unsafe fn convert<T: Compute>(x: &Tensor, y: &Tensor) {
     if n > 0 {
         let mut plan = Plan::new(identity::<T>, std::ptr::null(), &[Some(x)], y);
         plan.copies = true;
+        plan.direct = truncate::row(x.dtype(), y.dtype());
         // SAFETY: the plan is that of these tensors, which have `n` elements; the kernel reads no
         // parameters.
         unsafe { go(&plan, n, GRAIN) };
@@ -401,6 +406,10 @@ impl Row {
             }
             if plan.copies && !plan.non_temporal {
                 let (source, target) = (address(1, from), address(0, from));
+                let run = |i: usize| self.step[i] == plan.size[i] as isize;
+                if let Some(direct) = plan.direct.filter(|_| run(0) && run(1)) {
+                    return direct(source, target, to - from);
+                }
                 if self.way[1] == Way::Direct {
                     return (plan.store)(target, self.step[0], to - from, source.cast());
                 }
