@@ -1,5 +1,6 @@
 //! Running results along a dimension.
 
+mod extreme;
 mod sums;
 mod walk;
 
@@ -470,29 +471,15 @@ impl Op for CumulativeExtreme {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         // SAFETY: a fresh contiguous output of this type.
-        let at = Slots::of(unsafe { y[1].slice_mut::<i64>() });
+        let at = unsafe { y[1].slice_mut::<i64>() };
         with_compute!(x[0].dtype(), T => {
             let x = x[0].prepared(T::DTYPE)?;
-            let from = Slots(x.ptr::<T>());
-            let largest = self.largest;
-            filled::<T>(&y[0], |y| {
-                let y = Slots::of(y);
-                walk(x.shape(), self.dim, false, None, move |e, k, s: &mut Option<(T, usize)>| {
-                    let v = from.get(e);
-                    let wins = |old: T| {
-                        #[allow(clippy::eq_op)]
-                        let (new_nan, old_nan) = (v != v, old != old);
-                        new_nan || (!old_nan && if largest { v >= old } else { v <= old })
-                    };
-                    match *s {
-                        Some((old, _)) if !wins(old) => {}
-                        _ => *s = Some((v, k)),
-                    }
-                    if let Some((v, k)) = *s {
-                        y.set(e, v);
-                        at.set(e, k as i64);
-                    }
-                });
+            let lines = (&x.shape()[..], self.dim);
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            filled::<T>(&y[0], |y| match self.largest {
+                true => extreme::running(from, lines, y, at, |v, old| v >= old),
+                false => extreme::running(from, lines, y, at, |v, old| v <= old),
             });
         });
         Ok(())

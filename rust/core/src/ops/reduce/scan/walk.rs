@@ -95,4 +95,10 @@ impl<T> Slots<T> {
         // SAFETY: `i` comes from `walk` over the shape of the slice.
         unsafe { *self.0.add(i) = v }
     }
+    /// # Safety
+    /// The elements lie in the slice, and nobody else uses them meanwhile.
+    pub unsafe fn part<'a>(&self, from: usize, n: usize) -> &'a mut [T] {
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(from), n) }
+    }
 }
