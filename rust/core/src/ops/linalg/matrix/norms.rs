@@ -70,7 +70,11 @@ pub fn renorm(x: &Tensor, p: f64, dim: i64, most: f64) -> Result<Tensor> {
         true => x.to_dtype(DType::F32)?,
         false => x.clone(),
     };
-    let norm = vector_norm(&apply(Abs, [&wide])?, p, &others, true)?;
+    // A norm takes the moduli of real numbers itself.
+    let norm = match wide.dtype().is_complex() {
+        true => vector_norm(&apply(Abs, [&wide])?, p, &others, true)?,
+        false => vector_norm(&wide, p, &others, true)?,
+    };
     let most = Tensor::full(&[], Scalar::Float(most), norm.dtype(), norm.device())?;
     // As PyTorch's, so that nothing is divided by zero.
     let scaled = most.div(&norm.add_scalar(1e-7)?)?;

@@ -4,6 +4,7 @@ mod cdist;
 
 use super::loss::at_least;
 use crate::autograd::mode;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::linalg::vector_norm::norm_last;
@@ -211,6 +212,9 @@ fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
     }
 }
 
+/// Rows shorter than this are not worth a call of a kernel.
+const SHORT: usize = 64;
+
 /// `kron`: each element of `x` times all of `y`.
 fn kron(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let n = x.ndim().max(y.ndim());
@@ -222,7 +226,20 @@ fn kron(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         b.extend([1, q]);
         out.push(p * q);
     }
-    x.reshape_to(&a)?.mul(&y.reshape_to(&b)?)?.reshape_to(&out)
+    let (mut x, mut y) = (x.reshape_to(&a)?, y.reshape_to(&b)?);
+    let (rows, run) = (a.len().saturating_sub(2), b.last().copied().unwrap_or(1));
+    let plain = |t: &Tensor| t.device() == Device::Cpu && t.is_contiguous();
+    if plain(&x) && plain(&y) && run < SHORT && rows > 0 {
+        // Rows of both written out make long ones of short ones, for a part of the price.
+        let row = [a[rows], run];
+        for (t, dims) in [(&mut x, &mut a), (&mut y, &mut b)] {
+            dims.truncate(rows);
+            let whole: Dims = dims.iter().copied().chain(row).collect();
+            let flat: Dims = dims.iter().copied().chain([row[0] * row[1]]).collect();
+            *t = t.expand_to(&whole)?.reshape_to(&flat)?;
+        }
+    }
+    x.mul(&y)?.reshape_to(&out)
 }
 
 /// `tensordot` over the dimensions named for each side.
