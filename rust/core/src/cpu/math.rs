@@ -94,6 +94,8 @@ mod tests {
         sweep("erf", f32x::erf, libm::erf, 0.2, 4.5, 1.5);
         sweep("erfc", f32x::erfc, libm::erfc, -m, m, 0.51);
         sweep("erfc", f32x::erfc, libm::erfc, 0.2, 10.5, 0.51);
+        sweep("i1e", f32x::i1e, f64x::i1e, -m, m, 0.51);
+        sweep("i1e", f32x::i1e, f64x::i1e, 1e-4, 60.0, 0.51);
         sweep("sin", f32x::sin, f64::sin, -m, m, 0.9);
         sweep("cos", f32x::cos, f64::cos, -m, m, 0.9);
         sweep("tan", f32x::tan, f64::tan, -m, m, 0.51);

@@ -121,6 +121,7 @@ macro_rules! near {
             fn special(self, f: Special) -> Self {
                 let (v, far) = match f {
                     Special::Ndtri => ($m::ndtri_near(self.v), $m::is_tiny(self.v)),
+                    Special::I1e => ($m::i1e(self.v), false),
                     _ => {
                         let (v, far) = f.near(self.v as f64);
                         (v as $t, far)
