@@ -294,6 +294,8 @@ impl Polynomial {
         if n == 0 {
             return before;
         }
+        // In the middle signs change in ways that only finite numbers tell: what grows is scaled.
+        let mut scaled = 0;
         for k in 1..n {
             let m = k as f64;
             let next = match self {
@@ -303,14 +305,25 @@ impl Polynomial {
                 Laguerre => ((2.0 * m + 1.0 - x) * at - m * before) / (m + 1.0),
                 Legendre => ((2.0 * m + 1.0) * x * at - m * before) / (m + 1.0),
             };
-            if next.is_nan() {
-                return next;
-            }
             (before, at) = (at, next);
+            if next.abs() > HUGE {
+                if next.is_infinite() {
+                    // So far outside each further step is a product with x, or its opposite.
+                    let turns = (self == Laguerre) != (x < 0.0);
+                    let odd = (n - 1 - k) % 2 == 1;
+                    return if turns && odd { -next } else { next };
+                }
+                (before, at) = (before / HUGE, at / HUGE);
+                scaled += 1;
+            }
         }
-        at
+        (0..scaled).fold(at, |at, _| at * HUGE)
     }
 }
+
+/// Where recurrences are scaled. Up to 1e100, x and the degree cannot take a step from here to
+/// infinity.
+const HUGE: f64 = 1e200;
 
 /// A float that kernels compute in, with all that formulas, products, vectors and their loops need
 /// of it.
@@ -433,7 +446,11 @@ macro_rules! scalar {
             }
             #[inline(always)]
             fn special(self, f: Special) -> Self {
-                f.at(self as f64) as $t
+                match f {
+                    // float32 asks for fewer terms.
+                    Special::I1e => crate::cpu::math::$m::i1e(self),
+                    _ => f.at(self as f64) as $t,
+                }
             }
             #[inline(always)]
             fn special2(self, o: Self, f: Special2) -> Self {
