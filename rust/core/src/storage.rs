@@ -413,6 +413,14 @@ impl Storage {
         Shared::same(&self.0, &other.0)
     }
 
+    /// Whether both lie over one another without being one: two handles on memory that is somebody
+    /// else's, such as an array of NumPy's.
+    pub fn meets(&self, other: &Storage) -> bool {
+        let (a, b) = (self.ptr() as usize, other.ptr() as usize);
+        let over = a < b + other.bytes() && b < a + self.bytes();
+        a != 0 && b != 0 && over && !self.same(other)
+    }
+
     /// Whether nobody else can see this memory.
     pub fn is_unique(&self) -> bool {
         Shared::handles(&self.0) == 1

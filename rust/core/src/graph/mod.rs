@@ -216,11 +216,17 @@ impl Program {
             return Some("there are more or fewer tensors among the arguments");
         }
         let states: SmallVec<[&Storage; 32]> = self.states().collect();
+        let writes = self.slots.iter().any(|s| s.written);
+        // One array's memory may be behind two storages.
+        let meets = |a: &Storage, b: &Storage| writes && a.meets(b);
         for (t, m) in inputs.iter().zip(&self.inputs) {
             if t.meta() != m {
                 return Some("an argument has another shape, layout, type or device");
             }
-            if states.iter().any(|s| s.same(t.storage())) {
+            let own = t.storage();
+            if states.iter().any(|s| s.same(own) || meets(s, own))
+                || inputs.iter().any(|other| meets(other.storage(), own))
+            {
                 return Some("an argument lies in memory that the program knows otherwise");
             }
         }

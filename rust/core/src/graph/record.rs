@@ -411,7 +411,19 @@ impl Trace {
             }
         }
         self.leaves = leaves;
+        if self.is_crossed() {
+            self.refuse(|| "it writes to memory that two tensors have, each as its own".into());
+        }
         Ok(())
+    }
+
+    /// Whether memory that is written to lies over other memory: the steps would not be seen to depend
+    /// on each other.
+    fn is_crossed(&self) -> bool {
+        let kept = |s: &Seen| s.kept.clone().map(|m| (m, s.written));
+        let kept: Vec<(Storage, bool)> = self.slots.iter().filter_map(kept).collect();
+        let mut written = kept.iter().filter(|(_, written)| *written);
+        written.any(|(a, _)| kept.iter().any(|(b, _)| a.meets(b)))
     }
 
     /// Where the graph above these edges begins, and how many steps there are so far.
