@@ -91,7 +91,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     }
 
     /// Generated text behind the file, which calls no function of the math files.
-    pub fn followed_by(self, text: &'a str) -> Self {
+    pub fn followed_by(self, text: impl Into<Tail<'a>>) -> Self {
         self.tail([NOTHING, text.into()])
     }
 

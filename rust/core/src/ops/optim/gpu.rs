@@ -6,8 +6,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::launch::{Launch, WORKGROUP};
 use crate::gpu::shader::Numbers;
-use crate::gpu::{params, shader, Acc, Gpu};
+use crate::gpu::{params, shader, Acc, Gpu, Tail};
 use crate::tensor::Tensor;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -138,6 +139,19 @@ fn text(written: &[&str], formats: &[DType]) -> String {
     out
 }
 
+/// [`text`] of these fields, written once.
+fn known(written: &'static [&'static str], formats: &[DType]) -> Tail<'static> {
+    type Made = (&'static [&'static str], Vec<DType>, Tail<'static>);
+    static MADE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock();
+    let of = made.iter().find(|m| m.0 == written && m.1 == formats);
+    of.map(|m| m.2).unwrap_or_else(|| {
+        let text: &'static str = text(written, formats).leak();
+        made.push((written, formats.to_vec(), text.into()));
+        text.into()
+    })
+}
+
 /// The formats of the gradients of `n` parameters.
 fn formats(n: usize, x: &[&Tensor]) -> SmallVec<[DType; SLOTS]> {
     let grads = &x[GRADS * n..(GRADS + 1) * n];
@@ -182,10 +196,10 @@ fn record<'a, P: bytemuck::NoUninit>(
 /// One step of `n` parameters: they, their gradients and, where there are any, their momenta.
 pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, x: &[&Tensor]) -> Result<()> {
     let moves = x.len() > 2 * n;
-    let text = text(&["x", "m"][..x.len() / n - 1], &formats(n, x));
+    let text = known(&["x", "m"][..x.len() / n - 1], &formats(n, x));
     let launch = SGD
         .launch(Acc::F32)
-        .followed_by(&text)
+        .followed_by(text)
         .set("HAS_MOMENTUM", moves)
         .set("FIRST", moves && s.first)
         .set("NESTEROV", s.nesterov)
@@ -204,10 +218,10 @@ pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, x: &[&Tensor]) -> Result<()> {
 /// largest second moments. `times` are the steps that each took.
 pub(super) fn adam(gpu: &Gpu, s: &Adam, times: &[f64], x: &[&Tensor]) -> Result<()> {
     let n = times.len();
-    let text = text(&["x", "m", "v", "top"][..x.len() / n - 1], &formats(n, x));
+    let text = known(&["x", "m", "v", "top"][..x.len() / n - 1], &formats(n, x));
     let launch = ADAM
         .launch(Acc::F32)
-        .followed_by(&text)
+        .followed_by(text)
         .set("DECOUPLED", s.decoupled)
         .set("AMSGRAD", x.len() > 4 * n)
         .set("MAXIMIZE", *s.sign < 0.0);
