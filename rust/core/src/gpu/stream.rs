@@ -19,6 +19,8 @@ pub const PARAM_WINDOW: u64 = 1024;
 /// Dispatches per submission: few after a wait, when the GPU idles, then more and more.
 const FIRST_BATCH: u32 = 16;
 const LAST_BATCH: u32 = 64;
+/// The same of what is recorded again, in hardly any time.
+const LAST_BATCH_AGAIN: u32 = 256;
 /// Submissions in flight before the recording thread waits for the oldest.
 const MAX_IN_FLIGHT: usize = 8;
 /// Bind groups kept. A training step repeats the same ones, since the pool repeats its buffers.
@@ -122,7 +124,7 @@ impl Stream {
         if let (Some(film), true) = (&mut self.film, kept) {
             film.dispatch(pipeline, &group, buffers, params, grid);
         }
-        self.count();
+        self.count(LAST_BATCH);
     }
 
     /// Puts a parameter block into the ring, where there is room; tells where it begins.
@@ -178,11 +180,11 @@ impl Stream {
         pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
     }
 
-    /// Counts a dispatch; submits when the batch is full.
-    fn count(&mut self) {
+    /// Counts a dispatch; submits when the batch is full, with so many at most.
+    fn count(&mut self, most: u32) {
         self.stats.dispatches += 1;
         self.pending += 1;
-        if self.pending >= self.batch_limit {
+        if self.pending >= self.batch_limit.min(most) {
             self.flush();
         }
     }
@@ -209,7 +211,7 @@ impl Stream {
                     let offset = self.block(&film.params[params.clone()]);
                     self.encode(pipeline, group, offset, *grid, None);
                     see(self.batch);
-                    self.count();
+                    self.count(LAST_BATCH_AGAIN);
                 }
                 Command::Copy { from, to, bytes } => {
                     see(self.batch);
@@ -278,7 +280,7 @@ impl Stream {
         self.in_flight.push_back(index);
         self.pending = 0;
         self.batch += 1;
-        self.batch_limit = (self.batch_limit * 2).min(LAST_BATCH);
+        self.batch_limit = (self.batch_limit * 2).min(LAST_BATCH_AGAIN);
         self.stats.submissions += 1;
         if self.in_flight.len() > MAX_IN_FLIGHT {
             let oldest = self.in_flight.pop_front();
