@@ -8,6 +8,7 @@ use crate::cpu::convert::{loader, storer, Load, Store};
 use crate::cpu::elements::Bool;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::{Blocks, Fold, WHOLE};
+use crate::cpu::simd::fetch;
 use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::machine::machine;
@@ -20,6 +21,8 @@ use std::ops::Range;
 
 /// Bytes behind a buffer, so that starts differ in the bits that tell loads from stores.
 const APART: usize = 192;
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
 /// The fewest elements of a tile: a call of a kernel is paid for.
 const LEAST: usize = 512;
 
@@ -182,6 +185,8 @@ pub struct Chain {
     totals: Vec<(At, Fold)>,
     /// Bytes of a thread's buffers.
     room: usize,
+    /// Whether a tile asks for the memory of the next one: there is more than the second cache holds.
+    ahead: bool,
 }
 
 // SAFETY: the only addresses are those of parameters, which are read alone; whoever made the chain keeps them.
@@ -573,6 +578,7 @@ impl Chain {
             code: maker.code,
             totals: ends,
             room: maker.room,
+            ahead: count * bytes > machine().l2,
         })
     }
 
@@ -679,6 +685,20 @@ impl Chain {
         }
     }
 
+    /// Asks for the lines of the next `n` elements. Processors look ahead in what is read now, and stop while a
+    /// tile computes, at the end of a page, and where lines are written alone.
+    fn ask(&self, at: &[*mut u8], n: usize) {
+        for (place, at) in self.places.iter().zip(at) {
+            let Place::Memory(_, size) = *place else {
+                continue;
+            };
+            let bytes = n * size;
+            for line in (bytes..2 * bytes).step_by(LINE) {
+                fetch(at.wrapping_add(line));
+            }
+        }
+    }
+
     /// Elements `start..start + n`, the first of which is number `within` of its cell.
     // SAFETY: as for `run`; `n` is at most a tile, and nobody else computes these elements.
     #[inline(always)]
@@ -700,6 +720,9 @@ impl Chain {
                 }
                 Place::Buffer(_) | Place::Constant { .. } => {}
             }
+        }
+        if self.ahead {
+            self.ask(at, n);
         }
         for code in &self.code {
             // SAFETY: buffers hold a tile, and elements of a tile lie in the tensors.
