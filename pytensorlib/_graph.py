@@ -136,6 +136,44 @@ class _Entry:
         return self.program(tensors, rates)
 
 
+class _Number:
+    """Stands, in what a function returns, for a number that is read of a tensor at the end."""
+
+
+# What may stand between the first number that is read and the end: reading others, and putting
+# together what is returned.
+_LAST = (
+    "CACHE PRECALL PUSH_NULL NOP EXTENDED_ARG NOT_TAKEN COPY_FREE_VARS RETURN_VALUE "
+    "CALL CALL_METHOD LOAD_ATTR LOAD_METHOD LOAD_DEREF LOAD_CONST LOAD_SMALL_INT "
+    "LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST "
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST "
+    "BUILD_TUPLE BUILD_LIST BUILD_MAP BUILD_CONST_KEY_MAP"
+).split()
+
+
+def _only_returned(function: Any, reads: list[Any]) -> bool:
+    """Return whether a function does no more with numbers that it read than to return them."""
+    code = getattr(function, "__code__", None)
+    known = all(type(n) is float and at is code for n, _, at, _ in reads)
+    if not reads or code is None or not known:
+        return False
+    import dis
+
+    first = min(place for *_, place in reads)
+    for i in dis.get_instructions(code):
+        if i.offset <= first:
+            continue
+        if i.opname not in _LAST:
+            return False
+        if i.opname in ("LOAD_ATTR", "LOAD_METHOD") and i.argval != "item":
+            return False
+        if i.opname in ("CALL", "CALL_METHOD", "PRECALL") and i.arg != 0:
+            return False
+        if i.opname == "RETURN_VALUE":
+            return True
+    return False
+
+
 class _Kind:
     """Calls of one kind: how often they were recorded, and the programs."""
 
@@ -225,11 +263,14 @@ class Recorded:
         try:
             result = self._function(*args, **kwargs)
             try:
-                spec = _spec(result, found)
+                reads = recorder.reads()
+                if not _only_returned(self._function, reads):
+                    reads = []
+                spec = _spec(result, found, {id(n): element for n, element, *_ in reads})
                 recorder.walk_back(found)
             except CannotRecord as error:
                 recorder.refuse(str(error))
-                spec = None
+                spec, reads = None, []
         except BaseException:
             kind.trace = None
             raise
@@ -238,7 +279,7 @@ class Recorded:
             _recording.current = outer
         if _draws() != draws:
             recorder.refuse("Python's or NumPy's random numbers are drawn")
-        trace = recorder.finish(found)
+        trace = recorder.finish(found, bool(reads))
         if isinstance(trace, str):
             self._give_up(kind, trace)
             return result
@@ -269,19 +310,25 @@ class Recorded:
         self._tell(why)
 
 
-def _spec(x: Any, found: list[Any]) -> Any:
-    """Take a result apart into tensors, which go to a list, and what holds them."""
+def _spec(x: Any, found: list[Any], read: dict[int, Any]) -> Any:
+    """Take a result apart into tensors, which go to a list, and what holds them.
+
+    `read` has the tensors behind numbers, by their identity.
+    """
     if isinstance(x, pt.Tensor):
         found.append(x)
         return pt.Tensor
+    if id(x) in read:
+        found.append(read[id(x)])
+        return _Number
     if isinstance(x, PLAIN):
         return (type(x), x)
     if isinstance(x, tuple) and (type(x) is tuple or hasattr(x, "_fields")):
-        return (type(x), *[_spec(v, found) for v in x])
+        return (type(x), *[_spec(v, found, read) for v in x])
     if type(x) is list:
-        return (list, *[_spec(v, found) for v in x])
+        return (list, *[_spec(v, found, read) for v in x])
     if type(x) is dict:
-        return (dict, *[(k, _spec(v, found)) for k, v in x.items()])
+        return (dict, *[(k, _spec(v, found, read)) for k, v in x.items()])
     raise CannotRecord(f"it returns a {type(x).__qualname__}")
 
 
@@ -289,6 +336,8 @@ def _built(spec: Any, results: Iterator[Any]) -> Any:
     """Put results together as they were returned."""
     if spec is pt.Tensor:
         return next(results)
+    if spec is _Number:
+        return next(results).item()
     kind, *parts = spec
     if kind is dict:
         return {k: _built(v, results) for k, v in parts}
@@ -331,8 +380,9 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
     Raises
     ------
     RuntimeError
-        With `fullgraph`, after a call that reads elements of a tensor (``item()``, ``if x > 0``),
-        whose shapes depend on data, or that returns what has a graph. Without, such a function
+        With `fullgraph`, after a call that reads elements of a tensor (``item()``, ``if x > 0``)
+        and does more with them than to return them at its end (``return loss.item()``), whose
+        shapes depend on data, or that returns what has a graph. Without, such a function
         runs as it is, and a warning says why, once.
 
     Examples

@@ -9,9 +9,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
+use pytensorlib_core::autograd::mode;
 use pytensorlib_core::dispatch::heeded;
 use pytensorlib_core::graph::{Ending, Recorder, Runs, Trace};
 use pytensorlib_core::tensor::Tensor;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 fn tensors(list: &Bound<'_, PyList>) -> Vec<Tensor> {
@@ -23,6 +25,54 @@ fn tensors(list: &Bound<'_, PyList>) -> Vec<Tensor> {
 enum Answer<'py, T: PyClass> {
     Found(Bound<'py, T>),
     Not(String),
+}
+
+/// A number that the host read while a call was recorded.
+struct Read {
+    /// The element, in the memory that it was read from.
+    element: Tensor,
+    number: Py<PyAny>,
+    /// Where in Python.
+    frame: (Py<PyAny>, Py<PyAny>),
+}
+
+thread_local! {
+    /// What is read of tensors, while a call is recorded.
+    static READS: RefCell<Option<(Arc<Recorder>, Vec<Read>)>> = const { RefCell::new(None) };
+}
+
+/// The number that `read` gives of a tensor; who records the call hears of it.
+#[cold]
+pub fn reading(
+    py: Python<'_>,
+    t: &Tensor,
+    read: impl FnOnce() -> PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    if t.is_wrapped() || t.is_sparse() || READS.with_borrow(Option::is_none) {
+        return read();
+    }
+    let before = mode::has_looked();
+    let number = read()?;
+    mode::has_looked();
+    if before || !t.has_data() {
+        mode::look();
+    }
+    let frame = py.import("sys")?.call_method0("_getframe")?;
+    let frame = (
+        frame.getattr("f_code")?.unbind(),
+        frame.getattr("f_lasti")?.unbind(),
+    );
+    READS.with_borrow_mut(|reads| {
+        if let Some((recorder, reads)) = reads {
+            recorder.read();
+            reads.push(Read {
+                element: Tensor::from_storage(t.storage().clone(), t.layout().clone(), t.dtype()),
+                number: number.clone_ref(py),
+                frame,
+            });
+        }
+    });
+    Ok(number)
 }
 
 /// Notes what one call asks for.
@@ -39,9 +89,22 @@ impl PyRecorder {
     }
     fn start(&self) {
         Recorder::start(&self.0);
+        READS.set(Some((self.0.clone(), Vec::new())));
     }
     fn stop(&self) {
         Recorder::stop(&self.0);
+        drop(READS.take());
+    }
+    /// What the host read: each number with its tensor, and the code and the place in it that asked.
+    fn reads<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        READS.with_borrow(|reads| {
+            for r in reads.iter().flat_map(|r| &r.1) {
+                let (code, at) = &r.frame;
+                list.append((&r.number, wrap(py, r.element.clone())?, code, at))?;
+            }
+            Ok(list)
+        })
     }
     /// What comes until the next call takes this learning rate, another one perhaps next time.
     #[pyo3(signature = (rate))]
@@ -55,13 +118,15 @@ impl PyRecorder {
     fn walk_back(&self, outputs: &Bound<'_, PyList>) -> PyResult<()> {
         self.0.walk_back(&tensors(outputs)).py()
     }
-    /// The record of a call with these results, or why it cannot be run again.
+    /// The record of a call with these results, or why it cannot be run again. With `reads` what the
+    /// host read last is among them.
     fn finish<'py>(
         &self,
         py: Python<'py>,
         outputs: &Bound<'py, PyList>,
+        reads: bool,
     ) -> PyResult<Answer<'py, PyTrace>> {
-        Ok(match self.0.finish(&tensors(outputs)).py()? {
+        Ok(match self.0.finish(&tensors(outputs), reads).py()? {
             Ending::Refused(why) => Answer::Not(why),
             Ending::Done(trace) => Answer::Found(Bound::new(py, PyTrace(Mutex::new(Some(trace))))?),
         })

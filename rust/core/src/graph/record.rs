@@ -78,6 +78,8 @@ pub struct Trace {
     /// Memory that the call before found; `None` of the first call.
     there: Option<HashSet<usize>>,
     refused: Option<String>,
+    /// Whether the host has read an element: nothing may be asked for after that.
+    read: bool,
     /// The way back, with the results by their numbers.
     pub(super) back: Option<Back>,
 }
@@ -109,6 +111,7 @@ impl Recorder {
             keys: Vec::new(),
             there: before.map(|b| b.kept().map(|s| s.id()).collect()),
             refused: None,
+            read: false,
             back: None,
         };
         for (i, t) in inputs.iter().enumerate() {
@@ -147,6 +150,14 @@ impl Recorder {
     pub fn refuse(&self, why: String) {
         if let Some(trace) = &mut *self.0.lock() {
             trace.refuse(|| why);
+        }
+    }
+
+    /// Notes that the host read an element, in the place of [`mode::look`]. That is all right where the
+    /// call asks for nothing more and only returns the number.
+    pub fn read(&self) {
+        if let Some(trace) = &mut *self.0.lock() {
+            trace.read = true;
         }
     }
 
@@ -213,9 +224,10 @@ impl Recorder {
         Ok(())
     }
 
-    /// The record of a call that returned `outputs`.
-    pub fn finish(&self, outputs: &[Tensor]) -> Result<Ending> {
+    /// The record of a call that returned `outputs`; with `reads`, these have what the host read last.
+    pub fn finish(&self, outputs: &[Tensor], reads: bool) -> Result<Ending> {
         let mut trace = self.0.lock().take().expect("a recorder is finished once");
+        trace.read &= !reads;
         trace.check_looked();
         if trace.refused.is_none() {
             trace.end(outputs)?;
@@ -246,7 +258,7 @@ impl Trace {
     }
 
     fn check_looked(&mut self) {
-        if mode::has_looked() {
+        if mode::has_looked() || std::mem::take(&mut self.read) {
             self.refuse(|| {
                 let place = host::place().map_or_else(String::new, |p| format!(" (before {p})"));
                 format!("elements of a tensor are read by the program{place}")
