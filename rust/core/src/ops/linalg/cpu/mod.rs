@@ -14,6 +14,7 @@ pub mod plain;
 pub mod probe;
 mod schur;
 pub mod small;
+mod svd;
 mod symmetric;
 mod tridiagonal;
 
@@ -30,7 +31,7 @@ use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
 use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
-use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
+use faer::linalg::svd::{self as faer_svd, ComputeSvdVectors, SvdParams};
 use faer::linalg::triangular_solve as tri;
 use faer::perm::PermRef;
 use faer::traits::RealField;
@@ -88,6 +89,10 @@ const SVD_LEAF: usize = 32;
 const VALUES: usize = 640;
 /// The size from which on divide and conquer is quicker than QL.
 const VECTORS: usize = 64;
+/// Sizes up to which our own singular vectors are quicker: beyond, there is more to rotate than
+/// divide and conquer has to multiply.
+const SVD: usize = 192;
+const SVD_F32: usize = 640;
 /// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
 /// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
 /// far from the root. So its results are compared with the matrix, in their product with a vector
@@ -415,29 +420,30 @@ fn svd<T: Number>(
     full_size: bool,
     room: &mut Room<T>,
 ) -> bool {
-    // The columns of the transpose are the rows that we have.
-    let view = columns(a, n, m);
     let k = m.min(n);
     let Some((u, vh)) = vectors else {
-        let (params, none) = (svd_params(ITERATE), ComputeSvdVectors::No);
-        let stack = room.get(svd::svd_scratch::<T>(n, m, none, none, SEQ, params));
-        let to = DiagMut::from_slice_mut(s);
-        return svd::svd(view, to, None, None, SEQ, stack, params).is_ok();
+        return svd::values(a, (m, n), s);
     };
+    let most = if size_of::<T>() == 4 { SVD_F32 } else { SVD };
+    if k <= most && svd::vectors(a, (m, n), s, (u, vh), full_size) {
+        return true;
+    }
     let (want, p, q) = match full_size {
         true => (ComputeSvdVectors::Full, m, n),
         false => (ComputeSvdVectors::Thin, k, k),
     };
+    // The columns of the transpose are the rows that we have.
+    let view = columns(a, n, m);
     let mut left = full(T::default(), m * p);
     for leaf in [SVD_LEAF, ITERATE] {
         // What it leaves out of a complete basis is zero.
         vh.fill(T::default());
         left.fill(T::default());
         let params = svd_params(leaf);
-        let stack = room.get(svd::svd_scratch::<T>(n, m, want, want, SEQ, params));
+        let stack = room.get(faer_svd::svd_scratch::<T>(n, m, want, want, SEQ, params));
         let to = (columns_mut(vh, n, q), columns_mut(&mut left, m, p));
         let values = DiagMut::from_slice_mut(s);
-        if svd::svd(view, values, Some(to.0), Some(to.1), SEQ, stack, params).is_err() {
+        if faer_svd::svd(view, values, Some(to.0), Some(to.1), SEQ, stack, params).is_err() {
             return false;
         }
         if k < leaf {
