@@ -26,6 +26,7 @@ from ._buffers import (
     write,
 )
 from ._process_group import ProcessGroup, member
+from ._staged import Staged
 from ._work import Work
 
 __all__ = [
@@ -84,19 +85,25 @@ def broadcast(
         return None
     checked(call, "tensor", tensor)
     root = pg._place(call, "src", src, group_src)
-    room = Room(tensor)
-    if root == pg.rank():
-        room.load()
-    finish = None if root == pg.rank() else settle_all([room])
+    mine = root == pg.rank()
+
+    def host(part: Any) -> tuple[Room, Any]:
+        room = Room(part)
+        if mine:
+            room.load()
+        return room, room.bytes
+
+    staged = Staged(tensor, host)
     return pg._run(
         call,
         lambda shown: f"{shown(tensor)}, src={pg._ranks[root]}",
-        lambda comm: [comm.Ibcast(room.bytes, root)],
-        finish,
+        lambda comm: staged.start(lambda own: comm.Ibcast(own, root)),
+        None if mine else staged.finish,
         [tensor],
         async_op,
         size_of(tensor),
-        room,
+        staged,
+        arrived=None if mine else lambda i: staged.hosts[i].settle(),
     )
 
 

@@ -202,12 +202,14 @@ class ProcessGroup:
         size: int = 0,
         keep: Any = None,
         compare: bool = True,
+        arrived: Callable[[int], None] | None = None,
     ) -> Work | None:
         """Start a call; wait for it unless it is asynchronous.
 
         `what` describes it, with its tensors described by what is given; `start` asks MPI, and
-        `finish` brings what arrived to its tensors. With `compare` all processes make the call, and
-        what they give is held together: in debug mode before it starts, else while it goes on.
+        `finish` brings what arrived to its tensors, or `arrived` what one request brought. With
+        `compare` all processes make the call, and what they give is held together: in debug mode
+        before it starts, else while it goes on.
         """
         where = call_site()
         self._calls += compare
@@ -223,7 +225,7 @@ class ProcessGroup:
             requests = start(self._comm)
         except self._mpi.Exception as error:
             raise self._failed(op, where, error) from None
-        work = Work(self, op, where, requests, finish, tensors, size, keep, mark)
+        work = Work(self, op, where, requests, finish, tensors, size, keep, mark, arrived)
         if async_op:
             State.pending.append(work)
             return work

@@ -21,6 +21,7 @@ from ._buffers import (
 )
 from ._process_group import ProcessGroup, member
 from ._reduce import ReduceOp, Reduction, reduction
+from ._staged import Staged
 from ._work import Work
 
 __all__ = [
@@ -95,17 +96,25 @@ def all_reduce(
         return None
     checked(call, "tensor", tensor)
     how = reduction(call, op, tensor.dtype, pg.size())
-    x, own = _reduced_in_place(tensor, how)
     mpi = pg._mpi
+    staged = Staged(tensor, lambda part: _reduced_in_place(part, how))
+
+    def arrived(i: int) -> None:
+        part, x = staged.parts[i], staged.hosts[i]
+        _given_back(part, how, x)(None)
+
     return pg._run(
         call,
         lambda shown: f"{how.op.name}, {shown(tensor)}",
-        lambda comm: [comm.Iallreduce(mpi.IN_PLACE, own, getattr(mpi, how.name))],
-        _given_back(tensor, how, x),
+        lambda comm: staged.start(
+            lambda own: comm.Iallreduce(mpi.IN_PLACE, own, getattr(mpi, how.name))
+        ),
+        staged.finish,
         [tensor],
         async_op,
         2 * size_of(tensor),
-        own,
+        staged,
+        arrived=arrived,
     )
 
 

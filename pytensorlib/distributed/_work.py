@@ -97,6 +97,7 @@ class Work:
         size: int = 0,
         keep: Any = None,
         mark: Any = None,
+        arrived: Callable[[int], None] | None = None,
     ) -> None:
         self._group, self._op, self._where, self._size = group, op, where, size
         self._requests = list(requests)
@@ -105,6 +106,7 @@ class Work:
         self._tensors = list(tensors)
         self._keep = keep  # memory that MPI reads or writes
         self._mark = mark  # what compares the processes' calls
+        self._arrived = arrived  # takes what a request brought, while others are under way
         self._done = False
         self._error: BaseException | None = None
         self._future: WorkFuture | None = None
@@ -122,6 +124,8 @@ class Work:
                     status = self._group._mpi.Status()
                     if not self._requests[0].Test(status):
                         return False
+                    if self._arrived is not None:
+                        self._arrived(len(self._statuses))
                     self._statuses.append(status)
                     del self._requests[0]
                 if self._finish is not None:
@@ -130,7 +134,7 @@ class Work:
                 self._error = self._group._failed(self._op, self._where, error)
             except DistBackendError as error:
                 self._error = error
-            self._done, self._finish, self._keep = True, None, None
+            self._done, self._finish, self._keep, self._arrived = True, None, None, None
         if self._future is not None:
             self._settle(self._future)
         return True

@@ -1,11 +1,14 @@
 """`DistributedDataParallel` and what belongs to it, beside the same in one process."""
 
+import math
+
 import numpy as np
 from needs import at_least, raises
 
 import pytensorlib as torch
 import pytensorlib.distributed as dist
 from pytensorlib import nn
+from pytensorlib.distributed import _staged
 from pytensorlib.distributed.algorithms.ddp_comm_hooks import default_hooks
 from pytensorlib.examples.digits import DigitNet
 from pytensorlib.nn.parallel import DistributedDataParallel as DDP
@@ -368,6 +371,23 @@ def check_subgroup_averages_among_its_members(rank: int, size: int) -> None:
     F.cross_entropy(expected(x), y).backward()
     for g, h in zip(grads(model), grads(expected)):
         assert torch.equal(g, h)
+
+
+@at_least(2)
+def check_large_tensors_go_in_pieces(rank: int, size: int) -> None:
+    whole, _staged.PIECE = _staged.PIECE, 1 << 16
+    total = size * (size + 1) // 2
+    for device in ["cpu", "wgpu"] if size == 2 and torch.wgpu.is_available() else ["cpu"]:
+        for shape, dtype in [((50_001,), torch.float32), ((300, 151), torch.bfloat16)]:
+            x = (torch.arange(math.prod(shape)) % 10).reshape(shape).to(dtype)
+            y = ((rank + 1) * x).to(device)
+            dist.all_reduce(y.t() if y.ndim > 1 else y)
+            assert torch.equal(y.cpu(), total * x)
+            y.div_(rank + 1)
+            work = dist.broadcast(y.t() if y.ndim > 1 else y, 1, async_op=True)
+            work.wait()
+            assert torch.equal(y.cpu(), total * x / 2)
+    _staged.PIECE = whole
 
 
 @at_least(2)
