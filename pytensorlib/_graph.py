@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytensorlib as pt
@@ -73,11 +73,23 @@ def _kind(x: Any, tensors: list[Any], others: list[Any]) -> Any:
     return _Same(x)
 
 
+def _rate(lr: Any) -> Any:
+    """Return a learning rate as a number, where it is one or a tensor of one."""
+    plain = isinstance(lr, pt.Tensor) and lr.numel() == 1 and not lr.requires_grad
+    return lr.item() if plain else lr
+
+
 class _Capture:
     """What a call that is being recorded is asked for beside its kernels."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: Any, optimizers: Iterable[Any]) -> None:
         self.recorder = recorder
+        self.rates = {
+            id(group): (lr, lr._version, _rate(lr))
+            for optimizer in optimizers
+            for group in optimizer.param_groups
+            if isinstance(lr := group.get("lr"), pt.Tensor)
+        }
         self.thread = threading.get_ident()
         self.optimizers: dict[int, Any] = {}
         self.groups: list[dict[str, Any]] = []
@@ -91,12 +103,21 @@ class _Capture:
         """End the step."""
         self.recorder.rated(None)
 
-    def rate(self, group: dict[str, Any]) -> None:
-        """Note that what comes takes the learning rate of a group, if that is a number."""
-        lr = group["lr"]
-        if type(lr) in (int, float) and self.thread == threading.get_ident():
-            self.groups.append(group)
-            self.recorder.rated(float(lr))
+    def rate(self, group: dict[str, Any]) -> float | None:
+        """Note that what comes takes the learning rate of a group; return it, if it may change."""
+        if self.thread != threading.get_ident():
+            return None
+        rate = group["lr"]
+        if isinstance(rate, pt.Tensor):
+            # What it was before the call began, which it still is.
+            tensor, version, rate = self.rates.get(id(group), (None, 0, None))
+            if tensor is not group["lr"] or version != tensor._version:
+                return None
+        if type(rate) not in (int, float):
+            return None
+        self.groups.append(group)
+        self.recorder.rated(float(rate))
+        return float(rate)
 
     def refuse(self, why: str) -> None:
         """End the record."""
@@ -130,7 +151,7 @@ class _Entry:
     def __call__(self, tensors: list[Any]) -> list[Any] | None:
         if not self.guards.hold():
             return None
-        rates = [group["lr"] for group in self.groups]
+        rates = [_rate(group["lr"]) for group in self.groups]
         if not all(type(rate) in (int, float) for rate in rates):
             return None
         return self.program(tensors, rates)
@@ -255,7 +276,7 @@ class Recorded:
         for other in others:
             walk.look(other)
         recorder = _C._Recorder(tensors, kind.trace)
-        capture = _Capture(recorder)
+        capture = _Capture(recorder, walk.optimizers.values())
         draws = _draws()
         outer, _recording.current = _recording.current, capture
         found: list[Any] = []

@@ -586,9 +586,8 @@ def number(x: Any) -> float:
 
 def learning_rate(group: dict[str, Any]) -> float:
     """Return the learning rate of a group for a fused op, which a recorded call reads anew."""
-    if _recording.current is not None:
-        _recording.current.rate(group)
-    return float(number(group["lr"]))
+    rate = None if _recording.current is None else _recording.current.rate(group)
+    return float(number(group["lr"])) if rate is None else rate
 
 
 def sqrt(x: Any) -> Any:

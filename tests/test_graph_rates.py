@@ -1,0 +1,70 @@
+"""Recorded steps whose learning rate is a tensor."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+
+DEVICES = ["cpu", *(["wgpu"] if wgpu.is_available() else [])]
+OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
+    "sgd": lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9),
+    "adamw": lambda p, lr: torch.optim.AdamW(p, lr=lr),
+}
+
+
+def train(device: str, kind: str, recorded: bool, inside: str) -> tuple[list[Any], Any]:
+    """Return the losses and parameters of training whose rate goes down, and the function."""
+    torch.manual_seed(0)
+    net = nn.Linear(5, 3).to(device)
+    optimizer = OPTIMIZERS[kind](net.parameters(), torch.tensor(0.1))
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+    def step(x: Any, y: Any) -> Any:
+        if inside == "before":
+            optimizer.param_groups[0]["lr"].mul_(0.9)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        if inside == "behind":
+            optimizer.param_groups[0]["lr"].mul_(0.9)
+        return loss.detach()
+
+    call = torch.graph(step) if recorded else step
+    x, y = torch.randn(6, 5).to(device), torch.tensor([0, 1, 2, 0, 1, 2]).to(device)
+    losses = []
+    for _ in range(10):
+        losses.append(call(x, y))
+        if inside == "no":
+            scheduler.step()
+    rate = optimizer.param_groups[0]["lr"]
+    assert isinstance(rate, torch.Tensor)
+    assert rate.item() == pytest.approx(0.1 * 0.9**10)
+    return [t.detach().cpu() for t in [*losses, *net.parameters()]], call
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("inside", ["no", "behind"])
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_rate_that_is_a_tensor_is_read_before_each_call(
+    device: str, kind: str, inside: str
+) -> None:
+    (plain, _), (found, call) = (train(device, kind, r, inside) for r in (False, True))
+    assert len(call.programs) == 1
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
+def test_rate_that_the_step_changes_before_it_takes_it_is_not_recorded() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        (plain, _), (found, call) = (train("cpu", "sgd", r, "before") for r in (False, True))
+    assert not call.programs
+    assert any("elements of a tensor are read" in str(w.message) for w in told)
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
