@@ -34,7 +34,8 @@ struct Params {
     n: u32,
     k: u32,
     batches: u32,
-    // Parts of k that different workgroups take, each of `part`; y then is [split, b, m, n].
+    // Parts of k that different workgroups take, each of `part`; y then is [split, b, m, n], and c is
+    // added to the first.
     splits: u32,
     part: u32,
     tiles_m: u32,
@@ -219,7 +220,7 @@ fn main(
             let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
             if (n < p.n) {
                 var v = alpha * acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u];
-                if (HAS_C) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
+                if (HAS_C && split == 0u) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
                 store_y(y0 + m * p.y.z + n * p.y.w, v);
             }
         }

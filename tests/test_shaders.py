@@ -7,6 +7,7 @@ shaders/README.md).
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -39,7 +40,6 @@ NUMBERS = {
     "adam": {"SLOTS": 8},
     "list_norm": {"SLOTS": 8, "SUM": 0, "SQUARES": 1, "LARGEST": 2},
     "list_scale": {"SLOTS": 8},
-    "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
     **{name: {"SKIPPED": 0xFFFFFFFF} for name in ("index_offsets", "take", "put")},
 }  # fmt: skip
 FORMATS = {
@@ -564,32 +564,68 @@ def convolve(x, w, stride, padding, dilation, groups):
     return y
 
 
-@pytest.mark.parametrize("config", [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)])
-def test_conv2d_and_gradients_match_their_definition(config):
+@pytest.mark.parametrize(
+    "config", [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4), (2, 2, 2, 1), (3, 2, 2, 2)]
+)
+def test_convolution_and_gradients_match_their_definition(config):
     stride, padding, dilation, groups = config
     x, w, bias = floats(2, 4, 9, 8), floats(8, 4 // groups, 3, 2, seed=1), floats(8, seed=2)
     y = convolve(x, w, *config)
     g = rng(3).standard_normal(y.shape)
-    oh, ow = y.shape[2:]
+    size, outer, kernel = (1, 9, 8), (1, *y.shape[2:]), (1, 3, 2)
+    cg, og, taps = 4 // groups, 8 // groups, 6
+    inside, outside = 72, math.prod(outer)
+    step = stride // math.gcd(stride, dilation)
+    inverse = next((i for i in range(step) if i * dilation % step == 1), 0)
 
-    def call(mode, a, b, out, m, n, k):
-        params = [m, n, k, groups, 1, 16 * -(-k // 16), -(-m // 32), -(-n // 32), 0, 0, 0, 0, 0]
-        params += [4 // groups, 8 // groups, 0, 9, 8, oh, ow, 3, 2, *[stride] * 2, *[padding] * 2]
-        params += [dilation] * 2
+    def call(mode, a, b, out, m, n, k, tile, entry="main"):
+        """Runs a mode with its source, its places and the strides of a, y and the weight."""
+        x, o = (size, cg, inside), (outer, og, outside)
+        of, to = (o, x) if mode == "input" else (x, o)
+        row, channel = (taps, cg * taps) if mode == "input" else (cg * taps, taps)
+        weight, image = (cg * og * taps, row), (to[1] * to[2], to[2])
+        (a_group, a_row), (y_group, y_row) = (
+            (image, weight) if mode == "weight" else (weight, image)
+        )
+        classes = min(stride, 9) * min(stride, 8) if mode == "input" else 1
+        tiles = (-(-m // tile["BM"]), -(-n // tile["BN"]))
+        params = [m, n, k, groups, 1, 16 * -(-k // 16), *tiles, 0, 0, classes, 2, of[1]]
+        params += [0, a_group, a_row, 0, of[1] * of[2], 0, y_group, y_row, 0, 0, 0]
+        for volume, last in ((of, of[2]), (to, 0)):
+            (_, h, w), channels, area = volume
+            params += [*volume[0], last, h * w, w, 1, groups * channels * area]
+        params += [*kernel, 0, 6, 2, 1, channel, 1, stride, stride, 1, 0, padding, padding, 0]
+        params += [1, dilation, dilation, 1, 1, step, step, 1, 0, inverse, inverse, 0]
         arrays = [np.zeros(out, np.float32), a.astype(np.float32), b.astype(np.float32), bias]
-        tiles = -(-m // 32) * -(-n // 32) * groups
-        return run("conv2d", "f32", arrays, params, (tiles, 1, 1), MODE=mode, HAS_BIAS=mode == 0)[0]
+        count = tiles[0] * tiles[1] * groups * classes
+        if entry == "direct":
+            count = -(-m * n * groups * classes // 256)
+        threads = tile["BM"] * tile["BN"] // (16 * tile["RM"] * tile["RN"])
+        near = 4 * -(-tile["DEPTH"] * tile["BN"] // (4 * threads)) if mode == "weight" else 4
+        flags = {"TO_WEIGHT": mode == "weight", "CLASSES": mode == "input", "NEAR": near}
+        flags |= {"HAS_BIAS": mode == "forward", "DIMS": 2}
+        return run("conv", "f32", arrays, params, (count, 1, 1), entry=entry, **flags, **tile)[0]
 
-    taps, cg, og = 6, 4 // groups, 8 // groups
-    got = call(0, w, x, y.shape, og, 2 * oh * ow, cg * taps)
-    close(got, y + bias[:, None, None], 1e-5)
+    most = 2 * -(-9 // stride) * -(-8 // stride)
+    reached = og * -(-3 // step) * -(-2 // step)
+    calls = {
+        "forward": (w, x, y.shape, og, 2 * outside, cg * taps),
+        "input": (w, g, x.shape, cg, most, reached),
+        "weight": (g, x, w.shape, og, cg * taps, 2 * outside),
+    }
+    got = {}
+    for mode, args in calls.items():
+        found = [call(mode, *args, tile) for tile in TILES]
+        if mode != "weight":
+            found.append(call(mode, *args, TILES[0], "direct"))
+        assert len({f.tobytes() for f in found}) == 1
+        got[mode] = found[0]
+    close(got["forward"], y + bias[:, None, None], 1e-5)
     # Convolution is bilinear: its gradients follow from the forward pass on unit tensors.
-    got = call(1, w, g, x.shape, cg, 2 * 72, og * taps)
     probe = floats(*x.shape, seed=4)
-    close((got * probe).sum(), (convolve(probe, w, *config) * g).sum(), 1e-4)
-    got = call(2, g, x, w.shape, og, cg * taps, 2 * oh * ow)
+    close((got["input"] * probe).sum(), (convolve(probe, w, *config) * g).sum(), 1e-4)
     probe = floats(*w.shape, seed=5)
-    close((got * probe).sum(), (convolve(x, probe, *config) * g).sum(), 1e-4)
+    close((got["weight"] * probe).sum(), (convolve(x, probe, *config) * g).sum(), 1e-4)
 
 
 # ---- rows ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ kernel raises. References are the CPU's results in float64, or NumPy's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -188,6 +189,31 @@ def test_convolutions_of_volumes_match_the_host(groups) -> None:
     w = normal(4, 6 // groups, 3, 2, 2, seed=1)
     more = {**how, "output_padding": (1, 0, 1)}
     same_as_host(lambda *t: F.conv_transpose3d(*t, **more), normal(2, 4, 3, 4, 3), w, b)
+
+
+def test_transposed_convolution_with_more_places_than_its_kernel_reaches_matches_the_host() -> None:
+    x, b = normal(2, 3, 12), normal(2, seed=2)
+    # A kernel of one element, and results beyond what it reaches.
+    w = normal(3, 2, 1, seed=1)
+    same_as_host(lambda *t: F.conv_transpose1d(*t, dilation=3, output_padding=2), x, w, b)
+    same_as_host(lambda *t: F.conv_transpose1d(*t, stride=4, output_padding=3), x, w, b)
+    # A dilation that shares a factor with the stride leaves whole classes of places without a tap.
+    w = normal(3, 2, 3, seed=1)
+    same_as_host(lambda *t: F.conv_transpose1d(*t, stride=6, dilation=4, padding=3), x, w, b)
+
+
+def test_transposed_convolution_multiplies_no_zeros_that_the_stride_puts_between() -> None:
+    w = torch.tensor([[[math.inf, 1.0, 1.0]]])
+    y = F.conv_transpose1d(torch.tensor([[[2.0, 3.0]]]).to("wgpu"), w.to("wgpu"), stride=2)
+    assert y[0, 0, :4].tolist() == [math.inf, 2.0, math.inf, 3.0]
+
+
+def test_a_long_product_with_a_bias_stays_on_the_gpu_and_matches_float64() -> None:
+    x, w, b = normal(1, 2500, 4, 4), normal(3, 2500, 2, 2, seed=1), normal(3, seed=2)
+    y = F.conv2d(*(torch.tensor(v).to("wgpu") for v in (x, w, b)))
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (2, 2), (2, 3))
+    want = np.einsum("nchwij,ocij->nohw", windows, w) + b[:, None, None]
+    np.testing.assert_allclose(y.cpu().numpy(), want, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64])

@@ -29,6 +29,7 @@ mod tape;
 #[cfg(test)]
 pub mod tests;
 mod text;
+pub mod tile;
 mod view;
 
 pub use adapter::Info;

@@ -3,75 +3,12 @@
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::pointwise::{pointwise, MAX_INPUTS};
 use crate::gpu::reduce::{reduce, Combine, Map};
-use crate::gpu::{copy, params, shader, Acc, Gpu, View};
+use crate::gpu::tile::{self, Tile};
+use crate::gpu::{copy, params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::whole;
-
-/// Elements of k that one invocation walks at most: about five loop iterations each, of the 65,535
-/// that software Vulkan allows.
-const MAX_DEPTH: usize = 8192;
-/// Workgroups below which k is split, and the smallest part worth a split.
-const ENOUGH: usize = 128;
-const MIN_PART: usize = 256;
-/// Parts of k are multiples of this, and so are the steps of every tile.
-const STEP: usize = 16;
-
-/// What a workgroup makes: rows and columns, squares of 4 x 4 of an invocation along both, and steps
-/// of k at once. The choice changes no bit of the result.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Tile {
-    m: usize,
-    n: usize,
-    squares: [usize; 2],
-    depth: usize,
-}
-
-const fn tile(m: usize, n: usize, squares: [usize; 2], depth: usize) -> Tile {
-    Tile {
-        m,
-        n,
-        squares,
-        depth,
-    }
-}
-const LARGE: Tile = tile(128, 128, [2, 2], 8);
-const MIDDLE: Tile = tile(64, 64, [2, 1], 16);
-const SMALL: Tile = tile(32, 32, [1, 1], 8);
-const FLAT: Tile = tile(8, 128, [1, 1], 16);
-const TALL: Tile = tile(128, 8, [1, 1], 16);
-#[cfg(test)]
-const TILES: [Tile; 5] = [LARGE, MIDDLE, SMALL, FLAT, TALL];
-
-impl Tile {
-    fn groups(self, m: usize, n: usize) -> usize {
-        m.div_ceil(self.m) * n.div_ceil(self.n)
-    }
-
-    /// The largest that gives the GPU enough to do.
-    fn of(gpu: &Gpu, acc: Acc, m: usize, n: usize, stacks: usize) -> Tile {
-        if acc != Acc::F32 || gpu.info().software {
-            return SMALL;
-        }
-        if m <= 8 && n > 8 {
-            return FLAT;
-        }
-        if n <= 8 && m > 8 {
-            return TALL;
-        }
-        let fills = |t: &Tile| m >= t.m && n >= t.n && t.groups(m, n) * stacks >= ENOUGH;
-        [LARGE, MIDDLE].into_iter().find(fills).unwrap_or(SMALL)
-    }
-
-    /// Whether the memory of a workgroup has room for two steps.
-    fn buffers(self, gpu: &Gpu, acc: Acc) -> u32 {
-        let line = (self.m + self.n + 8) * acc.dtype().size();
-        let most = gpu.info().limits.max_compute_workgroup_storage_size as usize;
-        1 + (2 * self.depth * line <= most) as u32
-    }
-}
 
 params! {
     struct Params {
@@ -111,13 +48,7 @@ pub fn matmul(
     }
     let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
     let acc = Acc::of(y.dtype())?;
-    // By the shape alone, for the number of parts changes the result.
-    let side = if m >= 64 && n >= 64 { 64 } else { 32 };
-    let groups = m.div_ceil(side) * n.div_ceil(side) * batches;
-    let wanted = ENOUGH.div_ceil(groups).min(k / MIN_PART).max(1);
-    let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
-    let part = k.div_ceil(splits).next_multiple_of(STEP).max(STEP);
-    let splits = k.div_ceil(part).max(1);
+    let (splits, part) = tile::parts(m, n, k, batches);
     let tile = Tile::of(gpu, acc, m, n, batches * splits);
     let split = (splits, part);
     if splits == 1 {
@@ -129,18 +60,8 @@ pub fn matmul(
     let first = partial.alias(Layout::contiguous(&shape));
     let more = |_: &Tensor| Tensor::empty(&[splits, m], DType::F32, y.device());
     let parts = sums.map(more).transpose()?;
-    tiles(
-        gpu,
-        acc,
-        tile,
-        split,
-        a,
-        b,
-        None,
-        alpha,
-        &first,
-        parts.as_ref(),
-    )?;
+    let sums_of = parts.as_ref();
+    tiles(gpu, acc, tile, split, a, b, c, alpha, &first, sums_of)?;
     let sum = |from: &Tensor, to: &Tensor| {
         let (from, to) = (whole(from)?, whole(to)?);
         reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
@@ -148,37 +69,12 @@ pub fn matmul(
     if let (Some(from), Some(to)) = (&parts, sums) {
         sum(from, to)?;
     }
-    if c.is_none() && y.is_contiguous() {
+    if y.is_contiguous() {
         return sum(&partial, y);
-    }
-    if let Some((c, beta)) = c.filter(|_| splits < MAX_INPUTS) {
-        // A few parts are added together with what comes to them.
-        let part = |s: usize| {
-            partial.alias(Layout {
-                offset: s * y.numel(),
-                ..first.layout().clone()
-            })
-        };
-        let parts: Vec<Tensor> = (0..splits).map(part).chain([c.clone()]).collect();
-        let views: Vec<View> = parts.iter().map(whole).collect::<Result<_>>()?;
-        let names: Vec<String> = (0..splits).map(|s| format!("a{s}")).collect();
-        let body = format!(
-            "fn op({}: Acc, c: Acc) -> Acc {{ return {} + scalar(0u) * c; }}\n",
-            names.join(": Acc, "),
-            names.join(" + ")
-        );
-        return pointwise(gpu, acc, &body, &views, whole(y)?, &[acc.words(beta)]);
     }
     let total = Tensor::empty(&shape, acc.dtype(), y.device())?;
     sum(&partial, &total)?;
-    let (total, to) = (whole(&total)?, whole(y)?);
-    match c {
-        None => copy::copy(gpu, total, to),
-        Some((c, beta)) => {
-            let body = "fn op(a: Acc, b: Acc) -> Acc { return a + scalar(0u) * b; }\n";
-            pointwise(gpu, acc, body, &[total, whole(c)?], to, &[acc.words(beta)])
-        }
-    }
+    copy::copy(gpu, whole(&total)?, whole(y)?)
 }
 
 /// Offset and strides of a stack of matrices.
@@ -231,17 +127,10 @@ fn tiles(
         1 => Some(whole(y)?),
         _ => None,
     };
-    MATMUL
-        .launch(acc)
+    tile.set(gpu, acc, 0, MATMUL.launch(acc))
         .set("HAS_C", c.is_some())
         .set("A_ALONG_K", sa[1] != 1 || sa[2] == 1)
         .set("B_ALONG_K", sb[2] != 1 && sb[1] == 1)
-        .set("BM", tile.m as u32)
-        .set("BN", tile.n as u32)
-        .set("RM", tile.squares[0] as u32)
-        .set("RN", tile.squares[1] as u32)
-        .set("DEPTH", tile.depth as u32)
-        .set("BUFFERS", tile.buffers(gpu, acc))
         .set("SUMS", sums.is_some())
         .writes("Y", y)
         .writes_words(sums.unwrap_or(y))
@@ -256,6 +145,7 @@ fn tiles(
 mod tests {
     use super::*;
     use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::tile::{STEP, TILES};
     use crate::transfer::tests::{fresh, get, put};
 
     #[test]

@@ -1,10 +1,10 @@
-//! 2-d convolution and its gradients. One dimension is a height of one.
+//! Convolution over up to three dimensions and its gradients; a missing dimension is one of size 1.
 
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::reduce::{reduce, Combine, Map};
-use crate::gpu::shader::Numbers;
+use crate::gpu::tile::{self, Tile};
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::ops::linalg::matmul::gpu::matmul;
@@ -12,19 +12,19 @@ use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer::{check_contiguous, whole};
 
-/// Geometry: pairs are (height, width).
+/// Geometry: depth, height and width.
 #[derive(Clone, Copy, Debug)]
-pub struct Conv2d {
+pub struct Geometry {
     pub batch: usize,
     pub in_channels: usize,
     pub out_channels: usize,
     pub groups: usize,
-    pub input: [usize; 2],
-    pub output: [usize; 2],
-    pub kernel: [usize; 2],
-    pub stride: [usize; 2],
-    pub padding: [usize; 2],
-    pub dilation: [usize; 2],
+    pub input: [usize; 3],
+    pub output: [usize; 3],
+    pub kernel: [usize; 3],
+    pub stride: [usize; 3],
+    pub padding: [usize; 3],
+    pub dilation: [usize; 3],
 }
 
 /// Which of the three factors is computed.
@@ -33,14 +33,6 @@ enum Mode {
     Forward,
     ToInput,
     ToWeight,
-}
-
-impl Mode {
-    const NUMBERS: Numbers = &[
-        ("FORWARD", Mode::Forward as u32),
-        ("TO_INPUT", Mode::ToInput as u32),
-        ("TO_WEIGHT", Mode::ToWeight as u32),
-    ];
 }
 
 params! {
@@ -53,77 +45,80 @@ params! {
         part: u32,
         tiles_m: u32,
         tiles_n: u32,
-        a_offset: u32,
-        b_offset: u32,
-        c_offset: u32,
-        y_offset: u32,
         y_split: u32,
-        in_channels: u32,
-        out_channels: u32,
+        bias: u32,
+        classes: u32,
+        batch: u32,
+        channels: u32,
+        a_offset: u32,
+        a_group: u32,
+        a_row: u32,
+        b_offset: u32,
+        b_group: u32,
+        y_offset: u32,
+        y_group: u32,
+        y_row: u32,
         pad0: u32,
-        in_size: [u32; 2],
-        out_size: [u32; 2],
-        kernel: [u32; 2],
-        stride: [u32; 2],
-        padding: [u32; 2],
-        dilation: [u32; 2],
+        pad1: u32,
+        pad2: u32,
+        source: [u32; 4],
+        source_strides: [u32; 4],
+        places: [u32; 4],
+        place_strides: [u32; 4],
+        kernel: [u32; 4],
+        kernel_strides: [u32; 4],
+        stride: [u32; 4],
+        padding: [u32; 4],
+        dilation: [u32; 4],
+        period: [u32; 4],
+        inverse: [u32; 4],
     }
 }
-shader! { static CONV: Params = "conv2d.wgsl", Acc::FLOAT, numbers Mode::NUMBERS, &[("DEPTH", DEPTH as u32)] }
+shader! { static CONV: Params = "conv.wgsl", Acc::FLOAT }
 
-/// The same bounds as in the matrix product.
-const DEPTH: usize = 16;
-const MAX_DEPTH: usize = 16_384;
-const ENOUGH: usize = 128;
-const MIN_PART: usize = 256;
+/// Rows of a group of channels up to which each element is an invocation's own, if it has few
+/// products.
+const FEW_ROWS: usize = 4;
+const FEW_PRODUCTS: usize = 1024;
 
 /// `y = conv(x, weight) + bias`; `x` [batch, in, input], `weight` [out, in / groups, kernel], `y`
 /// [batch, out, output], all contiguous floats of at most 32 bits.
 pub fn forward(
     gpu: &Gpu,
-    c: &Conv2d,
+    c: &Geometry,
     x: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
     y: &Tensor,
 ) -> Result<()> {
-    let columns = c.batch * c.output[0] * c.output[1];
-    let k = c.in_channels / c.groups * c.taps();
-    let size = [c.out_channels / c.groups, columns, k];
     if let Some(places) = c.plain() {
         let shape = [c.batch, c.out_channels, c.in_channels];
         let weight = stack(weight, shape, [0, c.in_channels, 1]);
         return mixed(gpu, c, places, &weight, x, bias, y);
     }
-    product(gpu, c, Mode::Forward, size, weight, x, bias, y)
+    product(gpu, c, Mode::Forward, None, weight, x, bias, y)
 }
 
 /// The gradient `y` of the input for gradient `g` of the output; with a bias, this is transposed
 /// convolution of `g`.
 pub fn backward_input(
     gpu: &Gpu,
-    c: &Conv2d,
+    c: &Geometry,
     g: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
     y: &Tensor,
 ) -> Result<()> {
-    let columns = c.batch * c.input[0] * c.input[1];
-    let k = c.out_channels / c.groups * c.taps();
-    let size = [c.in_channels / c.groups, columns, k];
     if let Some(places) = c.plain() {
         let shape = [c.batch, c.in_channels, c.out_channels];
         let weight = stack(weight, shape, [0, 1, c.in_channels]);
         return mixed(gpu, c, places, &weight, g, bias, y);
     }
-    product(gpu, c, Mode::ToInput, size, weight, g, bias, y)
+    product(gpu, c, Mode::ToInput, None, weight, g, bias, y)
 }
 
 /// The gradient `y` of the weight.
-pub fn backward_weight(gpu: &Gpu, c: &Conv2d, x: &Tensor, g: &Tensor, y: &Tensor) -> Result<()> {
-    let columns = c.in_channels / c.groups * c.taps();
-    let k = c.batch * c.output[0] * c.output[1];
-    let size = [c.out_channels / c.groups, columns, k];
+pub fn backward_weight(gpu: &Gpu, c: &Geometry, x: &Tensor, g: &Tensor, y: &Tensor) -> Result<()> {
     let (out, own) = (c.out_channels, c.in_channels);
     if let Some(n) = c.plain().filter(|_| c.batch * out * own < 1 << 26) {
         let g = stack(g, [c.batch, out, n], [out * n, n, 1]);
@@ -138,22 +133,54 @@ pub fn backward_weight(gpu: &Gpu, c: &Conv2d, x: &Tensor, g: &Tensor, y: &Tensor
         let (from, to) = (whole(&each)?, whole(&to)?);
         return reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to);
     }
-    product(gpu, c, Mode::ToWeight, size, g, x, None, y)
+    product(gpu, c, Mode::ToWeight, None, g, x, None, y)
 }
 
-impl Conv2d {
-    fn taps(&self) -> usize {
-        self.kernel[0] * self.kernel[1]
-    }
-
+impl Geometry {
     /// The places of an image, where each result is made of one place alone.
     fn plain(&self) -> Option<usize> {
-        let plain = self.kernel == [1, 1]
-            && self.stride == [1, 1]
-            && self.padding == [0, 0]
+        let plain = self.kernel == [1; 3]
+            && self.stride == [1; 3]
+            && self.padding == [0; 3]
+            && self.input == self.output
             && self.groups == 1;
-        plain.then(|| self.output[0] * self.output[1])
+        plain.then(|| volume(self.output))
     }
+
+    /// How far apart the taps are that reach a place of a transposed convolution, and the inverse
+    /// of the dilation modulo that, both without the factor that it shares with the stride.
+    fn period(&self, d: usize) -> (usize, usize) {
+        let (mut factor, mut rest) = (self.stride[d], self.dilation[d]);
+        while rest > 0 {
+            (factor, rest) = (rest, factor % rest);
+        }
+        let (period, own) = (self.stride[d] / factor, self.dilation[d] / factor);
+        let inverse = (0..period).find(|i| i * (own % period) % period == 1 % period);
+        (period, inverse.unwrap_or(0))
+    }
+
+    /// Fails where a coordinate is no number of the shader's.
+    fn check(&self) -> Result<()> {
+        let most = |v: [usize; 3]| v.into_iter().max().unwrap_or(0);
+        let padded = most(self.input).saturating_add(most(self.padding).saturating_mul(2));
+        let reach = most(self.stride).max(most(self.dilation));
+        ensure!(
+            padded < 1 << 29 && reach < 1 << 29 && most(self.output) < 1 << 29,
+            NotImplemented,
+            "wgpu: convolution: a padded size of {padded} with steps of {reach}"
+        );
+        ensure!(
+            (0..3).all(|d| self.period(d).0 < 1 << 16),
+            NotImplemented,
+            "wgpu: convolution: a stride of {}",
+            most(self.stride)
+        );
+        Ok(())
+    }
+}
+
+fn volume(v: [usize; 3]) -> usize {
+    v.iter().product()
 }
 
 /// A contiguous tensor as a stack of matrices.
@@ -168,14 +195,14 @@ fn stack(t: &Tensor, shape: [usize; 3], strides: [usize; 3]) -> Tensor {
 /// Channels mixed place by place: a product of matrices for each sample.
 fn mixed(
     gpu: &Gpu,
-    c: &Conv2d,
+    c: &Geometry,
     places: usize,
     weight: &Tensor,
     x: &Tensor,
     bias: Option<&Tensor>,
     y: &Tensor,
 ) -> Result<()> {
-    check_contiguous("conv2d", &[x, y])?;
+    check_contiguous("convolution", &[x, y])?;
     if y.numel() == 0 {
         return Ok(());
     }
@@ -189,15 +216,21 @@ fn mixed(
     matmul(gpu, weight, &of(x, from), bias, 1.0, &of(y, to), None)
 }
 
-fn pair(v: [usize; 2]) -> [u32; 2] {
-    v.map(|v| v as u32)
+fn four(v: [usize; 3], last: usize) -> [u32; 4] {
+    [v[0], v[1], v[2], last].map(|v| v as u32)
 }
 
+/// Strides of a contiguous volume, and a last one.
+fn strides(size: [usize; 3], last: usize) -> [u32; 4] {
+    four([size[1] * size[2], size[2], 1], last)
+}
+
+/// The product; of tiles that are chosen here if none is given.
 fn product(
     gpu: &Gpu,
-    c: &Conv2d,
+    c: &Geometry,
     mode: Mode,
-    [m, n, k]: [usize; 3],
+    tile: Option<Tile>,
     a: &Tensor,
     b: &Tensor,
     bias: Option<&Tensor>,
@@ -206,27 +239,46 @@ fn product(
     if y.numel() == 0 {
         return Ok(());
     }
-    check_contiguous("conv2d", &[a, b, y])?;
-    let wg = if m >= 64 && n >= 64 { 16 } else { 8 };
-    let tile = 4 * wg;
-    let tiles = m.div_ceil(tile) * n.div_ceil(tile) * c.groups;
-    let wanted = if bias.is_some() {
-        1
-    } else {
-        ENOUGH.div_ceil(tiles).min(k / MIN_PART)
+    check_contiguous("convolution", &[a, b, y])?;
+    c.check()?;
+    let (own, out) = (c.in_channels / c.groups, c.out_channels / c.groups);
+    let (inside, outside, taps) = (volume(c.input), volume(c.output), volume(c.kernel));
+    let periods: [(usize, usize); 3] = std::array::from_fn(|d| c.period(d));
+    // Sizes of the largest class.
+    let many: [usize; 3] = std::array::from_fn(|d| c.stride[d].min(c.input[d]));
+    let most: [usize; 3] = std::array::from_fn(|d| c.input[d].div_ceil(c.stride[d]));
+    let reached: [usize; 3] = std::array::from_fn(|d| c.kernel[d].div_ceil(periods[d].0));
+    // Of x and of the output: sizes, channels of a group, elements of a channel.
+    let (x, o) = ((c.input, own, inside), (c.output, out, outside));
+    let (source, places, classes, [m, n, k], channels) = match mode {
+        Mode::Forward => (x, o, 1, [out, c.batch * outside, own * taps], own),
+        Mode::ToWeight => (x, o, 1, [out, own * taps, c.batch * outside], own),
+        Mode::ToInput => {
+            let size = [own, c.batch * volume(most), out * volume(reached)];
+            (o, x, volume(many), size, out)
+        }
     };
-    let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
-    let part = k.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
-    let splits = k.div_ceil(part).max(1);
+    let group = own * out * taps;
+    // Strides of m and of a group of channels, of the channel that taps are numbered by.
+    let (weight_row, weight_channel) = match mode {
+        Mode::ToInput => (taps, own * taps),
+        _ => (own * taps, taps),
+    };
+    let (weight, image) = ((weight_row, group), (places.2, places.1 * places.2));
+    let ((a_row, a_group), (y_row, y_group)) = match mode {
+        Mode::ToWeight => (image, weight),
+        _ => (weight, image),
+    };
+    let stacks = c.groups * classes;
+    let few = mode != Mode::ToWeight && m <= FEW_ROWS && k <= FEW_PRODUCTS && tile.is_none();
+    let (splits, part) = match few {
+        true => (1, k),
+        false => tile::parts(m, n, k, stacks),
+    };
     ensure!(
-        splits == 1 || bias.is_none(),
+        y.numel() * splits <= u32::MAX as usize && stacks * m * n <= u32::MAX as usize,
         NotImplemented,
-        "wgpu: conv2d: {k} products for each element with a bias"
-    );
-    ensure!(
-        y.numel() * splits <= u32::MAX as usize,
-        NotImplemented,
-        "wgpu: conv2d: a result of {} elements",
+        "wgpu: convolution: a result of {} elements",
         y.numel()
     );
     let partial = match splits {
@@ -234,6 +286,12 @@ fn product(
         _ => Some(Tensor::empty(&[splits, y.numel()], DType::F32, y.device())?),
     };
     let into = partial.as_ref().unwrap_or(y);
+    let tile = tile.unwrap_or_else(|| Tile::of(gpu, Acc::F32, m, n, stacks * splits));
+    // Along taps a tile is read by columns of its own, of which that one has too many.
+    let tile = match mode {
+        Mode::ToWeight if tile == tile::FLAT => tile::SMALL,
+        _ => tile,
+    };
     let p = Params {
         m: m as u32,
         n: n as u32,
@@ -241,48 +299,74 @@ fn product(
         groups: c.groups as u32,
         splits: splits as u32,
         part: part as u32,
-        tiles_m: m.div_ceil(tile) as u32,
-        tiles_n: n.div_ceil(tile) as u32,
-        a_offset: a.offset() as u32,
-        b_offset: b.offset() as u32,
-        c_offset: bias.map_or(0, |t| t.offset()) as u32,
-        y_offset: into.offset() as u32,
+        tiles_m: m.div_ceil(tile.m) as u32,
+        tiles_n: n.div_ceil(tile.n) as u32,
         y_split: y.numel() as u32,
-        in_channels: (c.in_channels / c.groups) as u32,
-        out_channels: (c.out_channels / c.groups) as u32,
+        bias: bias.map_or(0, |t| t.offset()) as u32,
+        classes: classes as u32,
+        batch: c.batch as u32,
+        channels: channels as u32,
+        a_offset: a.offset() as u32,
+        a_group: a_group as u32,
+        a_row: a_row as u32,
+        b_offset: b.offset() as u32,
+        b_group: (source.1 * source.2) as u32,
+        y_offset: into.offset() as u32,
+        y_group: y_group as u32,
+        y_row: y_row as u32,
         pad0: 0,
-        in_size: pair(c.input),
-        out_size: pair(c.output),
-        kernel: pair(c.kernel),
-        stride: pair(c.stride),
-        padding: pair(c.padding),
-        dilation: pair(c.dilation),
+        pad1: 0,
+        pad2: 0,
+        source: four(source.0, source.2),
+        source_strides: strides(source.0, c.groups * source.1 * source.2),
+        places: four(places.0, 0),
+        place_strides: strides(places.0, c.groups * places.1 * places.2),
+        kernel: four(c.kernel, 0),
+        kernel_strides: strides(c.kernel, weight_channel),
+        stride: four(c.stride, 1),
+        padding: four(c.padding, 0),
+        dilation: four(c.dilation, 1),
+        period: four(periods.map(|p| p.0), 1),
+        inverse: four(periods.map(|p| p.1), 0),
+    };
+    let dims = match (c.input, c.kernel) {
+        ([1, 1, _], [1, 1, _]) => 1,
+        ([1, ..], [1, ..]) => 2,
+        _ => 3u32,
     };
     let result = match partial {
         None => Some(whole(y)?),
         Some(_) => None,
     };
-    CONV.launch(Acc::F32)
-        .set("MODE", mode as u32)
+    let loads = (tile.depth * tile.n / 4).div_ceil(tile.threads());
+    let launch = CONV
+        .launch(Acc::F32)
+        .set("TO_WEIGHT", mode == Mode::ToWeight)
+        .set("CLASSES", mode == Mode::ToInput)
         .set("HAS_BIAS", bias.is_some())
-        .set("WG", wg as u32)
+        .set("DIMS", dims)
         .writes("Y", into)
         .reads("A", a)
         .reads("B", b)
         .reads("C", bias.unwrap_or(a))
-        .gives(result)
-        .groups(gpu, &p, tiles * splits)?;
+        .gives(result);
+    if few {
+        let launch = launch.entry("direct");
+        return launch.threads(gpu, &p, stacks * m * n);
+    }
+    // A line of the table of rows is 20 bytes, and there are two.
+    tile.set(gpu, Acc::F32, 20, launch)
+        .set(
+            "NEAR",
+            4 * if mode == Mode::ToWeight { loads } else { 1 } as u32,
+        )
+        .groups(gpu, &p, tile.groups(m, n) * stacks * splits)?;
     match partial {
         None => Ok(()),
-        Some(sums) => reduce(
-            gpu,
-            Combine::Sum,
-            Map::Keep,
-            1.0,
-            whole(&sums)?,
-            [0].into(),
-            whole(y)?,
-        ),
+        Some(sums) => {
+            let (from, to) = (whole(&sums)?, whole(y)?);
+            reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
+        }
     }
 }
 
@@ -295,17 +379,17 @@ mod tests {
     #[test]
     fn conv2d_gradients_are_the_adjoints_of_the_forward_pass() {
         let Some((_turn, gpu)) = gpu() else { return };
-        let c = Conv2d {
+        let c = Geometry {
             batch: 2,
             in_channels: 6,
             out_channels: 4,
             groups: 2,
-            input: [9, 7],
-            output: [5, 6],
-            kernel: [3, 2],
-            stride: [2, 1],
-            padding: [1, 0],
-            dilation: [1, 1],
+            input: [1, 9, 7],
+            output: [1, 5, 6],
+            kernel: [1, 3, 2],
+            stride: [1, 2, 1],
+            padding: [0, 1, 0],
+            dilation: [1, 1, 1],
         };
         let (nx, nw, ny) = (2 * 6 * 63, 4 * 3 * 6, 2 * 4 * 30);
         let (x, w, g) = (noise(nx, 1), noise(nw, 2), noise(ny, 3));
@@ -346,21 +430,54 @@ mod tests {
     }
 
     #[test]
+    fn every_tile_gives_the_same_bits() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let c = Geometry {
+            batch: 2,
+            in_channels: 6,
+            out_channels: 70,
+            groups: 1,
+            input: [3, 9, 7],
+            output: [2, 5, 4],
+            kernel: [2, 3, 2],
+            stride: [2, 2, 3],
+            padding: [1, 1, 2],
+            dilation: [2, 1, 1],
+        };
+        let (nx, nw, ny) = (2 * 6 * 189, 70 * 6 * 12, 2 * 70 * 40);
+        let x = put(&[nx], DType::F32, &noise(nx, 1));
+        let w = put(&[nw], DType::F32, &noise(nw, 2));
+        let g = put(&[ny], DType::F32, &noise(ny, 3));
+        for (mode, a, b, n) in [
+            (Mode::Forward, &w, &x, ny),
+            (Mode::ToInput, &w, &g, nx),
+            (Mode::ToWeight, &g, &x, nw),
+        ] {
+            let found = tile::TILES.map(|tile| {
+                let y = fresh(&[n], DType::F32);
+                product(gpu, &c, mode, Some(tile), a, b, None, &y).unwrap();
+                get::<u32>(&y)
+            });
+            assert!(found.iter().all(|f| *f == found[0]), "{mode:?}");
+        }
+    }
+
+    #[test]
     fn conv2d_weight_gradient_longer_than_the_loop_limit_is_right() {
         let Some((_turn, gpu)) = gpu() else { return };
         // 1 x 1 kernels: the gradient is the sum of products over 40,000 positions.
         let n = 200;
-        let c = Conv2d {
+        let c = Geometry {
             batch: 1,
             in_channels: 1,
             out_channels: 1,
             groups: 1,
-            input: [n, n],
-            output: [n, n],
-            kernel: [1, 1],
-            stride: [1, 1],
-            padding: [0, 0],
-            dilation: [1, 1],
+            input: [1, n, n],
+            output: [1, n, n],
+            kernel: [1, 1, 1],
+            stride: [1, 1, 1],
+            padding: [0, 0, 0],
+            dilation: [1, 1, 1],
         };
         let (x, g) = (noise(n * n, 1), noise(n * n, 2));
         let shape = [1, 1, n, n];

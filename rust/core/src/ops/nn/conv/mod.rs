@@ -311,7 +311,7 @@ impl Op for Conv {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !matches!(self.kernel.len(), 1 | 2) || !small_floats(x) {
+        if !matches!(self.kernel.len(), 1..=3) || !small_floats(x) {
             return Ok(false);
         }
         let y = &y[0];
@@ -322,13 +322,10 @@ impl Op for Conv {
             Role::Input => (y.size(1), a.size(1)),
             Role::Weight => (a.size(1), b.size(1)),
         };
-        // One dimension is a height of one.
-        let wide = |v: &Sizes, rest: usize| match v[..] {
-            [w] => [rest, w],
-            [h, w] => [h, w],
-            _ => [rest; 2],
+        let wide = |v: &Sizes, rest: usize| -> [usize; 3] {
+            std::array::from_fn(|d| (d + v.len()).checked_sub(3).map_or(rest, |i| v[i]))
         };
-        let c = gpu::Conv2d {
+        let c = gpu::Geometry {
             batch: a.size(0),
             in_channels,
             out_channels,
@@ -349,8 +346,8 @@ impl Op for Conv {
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        // What the kernel of images does not take, complex numbers apart.
-        if x[0].dtype().is_complex() || matches!(self.kernel.len(), 1 | 2) && small_floats(x) {
+        // What the GPU's kernel does not take, complex numbers apart.
+        if x[0].dtype().is_complex() || matches!(self.kernel.len(), 1..=3) && small_floats(x) {
             return Ok(None);
         }
         Ok(Some(SmallVec::from_elem(self.by_planes(x)?, 1)))

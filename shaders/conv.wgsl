@@ -1,0 +1,384 @@
+// Convolution over up to three dimensions and its gradients: a matrix product whose operand b is gathered
+// while it is read. What it reads is x at the sum of a place and a tap, zero outside. Places are numbered by
+// (batch, depth, row, column), taps by (channel, depth, row, column). y[m, place] sums over the taps, or, with
+// TO_WEIGHT, y[m, tap] over the places. A transposed convolution falls apart into as many CLASSES of places as
+// its stride has elements; those of a class are reached by the same taps, and no zero is multiplied.
+// Tiles are those of matmul.wgsl; every element is one chain of fused products along k, whatever the tile.
+// uses store
+override A: u32 = F32;
+override B: u32 = F32;
+override C: u32 = F32; // of the bias
+override Y: u32 = F32;
+override TO_WEIGHT: bool = false;
+override CLASSES: bool = false;
+override HAS_BIAS: bool = false;
+override DIMS: u32 = 3u;
+override BM: u32 = 32u;
+override BN: u32 = 32u;
+override RM: u32 = 1u;
+override RN: u32 = 1u;
+override DEPTH: u32 = 8u;
+override BUFFERS: u32 = 1u;
+// Columns of b that an invocation reads: 4, or with TO_WEIGHT 4 * LOADS_B.
+override NEAR: u32 = 4u;
+const COLS: u32 = BN / (4u * RN);
+const THREADS: u32 = BM / (4u * RM) * COLS;
+const QM: u32 = BM / 4u;
+const QN: u32 = BN / 4u;
+// A square more keeps rows of a tile apart in the banks of memory.
+const PM: u32 = QM + 1u;
+const PN: u32 = QN + 1u;
+const LOADS_A: u32 = (DEPTH * QM + THREADS - 1u) / THREADS;
+const LOADS_B: u32 = (DEPTH * QN + THREADS - 1u) / THREADS;
+// A coordinate that stays outside whatever is added.
+const OUTSIDE: i32 = -0x40000000;
+
+struct Params {
+    // Of the product, for each group of channels; n and k of the largest class.
+    m: u32,
+    n: u32,
+    k: u32,
+    groups: u32,
+    // Parts of k that different workgroups take, each of `part`; y then is [split, ...].
+    splits: u32,
+    part: u32,
+    tiles_m: u32,
+    tiles_n: u32,
+    y_split: u32,
+    bias: u32,
+    classes: u32,
+    batch: u32,
+    channels: u32, // that taps are numbered by
+    // Offset, and the strides of a group and of m.
+    a_offset: u32,
+    a_group: u32,
+    a_row: u32,
+    b_offset: u32,
+    b_group: u32,
+    y_offset: u32,
+    y_group: u32,
+    y_row: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
+    // Depth, height and width; of strides the last is that of the batch or the channel.
+    source: vec4<u32>, // sizes of x, and its stride of a channel
+    source_strides: vec4<i32>,
+    places: vec4<u32>,
+    place_strides: vec4<u32>,
+    kernel: vec4<u32>,
+    kernel_strides: vec4<u32>,
+    stride: vec4<u32>,
+    padding: vec4<u32>,
+    dilation: vec4<u32>,
+    // Of a class: taps lie `period` apart, stride / gcd(stride, dilation); `inverse` is that of
+    // dilation / gcd, modulo the period.
+    period: vec4<u32>,
+    inverse: vec4<u32>,
+}
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read> a: array<u32>;
+@group(0) @binding(3) var<storage, read> b: array<u32>;
+@group(0) @binding(4) var<storage, read> c: array<u32>;
+var<workgroup> tile_a: array<vec4<Acc>, BUFFERS * DEPTH * PM>;
+var<workgroup> tile_b: array<vec4<Acc>, BUFFERS * DEPTH * PN>;
+// What the rows of b in a step, and those of the step before, stand for.
+var<workgroup> line_at: array<vec4<i32>, 2u * DEPTH>;
+var<workgroup> line_a: array<u32, 2u * DEPTH>;
+
+fn load_a(i: u32) -> Acc {
+    let w = word(A, i);
+    return decode(A, a[w], a[w + wide(A)], i);
+}
+fn load_b(i: u32) -> Acc {
+    let w = word(B, i);
+    return decode(B, b[w], b[w + wide(B)], i);
+}
+fn load_c(i: u32) -> Acc {
+    let w = word(C, i);
+    return decode(C, c[w], c[w + wide(C)], i);
+}
+
+// Places `first`, `first` + `apart` and so on, which read x from `start` on, `step` apart, and taps likewise.
+struct Class {
+    places: vec3<u32>,
+    first: vec3<u32>,
+    apart: vec3<u32>,
+    start: vec3<i32>,
+    step: vec3<i32>,
+    taps: vec3<u32>,
+    tap_first: vec3<u32>,
+    tap_apart: vec3<u32>,
+    tap_step: vec3<i32>,
+}
+fn class_of(id: u32) -> Class {
+    let stride = p.stride.xyz;
+    let pad = p.padding.xyz;
+    let dilation = p.dilation.xyz;
+    let kernel = p.kernel.xyz;
+    var s: Class;
+    s.places = p.places.xyz;
+    if (CLASSES) {
+        let many = min(stride, s.places);
+        s.first = vec3(id / (many.z * many.y), id / many.z % many.y, id % many.z);
+        s.apart = stride;
+        s.places = (s.places - s.first + stride - 1u) / stride;
+        let factor = stride / p.period.xyz;
+        let rest = (s.first + pad) % stride;
+        s.tap_first = (rest / factor) * p.inverse.xyz % p.period.xyz;
+        s.tap_apart = p.period.xyz;
+        let any_tap = (rest % factor == vec3(0u)) & (s.tap_first < kernel);
+        let taps = (kernel - s.tap_first + s.tap_apart - 1u) / s.tap_apart;
+        s.taps = select(vec3(0u), taps, any_tap);
+        s.start = (vec3<i32>(s.first + pad) - vec3<i32>(s.tap_first * dilation)) / vec3<i32>(stride);
+        s.step = vec3(1);
+        s.tap_step = -vec3<i32>(dilation / factor);
+        return s;
+    }
+    s.first = vec3(0u);
+    s.apart = vec3(1u);
+    s.start = -vec3<i32>(pad);
+    s.step = vec3<i32>(stride);
+    s.taps = kernel;
+    s.tap_first = vec3(0u);
+    s.tap_apart = vec3(1u);
+    s.tap_step = vec3<i32>(dilation);
+    return s;
+}
+fn volume(v: vec3<u32>) -> u32 {
+    return v.x * v.y * v.z;
+}
+
+// Coordinates in x and an offset in it, and the offset in the tensor that has the same numbers.
+struct Where {
+    at: vec4<i32>,
+    own: u32,
+}
+fn offset_in_x(at: vec3<i32>) -> i32 {
+    return at.x * p.source_strides.x + at.y * p.source_strides.y + at.z * p.source_strides.z;
+}
+// An index split into (outer, depth, row, column).
+fn split_index(i: u32, size: vec3<u32>) -> vec4<u32> {
+    let r = i / size.z;
+    let q = r / size.y;
+    let o = q / size.x;
+    return vec4(q - o * size.x, r - q * size.y, i - r * size.z, o);
+}
+fn place(s: Class, i: u32) -> Where {
+    if (i >= p.batch * volume(s.places)) { return Where(vec4(OUTSIDE), 0u); }
+    let e = split_index(i, s.places);
+    let at = s.start + vec3<i32>(e.xyz) * s.step;
+    let own = (s.first + e.xyz * s.apart) * p.place_strides.xyz;
+    let offset = offset_in_x(at) + i32(e.w) * p.source_strides.w;
+    return Where(vec4(at, offset), e.w * p.place_strides.w + own.x + own.y + own.z);
+}
+fn tap(s: Class, i: u32) -> Where {
+    if (i >= p.channels * volume(s.taps)) { return Where(vec4(OUTSIDE), 0u); }
+    let e = split_index(i, s.taps);
+    let at = vec3<i32>(e.xyz) * s.tap_step;
+    let own = (s.tap_first + e.xyz * s.tap_apart) * p.kernel_strides.xyz;
+    let offset = offset_in_x(at) + i32(e.w * p.source.w);
+    return Where(vec4(at, offset), e.w * p.kernel_strides.w + own.x + own.y + own.z);
+}
+fn row_of(s: Class, k: u32) -> Where {
+    if (TO_WEIGHT) { return place(s, k); }
+    return tap(s, k);
+}
+fn column_of(s: Class, n: u32) -> Where {
+    if (TO_WEIGHT) { return tap(s, n); }
+    return place(s, n);
+}
+
+// x at these coordinates, zero outside.
+fn gathered(start: u32, at: vec4<i32>) -> Acc {
+    let out = vec3<u32>(at.xyz) >= p.source.xyz;
+    if (out.z || (DIMS > 1u && out.y) || (DIMS > 2u && out.x)) { return Acc(0); }
+    return load_b(start + u32(at.w));
+}
+// Four elements of a column of a, zeros outside.
+fn four_a(start: u32, m: u32, inside: bool) -> vec4<Acc> {
+    let i = start + m * p.a_row;
+    if (inside) {
+        return vec4(load_a(i), load_a(i + p.a_row), load_a(i + 2u * p.a_row), load_a(i + 3u * p.a_row));
+    }
+    var v = vec4<Acc>();
+    if (m < p.m) { v.x = load_a(i); }
+    if (m + 1u < p.m) { v.y = load_a(i + p.a_row); }
+    if (m + 2u < p.m) { v.z = load_a(i + 2u * p.a_row); }
+    if (m + 3u < p.m) { v.w = load_a(i + 3u * p.a_row); }
+    return v;
+}
+// Where in a tile of b load e of an invocation goes: the square, and the row.
+fn place_b(e: u32) -> vec2<u32> {
+    if (TO_WEIGHT) { return vec2(e / DEPTH, e % DEPTH); }
+    return vec2(e % QN, e / QN);
+}
+fn finish(group: u32, part: u32, m: u32, own: u32, sum: Acc) {
+    var v = sum;
+    if (HAS_BIAS && part == 0u) { v += load_c(p.bias + group * p.m + m); }
+    store_y(p.y_offset + part * p.y_split + group * p.y_group + m * p.y_row + own, v);
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+    @builtin(workgroup_id) wg: vec3<u32>,
+    @builtin(num_workgroups) wgs: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let tiles = p.tiles_m * p.tiles_n;
+    let id = wg.x + wg.y * wgs.x;
+    let tile = id % tiles;
+    let group = id / tiles % p.groups;
+    let which = id / (tiles * p.groups) % p.classes;
+    let part = id / (tiles * p.groups * p.classes);
+    if (part >= p.splits) { return; }
+    let s = class_of(which);
+    let m0 = (tile / p.tiles_n) * BM;
+    let n0 = (tile % p.tiles_n) * BN;
+    var n_end = p.n;
+    var k_end = p.k;
+    if (CLASSES) {
+        n_end = p.batch * volume(s.places);
+        k_end = p.channels * volume(s.taps);
+        if (n0 >= n_end) { return; }
+    }
+    let k_begin = part * p.part;
+    k_end = max(k_begin, min(k_begin + p.part, k_end));
+    let a0 = p.a_offset + group * p.a_group;
+    let b0 = p.b_offset + group * p.b_group;
+    let row = local / COLS;
+    let col = local % COLS;
+
+    // The columns that this invocation reads.
+    var near: array<vec4<i32>, NEAR>;
+    for (var i = 0u; i < NEAR; i++) {
+        let e = local + (i / 4u) * THREADS;
+        near[i] = column_of(s, n0 + 4u * place_b(e).x + i % 4u).at;
+    }
+    var acc: array<vec4<Acc>, 4u * RM * RN>;
+    for (var i = 0u; i < 4u * RM * RN; i++) { acc[i] = vec4<Acc>(); }
+    var next_a: array<vec4<Acc>, LOADS_A>;
+    var next_b: array<vec4<Acc>, LOADS_B>;
+    var buffer = 0u;
+    var lines = 0u;
+    if (local < DEPTH) {
+        let line = row_of(s, k_begin + local);
+        line_at[local] = line.at;
+        line_a[local] = line.own;
+    }
+    workgroupBarrier();
+    // Each turn stores the tiles that the one before read ahead; the first only reads.
+    for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
+        if (k0 > k_begin) {
+            if (BUFFERS == 1u) { workgroupBarrier(); }
+            for (var l = 0u; l < LOADS_A; l++) {
+                let e = local + l * THREADS;
+                if (e < DEPTH * QM) { tile_a[(buffer * DEPTH + e % DEPTH) * PM + e / DEPTH] = next_a[l]; }
+            }
+            for (var l = 0u; l < LOADS_B; l++) {
+                let e = local + l * THREADS;
+                let at = place_b(e);
+                if (e < DEPTH * QN) { tile_b[(buffer * DEPTH + at.y) * PN + at.x] = next_b[l]; }
+            }
+            if (local < DEPTH && k0 < k_end) {
+                let line = row_of(s, k0 + local);
+                line_at[lines + local] = line.at;
+                line_a[lines + local] = line.own;
+            }
+            workgroupBarrier();
+        }
+        if (k0 < k_end) {
+            let inside = m0 + BM <= p.m;
+            for (var l = 0u; l < LOADS_A; l++) {
+                let e = local + l * THREADS;
+                if (e < DEPTH * QM) {
+                    next_a[l] = vec4<Acc>();
+                    if (k0 + e % DEPTH < k_end) {
+                        next_a[l] = four_a(a0 + line_a[lines + e % DEPTH], m0 + 4u * (e / DEPTH), inside);
+                    }
+                }
+            }
+            for (var l = 0u; l < LOADS_B; l++) {
+                let e = local + l * THREADS;
+                if (e < DEPTH * QN) {
+                    let at = line_at[lines + place_b(e).y];
+                    let i = 4u * l % NEAR;
+                    next_b[l] = vec4(
+                        gathered(b0, at + near[i]),
+                        gathered(b0, at + near[i + 1u]),
+                        gathered(b0, at + near[i + 2u]),
+                        gathered(b0, at + near[i + 3u]),
+                    );
+                }
+            }
+        }
+        if (k0 > k_begin) {
+            for (var k = 0u; k < DEPTH; k++) {
+                let from_a = (buffer * DEPTH + k) * PM + row;
+                let from_b = (buffer * DEPTH + k) * PN + col;
+                for (var j = 0u; j < RN; j++) {
+                    let v = tile_b[from_b + j * (QN / RN)];
+                    for (var i = 0u; i < RM; i++) {
+                        let u = tile_a[from_a + i * (QM / RM)];
+                        let at = (i * RN + j) * 4u;
+                        acc[at] = fused(u.x, v, acc[at]);
+                        acc[at + 1u] = fused(u.y, v, acc[at + 1u]);
+                        acc[at + 2u] = fused(u.z, v, acc[at + 2u]);
+                        acc[at + 3u] = fused(u.w, v, acc[at + 3u]);
+                    }
+                }
+            }
+            if (BUFFERS == 2u) { buffer = 1u - buffer; }
+        }
+        lines = DEPTH - lines;
+    }
+
+    for (var j = 0u; j < 4u * RN; j++) {
+        let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
+        if (n >= n_end) { continue; }
+        let own = column_of(s, n).own;
+        for (var i = 0u; i < 4u * RM; i++) {
+            let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
+            if (m < p.m) {
+                finish(group, part, m, own, acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u]);
+            }
+        }
+    }
+}
+
+// An element for each invocation, for groups with few rows: the same chain without a tile.
+@compute @workgroup_size(WORKGROUP)
+fn direct(
+    @builtin(workgroup_id) wg: vec3<u32>,
+    @builtin(num_workgroups) wgs: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (wg.x + wg.y * wgs.x) * WORKGROUP + local;
+    let n = id % p.n;
+    let m = id / p.n % p.m;
+    let which = id / (p.n * p.m) % p.classes;
+    let group = id / (p.n * p.m * p.classes);
+    if (group >= p.groups) { return; }
+    let s = class_of(which);
+    if (CLASSES && n >= p.batch * volume(s.places)) { return; }
+    let here = place(s, n);
+    let first = s.tap_first * p.kernel_strides.xyz;
+    let apart = s.tap_apart * p.kernel_strides.xyz;
+    let a0 = p.a_offset + group * p.a_group + m * p.a_row + first.x + first.y + first.z;
+    let b0 = p.b_offset + group * p.b_group;
+    var sum = vec4<Acc>();
+    for (var ch = 0u; ch < p.channels; ch++) {
+        for (var d = 0u; d < s.taps.x; d++) {
+            for (var h = 0u; h < s.taps.y; h++) {
+                let line = a0 + ch * p.kernel_strides.w + d * apart.x + h * apart.y;
+                for (var w = 0u; w < s.taps.z; w++) {
+                    let by = vec3<i32>(vec3(d, h, w)) * s.tap_step;
+                    let at = here.at + vec4(by, offset_in_x(by) + i32(ch * p.source.w));
+                    sum = fused(load_a(line + w * apart.z), vec4(gathered(b0, at)), sum);
+                }
+            }
+        }
+    }
+    finish(group, 0u, m, here.own, sum.x);
+}
