@@ -14,7 +14,8 @@ if what == "early" and os.environ["RANK"] == "1":
     raise ValueError("bad arguments")
 dist.init_process_group("gloo", timeout=dt.timedelta(seconds=2))
 rank = dist.get_rank()
-assert int(os.environ["RANK"]) == rank == dist.get_node_local_rank()
+assert int(os.environ["RANK"]) == rank
+assert rank % int(os.environ["LOCAL_WORLD_SIZE"]) == dist.get_node_local_rank()
 assert int(os.environ["WORLD_SIZE"]) == dist.get_world_size() == 2
 assert dist.is_torchelastic_launched()
 x = torch.ones(2)
