@@ -127,6 +127,20 @@ def test_launcher_reads_pytorchs_arguments() -> None:
     assert (args.training_script, args.training_script_args) == ("train", ["--lr", "1"])
 
 
+@pytest.mark.parametrize(
+    ("told", "is_open"),
+    [("mpiexec (OpenRTE) 4.1.4", True), ("mpirun (Open MPI) 5.0.7", True), ("HYDRA 5.0", False)],
+)
+def test_launcher_knows_open_mpi_by_its_version(
+    told: str, is_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run._mpi, "is_there", lambda: True)
+    path = tmp_path / "mpiexec"
+    path.write_text(f"#!/bin/sh\necho '{told}'\n")
+    path.chmod(0o755)
+    assert run.find_mpiexec(str(path)) == (str(path), is_open)
+
+
 @pytest.mark.parametrize("is_open", [False, True])
 def test_launcher_asks_mpi_for_ranks_on_each_machine(
     is_open: bool, monkeypatch: pytest.MonkeyPatch

@@ -126,7 +126,8 @@ def find_mpiexec(given: str = "") -> tuple[str, bool]:
     if not path or not _mpi.is_there():
         raise SystemExit(f"pytensorlib.distributed.run: MPI is not installed: {_mpi.INSTALL}")
     told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    return path, "open mpi" in (told.stdout + told.stderr).lower()
+    words = (told.stdout + told.stderr).lower()
+    return path, any(name in words for name in ("open mpi", "open-mpi", "openrte", "prrte"))
 
 
 def variables(args: argparse.Namespace, ranks: int) -> dict[str, str]:
