@@ -1,7 +1,7 @@
 //! Q R by blocks of reflectors: a panel of columns is reduced in registers and the first cache, and
 //! what is right of it by products.
 
-use super::lanes::{get, put, width, Lanes, LANES};
+use super::lanes::{get, put, scale_add, width, Lanes, LANES};
 use super::plain;
 use super::Number;
 use crate::alloc::full;
@@ -16,7 +16,7 @@ fn block(n: usize) -> usize {
     }
 }
 
-/// `block` reflectors: I - V T V', with V in rows, ones and zeros included.
+/// `block` reflectors: I - V T V', with the columns of V one after another, ones and zeros included.
 struct Panel<T> {
     /// The row and column where it begins.
     at: usize,
@@ -97,11 +97,14 @@ impl<T: Number> Reflected<T> {
             // SAFETY: there are `high` rows of `block` elements, 8, 16, 24 or 32, in both, and at
             // least `count` rows.
             unsafe { reduce(&mut part, high, block, count, &mut panel.v, &mut tau) };
-            for (from, to) in part.chunks_exact(block).zip(x[at * all..].chunks_mut(all)) {
-                to[at..at + wide].copy_from_slice(&from[..wide]);
+            let back = part.chunks_exact(block).zip(x[at * all..].chunks_mut(all));
+            for (i, (from, to)) in back.enumerate() {
+                let done = i.min(count);
+                to[at..at + done].fill(T::default());
+                to[at + done..at + wide].copy_from_slice(&from[done..wide]);
             }
-            let v = rows(panel.v.as_ptr(), block);
-            // SAFETY: V has `high` rows of `block`.
+            let v = turned(panel.v.as_ptr(), high);
+            // SAFETY: V has `block` columns of `high`.
             unsafe { triangle(v, high, &tau[..count], &mut panel.t, block) };
             let right = at + wide;
             if right < all {
@@ -148,17 +151,9 @@ impl<T: Number> Panel<T> {
             true => turned(self.t.as_ptr(), block),
             false => rows(self.t.as_ptr(), block),
         };
-        // SAFETY: V has `high` rows of `block`, and T `block`.
-        unsafe {
-            reflect_all(
-                rows(self.v.as_ptr(), block),
-                t,
-                (high, self.count),
-                to,
-                step,
-                n,
-            )
-        }
+        let v = turned(self.v.as_ptr(), high);
+        // SAFETY: V has `block` columns of `high`, and T rows of `block`.
+        unsafe { reflect_all(v, t, (high, self.count), to, step, n) }
     }
 }
 
@@ -227,80 +222,175 @@ pub unsafe fn reflect_all<T: Number>(
     }
 }
 
-/// The reflectors of `count` columns of `m` rows of C vectors.
+/// What the pass over a panel that reflects its rows finds for the next column: the products with all
+/// others below its own row, by a power of two, and the sum of its squares.
+struct Ahead<T> {
+    sums: [T; 32],
+    squares: f64,
+    unit: f64,
+}
+
+impl<T: Number> Ahead<T> {
+    /// The column's new element in its own row, the reflector's factor, and what its other elements
+    /// are multiplied by; `None` where squares, or products with columns of another size, may have
+    /// left the range of numbers.
+    #[inline(always)]
+    fn reflector(&self, first: T) -> Option<(T, T, T)> {
+        let alpha = first.to_f64();
+        let norm = (self.squares + alpha * alpha).sqrt();
+        let near = self.unit * norm;
+        let sound = self.squares > 1e-280 && near > 1e-6 && near < 1e6;
+        if !sound || norm * T::EPS < T::TINY.to_f64() {
+            return None;
+        }
+        let beta = T::of_f64(-norm.copysign(alpha));
+        Some((beta, (beta - first) / beta, T::of_f64(1.0) / (first - beta)))
+    }
+}
+
+/// The power of two by which a number is near one.
+#[inline(always)]
+fn unit_of(x: f64) -> f64 {
+    let exponent = (x.to_bits() >> 52 & 0x7ff).clamp(1023 - 100, 1023 + 100);
+    f64::from_bits((2046 - exponent) << 52)
+}
+
+/// The reflectors of some of the `count` columns of a panel of `m` rows of `wide`, which reach its last C
+/// vectors. One pass over the rows reflects them and sums up what the next column needs.
 #[inline(always)]
 unsafe fn columns<T: Number, const C: usize>(
     x: *mut T,
-    m: usize,
-    count: usize,
+    (m, wide, count): (usize, usize, usize),
     v: *mut T,
     tau: &mut [T; 32],
+    ahead: &mut Option<Ahead<T>>,
 ) {
-    let (zero, wide) = (T::default(), C * LANES);
-    let mut column = full(zero, m);
-    // SAFETY: `x` and `v` have `m` rows of `wide`, and there are at least `count` rows.
+    let (zero, left) = (T::default(), wide - C * LANES);
+    // SAFETY: `x` has `m` rows of `wide`, `v` has `count` columns of `m`, and there are at least `count`
+    // rows.
     unsafe {
-        for j in 0..count {
-            for i in j..m {
-                column[i] = *x.add(i * wide + j);
-            }
-            let Some((beta, t)) = plain::reflector(&mut column[j..]) else {
-                continue;
+        for j in left..count.min(left + LANES) {
+            let column = std::slice::from_raw_parts_mut(v.add(j * m), m);
+            let own = x.add(j * wide);
+            let found = ahead.take();
+            let known = found.and_then(|a| Some((a.reflector(*own.add(j))?, a)));
+            let mut dots = [[zero; LANES]; C];
+            let (beta, t) = if let Some(((beta, t, scale), a)) = known {
+                column[j + 1..].iter_mut().for_each(|x| *x = *x * scale);
+                let by = scale * T::of_f64(1.0 / a.unit);
+                for c in 0..C {
+                    let (y, sums): (Lanes<T>, Lanes<T>) = (
+                        get(own.add(left + c * LANES)),
+                        get(a.sums.as_ptr().add(left + c * LANES)),
+                    );
+                    dots[c] = scale_add(y, by, sums);
+                }
+                (beta, t)
+            } else {
+                for i in j..m {
+                    column[i] = *x.add(i * wide + j);
+                }
+                let Some((beta, t)) = plain::reflector(&mut column[j..]) else {
+                    column[j..].fill(zero);
+                    continue;
+                };
+                column[j] = T::of_f64(1.0);
+                for i in j..m {
+                    for c in 0..C {
+                        let y = get(x.add(i * wide + left + c * LANES));
+                        dots[c] = scale_add(dots[c], column[i], y);
+                    }
+                }
+                (beta, t)
             };
             tau[j] = t;
             column[j] = T::of_f64(1.0);
-            let mut dots = [[[zero; LANES]; C]; 2];
-            for i in j..m {
-                let (f, row) = (column[i], x.add(i * wide));
-                *v.add(i * wide + j) = f;
-                for c in 0..C {
-                    let y: Lanes<T> = get(row.add(c * LANES));
-                    for l in 0..LANES {
-                        dots[i % 2][c][l] = dots[i % 2][c][l] + f * y[l];
-                    }
-                }
-            }
+            // Columns before it are done.
             for c in 0..C {
                 for l in 0..LANES {
-                    let dot = t * (dots[0][c][l] + dots[1][c][l]);
-                    // Columns before it are done.
-                    dots[0][c][l] = if c * LANES + l >= j { dot } else { zero };
+                    let other = left + c * LANES + l >= j;
+                    dots[c][l] = if other { t * dots[c][l] } else { zero };
                 }
             }
+            let unit = unit_of(beta.to_f64());
+            let next = if j + 1 < count { j + 1 } else { j };
+            let after = std::slice::from_raw_parts_mut(v.add(next * m), m);
+            let mut sums = [[zero; LANES]; C];
+            let mut squares = [0.0f64; 2];
+            let f = T::of_f64(unit);
             for i in j..m {
-                let (f, row) = (column[i], x.add(i * wide));
+                let (row, weight) = (x.add(i * wide + left), column[i]);
+                let mut y = [[zero; LANES]; C];
                 for c in 0..C {
-                    let y: Lanes<T> = get(row.add(c * LANES));
-                    put(
-                        row.add(c * LANES),
-                        std::array::from_fn(|l| y[l] - f * dots[0][c][l]),
-                    );
+                    y[c] = scale_add(get(row.add(c * LANES)), -weight, dots[c]);
+                    put(row.add(c * LANES), y[c]);
                 }
-                *row.add(j) = zero;
+                if i <= next || next == j {
+                    continue;
+                }
+                let own = *x.add(i * wide + next);
+                after[i] = own;
+                squares[i % 2] += own.to_f64() * own.to_f64();
+                for c in 0..C {
+                    sums[c] = scale_add(sums[c], f * own, y[c]);
+                }
             }
-            *x.add(j * wide + j) = beta;
+            *own.add(j) = beta;
+            let mut all = [zero; 32];
+            for c in 0..C {
+                all[left + c * LANES..][..LANES].copy_from_slice(&sums[c]);
+            }
+            *ahead = Some(Ahead {
+                sums: all,
+                squares: squares[0] + squares[1],
+                unit,
+            });
         }
     }
 }
 
 per_isa! {
-    /// Reduces `count` columns of `m` rows of `wide`; the reflectors go to columns of `v`, zeros at
-    /// first.
+    /// Reduces `count` columns of `m` rows of `wide`; what is below the triangle is of no use. The
+    /// reflectors go to the columns of `v`, zeros at first.
     ///
     /// # Safety
-    /// `wide` is a multiple of 8 up to 32; `x` and `v` have `m` rows of it, at least `count`.
+    /// `wide` is a multiple of 8 up to 32; `x` has `m` rows of it, at least `count`, and `v` as many
+    /// columns of `m`.
     unsafe fn reduce[T: Number](
         x: &mut [T], m: usize, wide: usize, count: usize, v: &mut [T], tau: &mut [T; 32],
     ) {
-        let (x, v) = (x.as_mut_ptr(), v.as_mut_ptr());
+        let (x, v, size) = (x.as_mut_ptr(), v.as_mut_ptr(), (m, wide, count));
+        let mut ahead = None;
         // SAFETY: rows are as wide as the vectors.
         unsafe {
-            match wide / LANES {
-                1 => columns::<T, 1>(x, m, count, v, tau),
-                2 => columns::<T, 2>(x, m, count, v, tau),
-                3 => columns::<T, 3>(x, m, count, v, tau),
-                _ => columns::<T, 4>(x, m, count, v, tau),
+            for vectors in (1..=wide / LANES).rev() {
+                match vectors {
+                    1 => columns::<T, 1>(x, size, v, tau, &mut ahead),
+                    2 => columns::<T, 2>(x, size, v, tau, &mut ahead),
+                    3 => columns::<T, 3>(x, size, v, tau, &mut ahead),
+                    _ => columns::<T, 4>(x, size, v, tau, &mut ahead),
+                }
             }
+        }
+    }
+}
+
+per_isa! {
+    fn dot[T: Number](a: &[T], x: &[f64]) -> f64 {
+        let mut sums = [0.0; LANES];
+        for (a, x) in a.chunks(LANES).zip(x.chunks(LANES)) {
+            for (sum, (a, x)) in sums.iter_mut().zip(a.iter().zip(x)) {
+                *sum += a.to_f64() * x;
+            }
+        }
+        sums.iter().sum()
+    }
+}
+
+per_isa! {
+    fn subtract[T: Number](x: &mut [f64], f: f64, a: &[T]) {
+        for (x, a) in x.iter_mut().zip(a) {
+            *x -= a.to_f64() * f;
         }
     }
 }
@@ -308,25 +398,29 @@ per_isa! {
 /// A triangle above the diagonal is far enough from a singular one, by four steps of inverse
 /// iteration: its condition times `rcond` is small.
 pub fn regular<T: Number>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
-    let at = |i: usize, j: usize| r[i * step + j].to_f64();
+    // Row `i` from its diagonal on.
+    let row = |i: usize| &r[i * step + i..i * step + n];
     let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let all: f64 = (0..n)
-        .map(|i| (i..n).map(|j| at(i, j).powi(2)).sum::<f64>())
-        .sum();
+    let mut all = full(0.0, n);
+    for i in 0..n {
+        for (sum, x) in all[i..].iter_mut().zip(row(i)) {
+            *sum += x.to_f64() * x.to_f64();
+        }
+    }
+    let all: f64 = all.iter().sum();
     let mut x = super::probe::signs(n);
     let (mut least, mut size) = (f64::INFINITY, length(&x));
     for _ in 0..4 {
         x.iter_mut().for_each(|x| *x /= size);
         // R' y = x, then R x = y.
         for i in 0..n {
-            x[i] /= at(i, i);
-            for j in i + 1..n {
-                x[j] -= at(i, j) * x[i];
-            }
+            let (own, rest) = x[i..].split_at_mut(1);
+            own[0] /= row(i)[0].to_f64();
+            subtract(rest, own[0], &row(i)[1..]);
         }
         for i in (0..n).rev() {
-            let rest: f64 = (i + 1..n).map(|j| at(i, j) * x[j]).sum();
-            x[i] = (x[i] - rest) / at(i, i);
+            let rest = dot(&row(i)[1..], &x[i + 1..]);
+            x[i] = (x[i] - rest) / row(i)[0].to_f64();
         }
         size = length(&x);
         least = least.min(1.0 / size.sqrt());
