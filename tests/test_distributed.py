@@ -11,6 +11,7 @@ import pytensorlib as torch
 import pytensorlib.distributed as dist
 from pytensorlib import nn
 from pytensorlib.distributed import _mpi, run
+from pytensorlib.distributed._board import Board
 
 
 @pytest.fixture(params=["hash", "file", "tcp", "prefix"])
@@ -152,6 +153,19 @@ def test_launcher_asks_mpi_for_ranks_on_each_machine(
     hosts = "--host a:3,b:3 -x MASTER_ADDR" if is_open else "-hosts a,b -ppn 3"
     assert hosts in words
     assert words.endswith("-m pytensorlib.distributed._worker train.py x")
+
+
+def test_launcher_names_no_first_rank_where_another_machines_may_be_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank, where in ((0, "a.py:1"), (1, "b.py:2")):
+        Board(str(tmp_path), rank).enter("all_reduce", where)
+    run.report(tmp_path, 9, 2, [1])
+    assert capsys.readouterr().err.startswith("rank 1 of 2 died first, without a traceback:")
+    run.report(tmp_path, 9, 4, [1])
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert "first" not in first and first.endswith("not on it: rank 2, rank 3")
+    assert [line.rpartition(" ")[2] for line in lines] == ["b.py:2", "a.py:1"]
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,15 @@ def test_ranks_on_several_hosts_communicate_and_end_together() -> None:
         assert done.returncode != 0 and text in done.stderr
 
 
+def test_launchers_folder_need_not_be_on_every_machine() -> None:
+    done = launched("--nproc-per-node=2", FAULTS, "nothing", FAR="1")
+    assert done.returncode == 0, done.stderr
+    assert told(done) == [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
+    for what, text in (("raise", "bad batch"), ("hang", "rank 0 timed out after 2 s")):
+        done = launched("--nproc-per-node=2", FAULTS, what, FAR="1")
+        assert done.returncode == 1 and text in done.stderr, done.stderr
+
+
 def test_one_process_alone_is_told_how_to_start() -> None:
     given = {k: v for k, v in environment().items() if k not in ("RANK", "WORLD_SIZE")}
     code = "import pytensorlib.distributed as d; d.init_process_group({})"

@@ -76,7 +76,7 @@ def _communicator(mpi: Any, rank: int, size: int, limit: dt.timedelta) -> Any:
 def _post_board(comm: Any) -> None:
     """Put up what each process does where the others of its machine can read it."""
     folder = os.environ.get(FOLDER)
-    if not folder or not os.path.isdir(folder):
+    if not folder:  # as on all: that it is not there is known only to those of another machine
         made = tempfile.mkdtemp(prefix="pytensorlib-") if comm.Get_rank() == 0 else None
         folder = comm.bcast(made)
     if folder and os.path.isdir(folder):

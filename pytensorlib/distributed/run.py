@@ -291,7 +291,14 @@ def report(folder: Path, status: int, size: int, lost: list[int]) -> None:
         print(f"rank {error['rank']} of {size} failed first:", file=sys.stderr)
         print(error["text"], file=sys.stderr, end="")
         return
-    if lost:
+    away = [rank for rank in range(size) if read_line(folder, rank) is None]
+    if away and len(away) < size:  # one of them may have been the first
+        print(
+            f"the job ended with status {status}, without a traceback on this machine; "
+            f"not on it: {', '.join(f'rank {rank}' for rank in away)}",
+            file=sys.stderr,
+        )
+    elif lost:
         print(f"rank {lost[0]} of {size} died first, without a traceback:", file=sys.stderr)
     else:
         print(f"the job ended with status {status}, without a traceback:", file=sys.stderr)
