@@ -91,7 +91,7 @@ const VALUES: usize = 640;
 const VECTORS: usize = 64;
 /// Sizes up to which our own singular vectors are quicker: beyond, there is more to rotate than
 /// divide and conquer has to multiply.
-const SVD: usize = 192;
+const SVD: usize = 256;
 const SVD_F32: usize = 640;
 /// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
 /// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be

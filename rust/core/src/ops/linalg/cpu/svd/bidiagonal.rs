@@ -11,7 +11,7 @@ use crate::per_isa;
 /// Lines that are one task, and how many there must be to share them out. The parts of a sum are
 /// those of the tasks, whoever does them.
 const LINES: usize = 64;
-const SHARED: usize = 192;
+const SHARED: usize = 256;
 
 /// The two diagonals, and the reflectors that make U (`along` a line) and V (`across` lines).
 pub struct Bidiagonal<T> {
