@@ -407,7 +407,15 @@ def check_subgroup_averages_among_its_members(rank: int, size: int) -> None:
 
 @at_least(2)
 def check_large_tensors_go_in_pieces(rank: int, size: int) -> None:
-    whole, _staged.PIECE = _staged.PIECE, 1 << 16
+    whole = _staged.PIECE
+    numbers = torch.tensor(np.random.default_rng(rank).standard_normal(100_003))
+    found = []
+    for piece in (whole, 1 << 16, 1 << 13):  # no order of a sum depends on how it is cut
+        _staged.PIECE = piece
+        found.append(numbers.clone())
+        dist.all_reduce(found[-1])
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+    _staged.PIECE = 1 << 16
     total = size * (size + 1) // 2
     for device in ["cpu", "wgpu"] if size == 2 and torch.wgpu.is_available() else ["cpu"]:
         for shape, dtype in [((50_001,), torch.float32), ((300, 151), torch.bfloat16)]:
