@@ -26,7 +26,7 @@ pub fn row(from: DType, to: DType) -> Option<Row> {
             DType::I32 => pick(f32_to_32, bf16_to_32),
             _ => None,
         };
-        return per_isa!(match avx512 => row, avx2 => row, neon => None, portable => None);
+        per_isa!(match avx512 => row, avx2 => row, neon => None, portable => None)
     }
     #[cfg(not(target_arch = "x86_64"))]
     None

@@ -16,6 +16,8 @@ use std::sync::Arc;
 /// Memory that a command uses, by its number among that of the tape, and the bytes that it sees.
 pub(super) type Use = (usize, Option<Window>);
 
+// Nearly all are dispatches.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Command {
     Dispatch {
         pipeline: Arc<Pipeline>,
@@ -232,7 +234,7 @@ impl Tape {
     }
 
     /// How many commands it has.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.film.commands.len()
     }
 }

@@ -187,6 +187,6 @@ impl Reel {
     /// How many dispatches and copies are kept.
     pub fn kept(&self) -> usize {
         let tapes = self.parts.iter().filter_map(|p| p.tape.as_ref());
-        tapes.map(Tape::len).sum()
+        tapes.map(Tape::count).sum()
     }
 }
