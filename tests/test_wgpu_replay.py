@@ -107,6 +107,21 @@ def test_results_of_earlier_calls_keep_their_values() -> None:
         assert torch.equal(s.cpu(), x.sum(0).cpu())
 
 
+def test_inputs_in_larger_buffers_of_the_pool_leave_the_dispatches_kept() -> None:
+    w = torch.randn(1000, 7, device="wgpu")
+    call = torch.graph(lambda x: (x @ w).relu(), fullgraph=True)
+    data = [torch.randn(64, 1000) for _ in range(8)]
+    for i, x in enumerate(data):
+        if i % 2:
+            wgpu.empty_cache()
+            larger = torch.zeros(64 * 1000 + 9000, device="wgpu")
+            del larger  # its memory is what the next one gets
+        on_gpu = x.to("wgpu")
+        assert torch.equal(call(on_gpu).cpu(), (on_gpu @ w).relu().cpu())
+        del on_gpu
+    assert call.programs[0].kept > 0
+
+
 def test_way_back_is_kept_too_while_several_calls_wait_for_theirs() -> None:
     net = network()
     call = torch.compile(net, fullgraph=True)

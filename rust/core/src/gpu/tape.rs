@@ -203,8 +203,11 @@ impl Tape {
         let mut memory = self.film.memory.clone();
         for &(at, buffer) in new {
             let raw = buffer.raw.as_ref().expect("a live buffer has memory");
-            let alike = raw.buffer.size() == memory[at].buffer.size() && raw.life == self.life;
-            if !alike || buffer.window().is_some() {
+            // The pool gives buffers of more than one size for the same bytes. No kernel asks for the
+            // size, but what is larger than a binding is seen through windows.
+            let bound = |size: u64| size <= gpu.info.max_binding;
+            let fits = bound(raw.buffer.size()) && bound(memory[at].buffer.size());
+            if !fits || raw.life != self.life || buffer.window().is_some() {
                 return false;
             }
             memory[at] = raw.clone();
