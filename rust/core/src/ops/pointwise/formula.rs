@@ -427,17 +427,18 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
     if number.ndim() > 0 || x.dtype() != t || x.shape() != y.shape() || t.is_float8() {
         return false;
     }
-    let held = || {
-        let mut v = 0.0f32;
-        // SAFETY: the tensor has one element, which lies in host memory.
-        unsafe { convert::load::<f32>(number.dtype(), number.bytes_ptr(), 0, 1, &mut v) };
-        Numbered::new(op.params(), v)
-    };
+    let mut v = 0.0f32;
+    // SAFETY: the tensor has one element, which lies in host memory.
+    unsafe { convert::load::<f32>(number.dtype(), number.bytes_ptr(), 0, 1, &mut v) };
+    if v.is_nan() {
+        // Which of two NaNs remains is for the loop of two tensors to say, which recorded calls take.
+        return false;
+    }
+    let held = Numbered::new(op.params(), v);
     if t == DType::F32 {
         let Some(kernel) = op.number_f32() else {
             return false;
         };
-        let held = held();
         // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked
         // the tensors.
         unsafe { run::<f32>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
@@ -446,7 +447,6 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
     let Some(kernel) = op.number_bits(t) else {
         return false;
     };
-    let held = held();
     // SAFETY: as above.
     unsafe { run_bits(kernel, (&raw const held).cast(), t, &[x], y, grain) }
 }

@@ -108,8 +108,9 @@ pub fn ndtr_half(x: f32) -> f32 {
 
 #[inline(always)]
 pub fn erfc(x: f32) -> f32 {
-    // From the bound on it is below what a float32 holds.
-    let z = clamp_d(x.abs() as f64, 0.0, 10.1);
+    // From here on it is below what a float32 holds.
+    const END: f64 = 10.1;
+    let z = clamp_d(x.abs() as f64, 0.0, END);
     // e^(z^2) erfc(z) as a polynomial in (z - 4) / (z + 4), to 2^-37.
     const P: [f64; 14] = [
         0.136_999_457_624_536_52,
@@ -128,6 +129,7 @@ pub fn erfc(x: f32) -> f32 {
         -9.852_040_752_234_349e-6,
     ];
     let y = exp_d(-(z * z)) * poly_d((z - 4.0) / (z + 4.0), &P);
+    let y = if z >= END { 0.0 } else { y };
     (if x < 0.0 { 2.0 - y } else { y }) as f32
 }
 
