@@ -159,6 +159,15 @@ class Room:
         else:
             write(self.x, self._at)
 
+    def settle_columns(self, n: int, part: tuple[int, int]) -> None:
+        """Let the tensor have the columns from ``part[0]`` to ``part[1]`` of its rows of `n`."""
+        if self._own or not self.x.is_contiguous():
+            if part[1] == n:
+                self.settle()
+            return
+        columns = slice(*part)
+        write(self.x.detach().view(-1, n)[:, columns], self._at.view(-1, n)[:, columns])
+
 
 def split(flat: np.ndarray, tensors: Sequence[Any]) -> None:
     """Write consecutive bytes to tensors."""

@@ -26,7 +26,7 @@ from ._buffers import (
     write,
 )
 from ._process_group import ProcessGroup, member
-from ._staged import Staged
+from ._staged import Staged, pieces, started
 from ._work import Work
 
 __all__ = [
@@ -210,18 +210,29 @@ def all_gather_into_tensor(
             f"{call}: the output must have {pg.size()} times the elements of the input "
             f"{tuple(input_tensor.shape)}, got {tuple(output_tensor.shape)}"
         )
-    given, room = sent(input_tensor), Room(output_tensor)
-    if np.may_share_memory(given, room.bytes):
-        given = given.copy()
+    room, n, size = Room(output_tensor), input_tensor.numel(), input_tensor.element_size()
+    flat, parts, kept = input_tensor.detach().reshape(-1), pieces(n, size), []
+
+    def ask(comm: Any, part: tuple[int, int]) -> Any:
+        given = sent(flat[slice(*part)])
+        if np.may_share_memory(given, room.bytes):
+            given = given.copy()
+        kept.append(given)
+        if len(parts) == 1:
+            return comm.Iallgather(given, room.bytes)
+        places = [(rank * n + part[0]) * size for rank in range(pg.size())]
+        return comm.Iallgatherv(given, (room.bytes, ([given.nbytes] * pg.size(), places)))
+
     return pg._run(
         call,
         lambda shown: shown(input_tensor),
-        lambda comm: [comm.Iallgather(given, room.bytes)],
-        settle_all([room]),
+        lambda comm: started(lambda part: ask(comm, part), parts),
+        settle_all([room]) if len(parts) == 1 else None,
         [output_tensor],
         async_op,
         size_of(output_tensor),
-        (given, room),
+        (kept, room),
+        arrived=None if len(parts) == 1 else lambda i: room.settle_columns(n, parts[i]),
     )
 
 

@@ -21,7 +21,7 @@ from ._buffers import (
 )
 from ._process_group import ProcessGroup, member
 from ._reduce import ReduceOp, Reduction, reduction
-from ._staged import Staged
+from ._staged import Staged, pieces, started
 from ._work import Work
 
 __all__ = [
@@ -239,23 +239,39 @@ def _reduce_scattered(
     """Reduce parts over all processes; each process gets one."""
     same_types(call, [*parts, output])
     how = reduction(call, op, output.dtype, pg.size())
-    flat = pt.cat([how.before(p).reshape(-1) for p in parts])
-    out = pt.empty(output.shape, dtype=how.dtype)
-    given, own, counts = numbers(flat), numbers(out), [p.numel() for p in parts]
-    mpi = pg._mpi
+    mpi, counts = pg._mpi, [p.numel() for p in parts]
+    # Parts of one size are cut alike.
+    same = len(set(counts)) == 1
+    cuts = pieces(counts[0], how.dtype.itemsize) if same else [(0, max(counts))]
+    flats = [p.detach().reshape(-1) for p in parts]
+    outs: list[Any] = []
+    kept: list[Any] = []
 
-    def finish(_: Any) -> None:
-        write(output, how.after(out))
+    def ask(comm: Any, cut: tuple[int, int]) -> Any:
+        given = [how.before(x[slice(*cut)]) for x in flats]
+        x = pt.cat(given)
+        outs.append(pt.empty(given[pg.rank()].shape, dtype=how.dtype))
+        kept.append((numbers(x), numbers(outs[-1])))
+        each = [g.numel() for g in given]
+        return comm.Ireduce_scatter(*kept[-1], each, getattr(mpi, how.name))
+
+    def arrived(i: int) -> None:
+        how.after(outs[i])
+        if output.is_contiguous():
+            write(output.detach().view(-1)[slice(*cuts[i])], outs[i])
+        elif i == len(cuts) - 1:
+            write(output, pt.cat(outs).view(output.shape))
 
     return pg._run(
         call,
         lambda shown: f"{how.op.name}, {[shown(p) for p in parts]}",
-        lambda comm: [comm.Ireduce_scatter(given, own, counts, getattr(mpi, how.name))],
-        finish,
+        lambda comm: started(lambda cut: ask(comm, cut), cuts),
+        None,
         [output],
         async_op,
-        given.nbytes,
-        (given, own),
+        sum(counts) * how.dtype.itemsize,
+        kept,
+        arrived=arrived,
     )
 
 

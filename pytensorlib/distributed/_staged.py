@@ -6,18 +6,34 @@ and the one before back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from ._buffers import write
 
-__all__ = ["PIECE", "Staged"]
+__all__ = ["PIECE", "Staged", "pieces", "started"]
 
 # Bytes; with smaller ones what needs no copy takes longer. Processes that call together cut alike,
 # wherever their tensors lie.
 PIECE = 32 << 20
+
+
+def pieces(count: int, size: int) -> list[tuple[int, int]]:
+    """Return where the pieces of `count` elements of `size` bytes begin and end."""
+    step = PIECE // size
+    return [(a, min(a + step, count)) for a in range(0, count, step)] or [(0, 0)]
+
+
+def started(ask: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+    """Return MPI's requests for each part, asked for while those before are under way."""
+    requests: list[Any] = []
+    for part in parts:
+        requests.append(ask(part))
+        for earlier in requests[-2:]:
+            earlier.Test()  # lets MPI move data
+    return requests
 
 
 class Staged:
@@ -39,14 +55,13 @@ class Staged:
 
     def start(self, request: Callable[[np.ndarray], Any]) -> list[Any]:
         """Ask MPI for each piece as soon as it is there."""
-        requests: list[Any] = []
-        for part in self.parts:
+
+        def ask(part: Any) -> Any:
             x, own = self._host(part)
             self.hosts.append(x)
-            for earlier in requests[-2:]:
-                earlier.Test()  # lets MPI move data
-            requests.append(request(own))
-        return requests
+            return request(own)
+
+        return started(ask, self.parts)
 
     def finish(self, _: Any) -> None:
         """Let the tensor have what the pieces have, where these are a copy."""

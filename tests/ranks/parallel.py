@@ -427,6 +427,14 @@ def check_large_tensors_go_in_pieces(rank: int, size: int) -> None:
             work = dist.broadcast(y.t() if y.ndim > 1 else y, 1, async_op=True)
             work.wait()
             assert torch.equal(y.cpu(), total * x / 2)
+            sums = torch.empty(x.t().shape, dtype=dtype, device=device).t()
+            parts = torch.stack([(rank + k + 1) * x for k in range(size)]).to(device)
+            dist.reduce_scatter_tensor(sums, parts)
+            assert torch.equal(sums.cpu(), (total + size * rank) * x)
+            all_sums = torch.empty(size, *shape, dtype=dtype, device=device)
+            dist.all_gather_into_tensor(all_sums, sums)
+            assert torch.equal(all_sums[-1].cpu(), (total + size * (size - 1)) * x)
+            assert torch.equal(all_sums[0].cpu(), total * x)
     _staged.PIECE = whole
 
 
