@@ -79,6 +79,40 @@ def _rate(lr: Any) -> Any:
     return lr.item() if plain else lr
 
 
+def _momentum(group: dict[str, Any]) -> float | None:
+    """Return what a schedule cycles beside the learning rate, where a fused step takes it."""
+    betas = group.get("betas")
+    value = betas[0] if type(betas) is tuple else group.get("momentum")
+    # Without any, the step is another one, which has no buffer.
+    return value if type(value) is float and value > 0 else None
+
+
+class _Rate:
+    """What of a group's options a fused step takes anew in each call."""
+
+    __slots__ = ("betas", "cycled", "group", "names")
+
+    def __init__(self, group: dict[str, Any]) -> None:
+        self.group = group
+        self.cycled = _momentum(group) is not None
+        self.names = {"lr", *(("betas", "momentum") if self.cycled else ())}
+        self.betas = self._others()
+
+    def _others(self) -> Any:
+        betas = self.group.get("betas")
+        return betas[1:] if type(betas) is tuple else None
+
+    def now(self) -> tuple[float, float | None] | None:
+        """Return the learning rate and the momentum; None where the step would be another one."""
+        rate = _rate(self.group["lr"])
+        if type(rate) not in (int, float):
+            return None
+        momentum = _momentum(self.group) if self.cycled else None
+        if self.cycled and (momentum is None or self._others() != self.betas):
+            return None
+        return rate, momentum
+
+
 class _Capture:
     """What a call that is being recorded is asked for beside its kernels."""
 
@@ -92,7 +126,7 @@ class _Capture:
         }
         self.thread = threading.get_ident()
         self.optimizers: dict[int, Any] = {}
-        self.groups: list[dict[str, Any]] = []
+        self.taken: list[_Rate] = []
 
     def steps(self, optimizer: Any) -> None:
         """Note that an optimizer takes a step."""
@@ -115,8 +149,9 @@ class _Capture:
                 return None
         if type(rate) not in (int, float):
             return None
-        self.groups.append(group)
-        self.recorder.rated(float(rate))
+        taken = _Rate(group)
+        self.taken.append(taken)
+        self.recorder.rated(float(rate), _momentum(group))
         return float(rate)
 
     def refuse(self, why: str) -> None:
@@ -145,14 +180,14 @@ def _modes() -> Any:
 class _Entry:
     """A program with the conditions under which it is what a call does."""
 
-    def __init__(self, program: Any, guards: Any, groups: list[dict[str, Any]], spec: Any) -> None:
-        self.program, self.guards, self.groups, self.spec = program, guards, groups, spec
+    def __init__(self, program: Any, guards: Any, rates: list[_Rate], spec: Any) -> None:
+        self.program, self.guards, self.rates, self.spec = program, guards, rates, spec
 
     def __call__(self, tensors: list[Any]) -> list[Any] | None:
         if not self.guards.hold():
             return None
-        rates = [_rate(group["lr"]) for group in self.groups]
-        if not all(type(rate) in (int, float) for rate in rates):
+        rates = [rate.now() for rate in self.rates]
+        if None in rates:
             return None
         return self.program(tensors, rates)
 
@@ -309,7 +344,7 @@ class Recorded:
         if before is None:
             return result
         program = trace.program(before) if same else "it returns something else each time"
-        live = {id(group) for group in capture.groups}
+        live = {id(taken.group): taken.names for taken in capture.taken}
         for used in (walk.optimizers | capture.optimizers).values():
             walk.optimizer(used, live)
         if not isinstance(program, str):
@@ -322,7 +357,7 @@ class Recorded:
                 self._give_up(kind, f"no two calls in a row are alike: {program}")
             return result
         kind.tries = 0
-        kind.entries.insert(0, _Entry(program, walk.guards, capture.groups, spec))
+        kind.entries.insert(0, _Entry(program, walk.guards, capture.taken, spec))
         del kind.entries[_PROGRAMS:]
         return result
 
@@ -381,10 +416,10 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
     arguments, by other arguments' values, and by grad and inference mode, autocast and the default
     type. They are recorded anew where something else differs that can be reached from the function:
     variables of enclosing functions, globals and attributes that it names, modules, their
-    attributes and parameters, optimizers and their options. A learning rate may change, and random
-    numbers go on. Other effects in Python (a counter, a line that is printed) take place where a
-    call is recorded, and not where it is run again; and what else a function asks, such as the time
-    or an entry of a file, is taken to stay.
+    attributes and parameters, optimizers and their options. A learning rate and a momentum may
+    change, and random numbers go on. Other effects in Python (a counter, a line that is printed)
+    take place where a call is recorded, and not where it is run again; and what else a function
+    asks, such as the time or an entry of a file, is taken to stay.
 
     Parameters
     ----------

@@ -99,15 +99,15 @@ class Walk:
                 self._entries(own, [n for n in names if n in own], depth)
         self._all([*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()], depth)
 
-    def optimizer(self, x: Any, live: set[int]) -> None:
-        """Add conditions on an optimizer; of the groups in `live` the learning rate may change."""
+    def optimizer(self, x: Any, live: dict[int, set[str]]) -> None:
+        """Add conditions on an optimizer; `live` has the options of each group that may change."""
         own = vars(x)
         for name in ("state", "param_groups"):
             self.guards.item(own, name, own[name])
         self.guards.items(x.param_groups)
         for group in x.param_groups:
             for name, value in group.items():
-                if name != "lr" or id(group) not in live:
+                if name not in live.get(id(group), ()):
                     self.guards.item(group, name, value)
             if type(group["params"]) is list:
                 self.guards.items(group["params"])

@@ -61,6 +61,74 @@ def test_rate_that_is_a_tensor_is_read_before_each_call(
     assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
 
 
+CYCLED: dict[str, Callable[[Any], Any]] = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.1),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, betas=(0.8, 0.99), amsgrad=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1, momentum=0.9),
+}
+
+
+# RMSprop has no kernel for a GPU.
+@pytest.mark.parametrize(
+    ("device", "kind"),
+    [(d, k) for d in DEVICES for k in CYCLED if (d, k) != ("wgpu", "rmsprop")],
+)
+def test_momentum_that_a_schedule_cycles_is_taken_anew_in_each_call(device: str, kind: str) -> None:
+    def run(recorded: bool) -> list[Any]:
+        torch.manual_seed(0)
+        net = nn.Linear(5, 3).to(device)
+        optimizer = CYCLED[kind](net.parameters())
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=14)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        call = torch.graph(step, fullgraph=True) if recorded else step
+        x, y = torch.randn(6, 5).to(device), torch.tensor([0, 1, 2, 0, 1, 2]).to(device)
+        losses, momenta = [], set()
+        for _ in range(12):
+            losses.append(call(x, y))
+            schedule.step()
+            group = optimizer.param_groups[0]
+            momenta.add(group["betas"][0] if "betas" in group else group["momentum"])
+        assert len(momenta) > 10
+        if recorded:
+            assert len(call.programs) == 1
+        return [t.detach().cpu() for t in [*losses, *net.parameters()]]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
+
+
+def test_other_decay_of_the_squares_is_recorded_anew() -> None:
+    w = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.Adam([w], lr=0.1)
+
+    @torch.graph
+    def step() -> None:
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+
+    def run(call: Any) -> Any:
+        with torch.no_grad():
+            w.fill_(1.0)
+        optimizer.state.clear()
+        optimizer.param_groups[0]["betas"] = (0.9, 0.999)
+        for i in range(12):
+            if i == 6:
+                optimizer.param_groups[0]["betas"] = (0.85, 0.9)
+            call()
+        return w.detach().clone()
+
+    assert torch.equal(run(step._function), run(step))
+    assert len(step.programs) == 2
+
+
 def test_rate_that_the_step_changes_before_it_takes_it_is_not_recorded() -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -280,6 +280,17 @@ impl<O: Op + Clone> Keep for O {
     }
 }
 
+/// What a schedule changes of an optimiser's steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    pub lr: f64,
+    /// The momentum, or the decay of the mean gradient; `None` where it stays.
+    pub momentum: Option<f64>,
+}
+
+/// Words that an op tells its kernels.
+pub type Told = SmallVec<[u32; 4]>;
+
 /// An op with kernels.
 pub trait Op: Derivative + Keep {
     /// Checks the inputs and gives the results' shapes and types, which depend on metas alone: what
@@ -358,9 +369,21 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// The same step of an optimiser at another learning rate.
-    fn rated(&self, _rate: f64) -> Option<Arc<dyn Op>> {
+    /// The same step of an optimiser at another rate.
+    fn rated(&self, _rate: Rate) -> Option<Arc<dyn Op>> {
         None
+    }
+
+    /// Whether it [tells](Op::told) what is another thing in each call that runs it on a GPU.
+    fn tells(&self) -> bool {
+        false
+    }
+
+    /// Words of its kernels' parameters for the next call, by whose numbers its launches name them
+    /// ([`Launch::told`](crate::gpu::launch::Launch::told)): a random key that is drawn now, numbers of
+    /// an optimiser's step. In the place of a call, where what that dispatches is kept.
+    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
+        Ok(Told::new())
     }
 
     /// The key of random numbers that its kernels make, where it was drawn when the op was made.

@@ -12,6 +12,7 @@ use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::mode;
 use pytensorlib_core::dispatch::heeded;
 use pytensorlib_core::graph::{Ending, Recorder, Runs, Trace};
+use pytensorlib_core::op::Rate;
 use pytensorlib_core::tensor::Tensor;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -106,10 +107,10 @@ impl PyRecorder {
             Ok(list)
         })
     }
-    /// What comes until the next call takes this learning rate, another one perhaps next time.
-    #[pyo3(signature = (rate))]
-    fn rated(&self, rate: Option<f64>) {
-        self.0.rated(rate);
+    /// What comes until the next call takes this learning rate, and momentum, others perhaps next time.
+    #[pyo3(signature = (lr, momentum=None))]
+    fn rated(&self, lr: Option<f64>, momentum: Option<f64>) {
+        self.0.rated(lr.map(|lr| Rate { lr, momentum }));
     }
     fn refuse(&self, why: String) {
         self.0.refuse(why);
@@ -175,8 +176,12 @@ impl PyProgram {
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyList>,
-        rates: Vec<f64>,
+        rates: Vec<(f64, Option<f64>)>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let rates = rates
+            .into_iter()
+            .map(|(lr, momentum)| Rate { lr, momentum });
+        let rates: Vec<Rate> = rates.collect();
         let Some(outputs) = self.0.call(&tensors(inputs), &rates).py()? else {
             return Ok(None);
         };

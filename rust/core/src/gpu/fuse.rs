@@ -194,6 +194,8 @@ pub(super) struct Node {
     pub x: SmallVec<[Arg; 3]>,
     pub dtype: DType,
     pub scalars: SmallVec<[[u32; 2]; 2]>,
+    /// The step whose random key the first two scalars are.
+    pub keyed: Option<usize>,
     /// The node of the graph that it works for.
     pub op: &'static str,
 }
@@ -233,6 +235,7 @@ struct Call<'a> {
     x_places: SmallVec<[Place; 4]>,
     y_place: Place,
     words: usize,
+    keyed: Option<usize>,
 }
 
 impl Call<'_> {
@@ -362,6 +365,7 @@ impl Group {
             x,
             dtype: call.y.dtype,
             scalars: scalars.into(),
+            keyed: call.keyed,
             op: fault::name(),
         });
         let (to, place) = (call.y.buffer, &call.y_place);
@@ -465,6 +469,7 @@ impl Group {
         let whole = Part {
             first: 0,
             settled: true,
+            keyed: node.keyed,
         };
         pointwise::launch(gpu, node.body.acc, body, &x, y, &node.scalars, whole)
     }
@@ -533,6 +538,7 @@ impl Gpu {
         x: &[View],
         y: View,
         scalars: &[[u32; 2]],
+        keyed: Option<usize>,
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
         // While dispatches are timed, each tells its own op.
@@ -545,6 +551,7 @@ impl Gpu {
             x_places: x.iter().map(Place::of).collect(),
             y_place: Place::of(&y),
             words: 2 * scalars.len(),
+            keyed,
         };
         let all = || x.iter().chain([&y]);
         let wide = acc != Acc::F64 && all().any(|v| v.dtype == DType::F64);

@@ -7,6 +7,7 @@ use super::key::key;
 use super::launch::{Bound, WORKGROUP};
 use super::pipeline::{Bindings, Make};
 use super::shader::Acc;
+use super::tape::{Told, Tolds};
 use super::{clock, fault, text, Buffer, Gpu};
 use crate::bail;
 use crate::error::Result;
@@ -208,6 +209,22 @@ impl<'a> Plan<'a> {
         w
     }
 
+    /// Words of the parameter block that are others in each call; the group's begin at `first`.
+    fn told(&self, first: usize) -> Tolds {
+        let mut told = self.head.map_or_else(Tolds::new, |h| h.told.clone());
+        let mut word = first + HEAD;
+        for (_, node) in &self.nodes {
+            told.extend(node.keyed.map(|step| Told {
+                step,
+                word,
+                from: 0,
+                len: 4,
+            }));
+            word += 2 * node.scalars.len();
+        }
+        told
+    }
+
     fn text(&self) -> Result<String> {
         let mut writer = Writer::new(self);
         match self.head {
@@ -224,6 +241,7 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     let mut bound = plan.head.map_or_else(SmallVec::new, Head::bound);
     let mut words = plan.head.map_or_else(SmallVec::new, |h| h.params.clone());
     words.resize(words.len().next_multiple_of(4), 0);
+    let told = plan.told(words.len());
     words.extend(plan.words(group.n));
     let own = bound.len()..bound.len() + plan.writes;
     bound.extend(plan.buffers.iter().map(|&buffer| Bound {
@@ -251,7 +269,8 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     };
     let params = bytemuck::cast_slice(&words);
     let mut stream = gpu.stream.lock();
-    stream.dispatch(&pipeline, &bound, params, grid, gpu.is_taping(), work);
+    let kept = gpu.is_taping().then_some(&told[..]);
+    stream.dispatch(&pipeline, &bound, params, grid, kept, work);
     drop(stream);
     gpu.check()
 }

@@ -5,6 +5,7 @@ use super::fuse::{Group, Place};
 use super::launch::Bound;
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Numbers, Source};
+use super::tape::{Told, Tolds};
 use super::{clock, fault, Buffer, Gpu, View};
 use crate::error::Result;
 use smallvec::SmallVec;
@@ -20,6 +21,8 @@ pub(super) struct Head {
     pub writes: usize,
     pub params: SmallVec<[u32; 64]>,
     pub groups: usize,
+    /// Words of the parameters that are others in each call.
+    pub told: Tolds,
     /// Where what it gives lies, in the order of logical indices.
     pub place: Place,
     /// The node of the graph that it works for.
@@ -84,6 +87,7 @@ impl Head {
             &self.bound(),
             params,
             gpu.grid(self.groups)?,
+            &self.told,
         )
     }
 }
@@ -97,6 +101,7 @@ impl Gpu {
         y: View,
         params: &[u8],
         groups: usize,
+        told: &[Told],
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
         if !waiting.on || clock::watched() || self.is_outside() {
@@ -137,6 +142,7 @@ impl Gpu {
             writes: kernel.writes,
             params: words,
             groups,
+            told: told.into(),
             place: Place::of(&y),
             op: fault::name(),
         };

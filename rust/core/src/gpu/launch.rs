@@ -2,6 +2,7 @@
 
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader};
+use super::tape::{Told, Tolds};
 use super::{Buffer, Gpu, View};
 use crate::dtype::DType;
 use crate::ensure;
@@ -66,6 +67,7 @@ pub struct Launch<'a, P> {
     buffers: SmallVec<[Option<Bound<'a>>; 9]>,
     writes: usize,
     result: Option<View<'a>>,
+    told: Tolds,
 }
 
 impl<P: bytemuck::NoUninit> Shader<P> {
@@ -80,6 +82,7 @@ impl<P: bytemuck::NoUninit> Shader<P> {
             buffers: smallvec![],
             writes: 0,
             result: None,
+            told: Tolds::new(),
         }
     }
 }
@@ -143,6 +146,26 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         self
     }
 
+    /// Says that `len` words of the parameters, from byte `at` on, are those that the op tells anew in each
+    /// call, from number `from` on (see [`Op::told`](crate::op::Op::told)).
+    pub fn told(self, gpu: &Gpu, at: usize, from: usize, len: usize) -> Self {
+        match gpu.step() {
+            Some(step) => self.told_of(step, at, from, len),
+            None => self,
+        }
+    }
+
+    /// [`Launch::told`] of this step.
+    pub(super) fn told_of(mut self, step: usize, at: usize, from: usize, len: usize) -> Self {
+        self.told.push(Told {
+            step,
+            word: at / 4,
+            from,
+            len,
+        });
+        self
+    }
+
     /// The first buffer is written by `store_y` alone, each element of `y` once: pointwise kernels
     /// that follow may take the value there and then.
     pub fn gives(self, y: impl Into<Option<View<'a>>>) -> Self {
@@ -163,7 +186,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// Records `n` workgroups with the beginning of a parameter block.
     pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
         if let Some(y) = self.result {
-            if gpu.wait_as_head(&self.kernel(), &self.buffers, y, params, n)? {
+            if gpu.wait_as_head(&self.kernel(), &self.buffers, y, params, n, &self.told)? {
                 return Ok(());
             }
         }
@@ -184,7 +207,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
             );
         };
         gpu.require(self.acc, &source.name)?;
-        gpu.dispatch(&self.kernel(), &buffers, params, gpu.grid(n)?)
+        gpu.dispatch(&self.kernel(), &buffers, params, gpu.grid(n)?, &self.told)
     }
 
     fn kernel(&self) -> Kernel<'_> {

@@ -578,6 +578,7 @@ impl Gpu {
         buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
+        told: &[tape::Told],
     ) -> Result<()> {
         let name = &kernel.source.name;
         ensure!(
@@ -624,9 +625,10 @@ impl Gpu {
             };
             clock::Work::new(&kernel, fault::name(), groups, bytes.sum())
         };
+        let kept = self.is_taping().then_some(told);
         self.stream
             .lock()
-            .dispatch(&pipeline, buffers, params, grid, self.is_taping(), work);
+            .dispatch(&pipeline, buffers, params, grid, kept, work);
         if self.fault.lock().is_some() {
             return self.check();
         }

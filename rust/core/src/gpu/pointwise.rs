@@ -56,13 +56,38 @@ pub fn pointwise<'a>(
     y: View,
     scalars: &[[u32; 2]],
 ) -> Result<()> {
-    let body = body.into();
-    if y.numel() == 0 || gpu.wait_for_more(acc, body, x, y, scalars)? {
+    asked(gpu, acc, body.into(), x, y, scalars, None)
+}
+
+/// [`pointwise`] where the first two scalars are a random key and the number of its stream, which the op
+/// [tells](crate::op::Op::told) anew in each call.
+pub fn drawn<'a>(
+    gpu: &Gpu,
+    acc: Acc,
+    body: impl Into<Tail<'a>>,
+    x: &[View],
+    y: View,
+    scalars: &[[u32; 2]],
+) -> Result<()> {
+    asked(gpu, acc, body.into(), x, y, scalars, gpu.step())
+}
+
+fn asked(
+    gpu: &Gpu,
+    acc: Acc,
+    body: Tail,
+    x: &[View],
+    y: View,
+    scalars: &[[u32; 2]],
+    keyed: Option<usize>,
+) -> Result<()> {
+    if y.numel() == 0 || gpu.wait_for_more(acc, body, x, y, scalars, keyed)? {
         return Ok(());
     }
     let whole = Part {
         first: 0,
         settled: false,
+        keyed,
     };
     launch(gpu, acc, body, x, y, scalars, whole)
 }
@@ -84,6 +109,8 @@ pub(super) struct Part {
     pub first: usize,
     /// Whether all that has to come before is recorded.
     pub settled: bool,
+    /// The step whose random key the first two scalars are.
+    pub keyed: Option<usize>,
 }
 
 /// [`pointwise`] in a kernel of its own.
@@ -206,6 +233,9 @@ pub(super) fn launch(
         .writes(SLOTS[0], bound[0].0);
     for (&(operand, _), slot) in bound[1..].iter().zip(&SLOTS[1..]) {
         launch = launch.reads(slot, operand);
+    }
+    if let Some(step) = part.keyed {
+        launch = launch.told_of(step, std::mem::offset_of!(Block, scalar), 0, 4);
     }
     let threads = if scattered || lanes == 1 {
         n

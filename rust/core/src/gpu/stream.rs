@@ -5,7 +5,7 @@ use super::clock::{self, Clock, Stamps, Work};
 use super::key::Map;
 use super::launch::{Bound, Window};
 use super::pipeline::{Layout, Pipeline};
-use super::tape::{Command, Film};
+use super::tape::{Command, Film, Told};
 use super::Buffer;
 use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
@@ -96,14 +96,15 @@ impl Stream {
         }
     }
 
-    /// Records one dispatch; submits when the batch is full. With `kept` it goes into the film too.
+    /// Records one dispatch; submits when the batch is full. Where it is `kept` it goes into the film too,
+    /// with what it is told anew each time.
     pub fn dispatch(
         &mut self,
         pipeline: &Arc<Pipeline>,
         buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
-        kept: bool,
+        kept: Option<&[Told]>,
         work: impl FnOnce() -> Work,
     ) {
         let timed = self.timed();
@@ -121,8 +122,8 @@ impl Stream {
         for bound in buffers {
             bound.buffer.mark(self.batch);
         }
-        if let (Some(film), true) = (&mut self.film, kept) {
-            film.dispatch(pipeline, &group, buffers, params, grid);
+        if let (Some(film), Some(told)) = (&mut self.film, kept) {
+            film.dispatch(pipeline, &group, buffers, params, grid, told);
         }
         self.count(LAST_BATCH);
     }

@@ -7,11 +7,25 @@ use super::key::Map;
 use super::launch::{Bound, Window};
 use super::pipeline::Pipeline;
 use super::{clock, Buffer, Gpu};
+use crate::bail;
 use crate::error::Result;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+
+/// Words of a parameter block that are others in each call: words of a step, from number `from` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub step: usize,
+    /// The first of them in the block.
+    pub word: usize,
+    pub from: usize,
+    pub len: usize,
+}
+
+/// Those of a dispatch.
+pub(super) type Tolds = SmallVec<[Told; 2]>;
 
 /// Memory that a command uses, by its number among that of the tape, and the bytes that it sees.
 pub(super) type Use = (usize, Option<Window>);
@@ -46,6 +60,10 @@ pub(super) struct Film {
     pub params: Vec<u8>,
     pub memory: Vec<Arc<Raw>>,
     numbers: Map<u64, usize>,
+    /// The step whose kernels are asked for, by the caller's number.
+    step: usize,
+    /// Words of `params` that each replay writes anew.
+    told: Vec<Told>,
     /// The numbers of dispatches that may note an index out of range.
     pub faults: Vec<u32>,
     /// Whether something was done that may be another thing next time.
@@ -74,11 +92,17 @@ impl Film {
         buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
+        told: &[Told],
     ) {
         let uses = buffers.iter().map(|b| (self.of(b.buffer), b.window));
         let uses = uses.collect();
         let first = self.params.len();
         self.params.extend_from_slice(params);
+        let placed = |t: &Told| Told {
+            word: first / 4 + t.word,
+            ..*t
+        };
+        self.told.extend(told.iter().map(placed));
         self.commands.push(Command::Dispatch {
             pipeline: pipeline.clone(),
             group: group.clone(),
@@ -138,6 +162,13 @@ fn me() -> usize {
 }
 
 impl Taping<'_> {
+    /// Says that what is asked for from now on is of this step.
+    pub fn begin(&self, step: usize) {
+        if let Some(film) = &mut self.0.stream.lock().film {
+            film.step = step;
+        }
+    }
+
     /// Whether something was done since the last time that cannot be kept.
     pub fn is_spoiled(&self) -> bool {
         let mut stream = self.0.stream.lock();
@@ -157,9 +188,10 @@ impl Taping<'_> {
         let gpu = self.0;
         gpu.settle_all()?;
         let film = gpu.stream.lock().film.take();
-        let Some(film) = film.filter(|f| !f.spoiled && !f.torn) else {
+        let Some(mut film) = film.filter(|f| !f.spoiled && !f.torn) else {
             return Ok(None);
         };
+        film.told.sort_by_key(|t| t.step);
         let known: Vec<u64> = known.map(|b| b.raw().id).collect();
         let numbers = &film.numbers;
         let number = |b: &&Buffer| numbers.get(&b.raw().id).copied();
@@ -236,6 +268,21 @@ impl Tape {
         true
     }
 
+    /// Gives the words of a step for the next replay.
+    pub fn tell(&mut self, step: usize, words: &[u32]) -> Result<()> {
+        let film = &mut self.film;
+        let first = film.told.partition_point(|t| t.step < step);
+        let own = film.told[first..].iter().take_while(|t| t.step == step);
+        for t in own {
+            let Some(new) = words.get(t.from..t.from + t.len) else {
+                bail!(Assertion, "a kernel is told more than its op has to tell");
+            };
+            let at = 4 * t.word;
+            film.params[at..at + 4 * t.len].copy_from_slice(bytemuck::cast_slice(new));
+        }
+        Ok(())
+    }
+
     /// How many commands it has.
     pub fn count(&self) -> usize {
         self.film.commands.len()
@@ -281,6 +328,14 @@ impl Gpu {
         self.taper.load(Ordering::Relaxed) == me()
     }
 
+    /// The step whose kernels are asked for, where what this thread records is kept.
+    pub(super) fn step(&self) -> Option<usize> {
+        match self.is_taping() {
+            true => self.stream.lock().film.as_ref().map(|f| f.step),
+            false => None,
+        }
+    }
+
     /// Says that what this thread does now cannot be kept.
     pub(super) fn spoil(&self) {
         if self.is_taping() {
@@ -297,17 +352,19 @@ impl Gpu {
         }
     }
 
-    /// Records a tape again; false where that cannot be now.
-    pub fn replay(&self, tape: &Tape) -> Result<bool> {
-        if tape.life != self.life || clock::watched() {
-            return Ok(false);
-        }
+    /// Whether a tape can be recorded again now.
+    pub fn replays(&self, tape: &Tape) -> bool {
+        tape.life == self.life && !clock::watched()
+    }
+
+    /// Records a tape again.
+    pub fn replay(&self, tape: &Tape) -> Result<()> {
         self.settle_all()?;
         self.expect_faults(&tape.film.faults);
         self.stream.lock().replay(&tape.film);
         match self.fault.lock().is_some() {
-            true => self.check().map(|()| true),
-            false => Ok(true),
+            true => self.check(),
+            false => Ok(()),
         }
     }
 }

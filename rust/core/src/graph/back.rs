@@ -5,7 +5,7 @@ use super::{End, Output, Program, Run};
 use crate::autograd::node::{Backward, Edges};
 use crate::autograd::{mode, Edge, Node};
 use crate::error::Result;
-use crate::op::{Grads, TensorMeta};
+use crate::op::{Grads, Rate, TensorMeta};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
@@ -43,7 +43,11 @@ impl Runs {
 
     /// The results for these inputs at these learning rates; `None` where they do not fit, or where
     /// another thread is at work and the program changes what is there.
-    pub fn call(self: &Arc<Self>, inputs: &[Tensor], rates: &[f64]) -> Result<Option<Vec<Tensor>>> {
+    pub fn call(
+        self: &Arc<Self>,
+        inputs: &[Tensor],
+        rates: &[Rate],
+    ) -> Result<Option<Vec<Tensor>>> {
         if self.program.misfit(inputs).is_some() {
             return Ok(None);
         }

@@ -5,6 +5,7 @@ use super::run::sharing;
 use super::{After, Back, End, Leaf, Output, Program, Slot, Source, Step, Trace, Value};
 use crate::device::Device;
 use crate::error::Result;
+use crate::op::Rate;
 use crate::tensor::Tensor;
 
 impl Trace {
@@ -15,7 +16,7 @@ impl Trace {
             return Ok(Some(format!("one call runs {a} kernels, the next {b}")));
         }
         for (a, b) in before.steps.iter().zip(&self.steps) {
-            if !alike(a, b) {
+            if !alike(a, b, &self.rates) {
                 return Ok(Some(format!("{:?} follows {:?} in one place", b.op, a.op)));
             }
         }
@@ -137,10 +138,10 @@ fn address(t: &Tensor) -> usize {
     std::ptr::from_ref(t.meta()) as usize
 }
 
-/// Whether two steps are one but for the learning rate and the key of random numbers.
-fn alike(a: &Step, b: &Step) -> bool {
-    let plain = |s: &Step| match (s.rate, s.key) {
-        (Some(_), _) => s.op.rated(0.0),
+/// Whether two steps are one but for the rate and the key of random numbers.
+fn alike(a: &Step, b: &Step, rates: &[Rate]) -> bool {
+    let plain = |s: &Step| match (s.rate.and_then(|i| rates.get(i)), s.key) {
+        (Some(rate), _) => s.op.rated(*rate),
         (_, Some(_)) => s.op.keyed(Some([0; 4])),
         _ => None,
     };

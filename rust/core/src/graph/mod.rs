@@ -20,7 +20,7 @@ pub use run::Run;
 
 use crate::device::Device;
 use crate::meta::Meta;
-use crate::op::{Metas, Op};
+use crate::op::{Metas, Op, Rate};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -117,8 +117,8 @@ pub struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) leaves: Vec<Leaf>,
-    /// The learning rates that the steps have.
-    pub(crate) rates: Vec<f64>,
+    /// The rates that the steps have.
+    pub(crate) rates: Vec<Rate>,
     /// The way back from results that have a graph, where there are any.
     pub(crate) back: Option<Back>,
 }

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
-use crate::op::{Op, Tensors};
+use crate::op::{Op, Rate, Tensors};
 use crate::shared::Shared;
 use crate::storage::{Storage, WeakStorage};
 use crate::tensor::Tensor;
@@ -70,7 +70,7 @@ pub struct Trace {
     /// By the address of what is behind their handles.
     known: HashMap<usize, usize>,
     pub(super) outputs: Vec<OutputSeen>,
-    pub(super) rates: Vec<f64>,
+    pub(super) rates: Vec<Rate>,
     /// The rate that what is asked for takes.
     rate: Option<usize>,
     /// Keys of random numbers.
@@ -137,7 +137,7 @@ impl Recorder {
 
     /// What comes until the next call takes a learning rate that may be another next time; `None` ends
     /// that.
-    pub fn rated(&self, rate: Option<f64>) {
+    pub fn rated(&self, rate: Option<Rate>) {
         if let Some(trace) = &mut *self.0.lock() {
             trace.rate = rate.map(|r| {
                 trace.rates.push(r);
@@ -527,7 +527,8 @@ impl Interpreter for Recorder {
                     None,
                 ),
             };
-            let rate = trace.rate.filter(|_| op.rated(0.0).is_some());
+            let any = |i: &usize| op.rated(trace.rates[*i]).is_some();
+            let rate = trace.rate.filter(any);
             let keys = &mut trace.keys;
             let key = op
                 .key()

@@ -1,8 +1,10 @@
 //! The steps of a run on a GPU, in parts: the dispatches of most are kept ([`Tape`]) when they are first
-//! recorded, and are recorded again without asking any op. Steps that are others in each call (random
-//! numbers, what the host reads or writes) run as they are, between them.
+//! recorded, and are recorded again without asking any op. What is another thing in each call (a random
+//! key, the numbers of an optimiser's step) goes into the parameters of the kept dispatches before that
+//! ([`Op::told`](crate::op::Op::told)), and so do steps in memory of the host alone. Steps where the host
+//! reads or writes memory of the GPU run as they are, between them.
 
-use super::run::Ready;
+use super::run::{Calls, Ready};
 use super::{Program, Slot, Source, Value};
 use crate::device::Device;
 use crate::error::Result;
@@ -29,8 +31,12 @@ pub(super) struct Reel {
 enum Kind {
     /// It records the same in every call.
     Same,
-    /// In every call with the same learning rate.
+    /// In every call with the same rate.
     Rated,
+    /// The same but for the words that the op tells.
+    Told,
+    /// It works in memory of the host alone.
+    Host,
     /// It has to be asked.
     Other,
 }
@@ -38,6 +44,8 @@ enum Kind {
 struct Part {
     steps: Range<usize>,
     kept: bool,
+    /// The steps that are asked for something although the dispatches are kept.
+    asked: Vec<(usize, Kind)>,
     tape: Option<Tape>,
     /// Tapes that were made, less those that were used.
     vain: u8,
@@ -55,13 +63,9 @@ impl Work<'_> {
     }
 
     /// Runs steps as they are.
-    pub fn perform(
-        &self,
-        steps: Range<usize>,
-        run: &mut impl FnMut(&Ready) -> Result<()>,
-    ) -> Result<()> {
+    pub fn perform(&self, steps: Range<usize>, calls: &mut Calls) -> Result<()> {
         for (i, step) in self.steps[steps].iter().enumerate() {
-            run(step)?;
+            calls.perform(step)?;
             if i % 64 == 63 {
                 interrupted()?;
             }
@@ -93,10 +97,19 @@ impl Reel {
             return None;
         }
         let kinds = program.steps[steps.clone()].iter().map(|s| {
-            let mut used = s.x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
+            let used = || s.x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
             let drawn = s.key.is_some() || s.op.draws();
-            match drawn || used.any(|slot| varies(slot, gpu)) {
+            let varied = || used().filter(|slot| varies(slot, gpu));
+            let on_host = |slot: &Slot| slot.device == Device::Cpu;
+            if used().all(on_host) {
+                return Kind::Host;
+            }
+            // Where nothing is computed nothing is drawn.
+            let some = s.y.iter().all(|v| v.meta.numel() > 0);
+            match drawn || varied().next().is_some() {
+                true if s.op.tells() && some && varied().all(on_host) => Kind::Told,
                 true => Kind::Other,
+                false if s.op.tells() => Kind::Told,
                 false if s.rate.is_some() => Kind::Rated,
                 false => Kind::Same,
             }
@@ -121,10 +134,18 @@ impl Reel {
     fn part(&mut self) {
         self.parts.clear();
         let mut at = self.steps.start;
-        for alike in self.kinds.chunk_by(|a, b| a == b) {
+        let class = |k: &Kind| match k {
+            Kind::Same | Kind::Told | Kind::Host => Kind::Same,
+            _ => *k,
+        };
+        for alike in self.kinds.chunk_by(|a, b| class(a) == class(b)) {
+            let kinds = alike.iter().enumerate().map(|(i, k)| (at + i, *k));
             self.parts.push(Part {
                 steps: at..at + alike.len(),
                 kept: alike[0] != Kind::Other,
+                asked: kinds
+                    .filter(|(_, k)| matches!(k, Kind::Told | Kind::Host))
+                    .collect(),
                 tape: None,
                 vain: 0,
             });
@@ -134,13 +155,19 @@ impl Reel {
 
     /// Says that a step has become another one.
     pub fn forget(&mut self, step: usize) {
+        let kind = step
+            .checked_sub(self.steps.start)
+            .and_then(|i| self.kinds.get(i));
+        if kind == Some(&Kind::Told) {
+            return;
+        }
         if let Some(part) = self.parts.iter_mut().find(|p| p.steps.contains(&step)) {
             part.tape = None;
         }
     }
 
-    /// Runs the steps; `run` is for those that have to be asked.
-    pub fn run(&mut self, work: &Work, mut run: impl FnMut(&Ready) -> Result<()>) -> Result<()> {
+    /// Runs the steps; `calls` asks those that have to be asked.
+    pub fn run(&mut self, work: &Work, calls: &mut Calls) -> Result<()> {
         let gpu = Gpu::at(self.gpu)?;
         let open = self.open.iter().map(|&s| work.buffer(s));
         let open: SmallVec<[Option<&Buffer>; 16]> = open.collect();
@@ -150,7 +177,15 @@ impl Reel {
             if let Some(tape) = &mut part.tape {
                 if !tape.fit(gpu, &open) {
                     part.tape = None;
-                } else if gpu.replay(tape)? {
+                } else if gpu.replays(tape) {
+                    for &(i, kind) in &part.asked {
+                        let step = &work.steps[i];
+                        match kind {
+                            Kind::Host => calls.perform(step)?,
+                            _ => tape.tell(i, &calls.told(step)?)?,
+                        }
+                    }
+                    gpu.replay(tape)?;
                     part.vain = 0;
                     continue;
                 }
@@ -160,12 +195,13 @@ impl Reel {
                 false => None,
             };
             let Some(taping) = taping else {
-                work.perform(part.steps.clone(), &mut run)?;
+                work.perform(part.steps.clone(), calls)?;
                 continue;
             };
             let mut same = true;
             for i in part.steps.clone() {
-                work.perform(i..i + 1, &mut run)?;
+                taping.begin(i);
+                work.perform(i..i + 1, calls)?;
                 if taping.is_spoiled() {
                     self.kinds[i - self.steps.start] = Kind::Other;
                     same = false;

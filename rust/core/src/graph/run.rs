@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Buffer;
 use crate::host;
-use crate::op::{Grads, Metas, Op, TensorMeta};
+use crate::op::{Grads, Metas, Op, Rate, TensorMeta, Told};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use smallvec::{smallvec, SmallVec};
@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// A program with its memory.
 pub struct Run {
     program: Arc<Program>,
-    /// The learning rates that the steps have.
-    rates: Vec<f64>,
+    /// The rates that the steps have.
+    rates: Vec<Rate>,
     steps: Vec<Ready>,
     /// The memory of each slot; none where no step uses it.
     memory: Vec<Option<Storage>>,
@@ -220,14 +220,14 @@ impl Run {
             .sum()
     }
 
-    /// Puts learning rates in the place of the recorded ones.
-    pub fn set_rates(&mut self, rates: &[f64]) {
+    /// Puts rates in the place of the recorded ones.
+    pub fn set_rates(&mut self, rates: &[Rate]) {
         if rates == self.rates {
             return;
         }
         for (at, step) in self.steps.iter_mut().enumerate() {
             let Some(i) = step.rate else { continue };
-            if rates[i].to_bits() != self.rates[i].to_bits() {
+            if rates[i] != self.rates[i] {
                 if let Some(op) = step.op.rated(rates[i]) {
                     step.op = op;
                     self.reels.iter_mut().flatten().for_each(|r| r.forget(at));
@@ -398,18 +398,7 @@ impl Run {
             return Ok(());
         }
         let on_host = self.program.on_host();
-        let keys = &mut self.keys;
-        let mut perform = |step: &Ready| {
-            let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
-            let keyed = step.key.and_then(|k| keyed(&*step.op, keys, k));
-            let op = keyed.as_ref().unwrap_or(&step.op);
-            dispatch::perform(&**op, &x, &step.y, step.into.as_deref())?;
-            step.done
-                .iter()
-                .filter_map(Storage::buffer)
-                .for_each(Buffer::retire);
-            Ok(())
-        };
+        let mut calls = Calls(&mut self.keys);
         let work = Work {
             steps: &self.steps,
             memory: &self.memory,
@@ -420,15 +409,42 @@ impl Run {
         }
         // What works for a GPU may ask the host for its place.
         mode::with_grad(false, || match reel {
-            Some(reel) => reel.run(&work, perform),
-            None if on_host => host::unlocked(|| work.perform(which, &mut perform)),
-            None => work.perform(which, &mut perform),
+            Some(reel) => reel.run(&work, &mut calls),
+            None if on_host => host::unlocked(|| work.perform(which, &mut calls)),
+            None => work.perform(which, &mut calls),
         })
     }
 
     /// How many dispatches of a GPU are kept, to be recorded again without asking the ops.
     pub fn kept(&self) -> usize {
         self.reels.iter().flatten().map(Reel::kept).sum()
+    }
+}
+
+/// What asks the ops of steps, with the keys of random numbers that the call has drawn.
+pub(super) struct Calls<'a>(&'a mut HashMap<usize, [u32; 4]>);
+
+impl Calls<'_> {
+    fn op(&mut self, step: &Ready) -> Arc<dyn Op> {
+        let keyed = step.key.and_then(|k| keyed(&*step.op, self.0, k));
+        keyed.unwrap_or_else(|| step.op.clone())
+    }
+
+    /// Runs a step.
+    pub fn perform(&mut self, step: &Ready) -> Result<()> {
+        let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
+        dispatch::perform(&*self.op(step), &x, &step.y, step.into.as_deref())?;
+        step.done
+            .iter()
+            .filter_map(Storage::buffer)
+            .for_each(Buffer::retire);
+        Ok(())
+    }
+
+    /// What a step tells kernels that are kept.
+    pub fn told(&mut self, step: &Ready) -> Result<Told> {
+        let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
+        self.op(step).told(&x)
     }
 }
 

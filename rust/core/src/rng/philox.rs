@@ -25,6 +25,12 @@ impl Philox {
         self.stream
     }
 
+    /// Returns the key and the stream's number, as a shader takes them.
+    pub fn words(&self) -> [u32; 4] {
+        let [a, b] = self.key;
+        [a, b, self.stream as u32, (self.stream >> 32) as u32]
+    }
+
     /// Returns four random words, the `n`-th of the stream.
     #[inline(always)]
     pub fn block(&self, n: u64) -> [u32; 4] {

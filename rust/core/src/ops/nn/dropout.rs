@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::gpu::pointwise::pointwise;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Told};
 use crate::ops::pointwise::Float;
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
 use crate::ops::random::in_memory_order;
@@ -72,6 +72,12 @@ impl Derivative for Dropout {
 impl Op for Dropout {
     fn draws(&self) -> bool {
         true
+    }
+    fn tells(&self) -> bool {
+        true
+    }
+    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
+        Ok(self.generator.philox().words().into())
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
@@ -137,7 +143,7 @@ impl Dropout {
     fn at_once(&self, gpu: &Gpu, x: &Tensor, y: &[Tensor]) -> Result<()> {
         let acc = Acc::of(x.dtype())?;
         let (key, bound) = (self.generator.philox(), below(1.0 - self.p.0));
-        let (scale, stream) = (acc.words(self.scale.0), key.stream());
+        let scale = acc.words(self.scale.0);
         let p = Block {
             n: x.numel() as u32,
             x_offset: x.offset() as u32,
@@ -145,12 +151,7 @@ impl Dropout {
             all: bound.1 as u32,
             scale,
             pad: [0; 2],
-            stream: [
-                key.key()[0],
-                key.key()[1],
-                stream as u32,
-                (stream >> 32) as u32,
-            ],
+            stream: key.words(),
         };
         DROPOUT
             .launch(acc)
@@ -158,6 +159,7 @@ impl Dropout {
             .writes("Y", &y[0])
             .writes_words(&y[1])
             .reads("X", x)
+            .told(gpu, std::mem::offset_of!(Block, stream), 0, 4)
             .threads(gpu, &p, x.numel().div_ceil(4))
     }
 }

@@ -11,10 +11,14 @@ use crate::tensor::Tensor;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::fmt::Write;
+use std::mem::offset_of;
 
 /// Parameters of one dispatch at most.
 pub(super) const SLOTS: usize = 8;
 const NUMBERS: Numbers = &[("SLOTS", SLOTS as u32)];
+
+/// Where a parameter's own numbers begin in its slot.
+const OWN: usize = 24;
 
 /// What a kernel knows of each parameter: the elements, the offsets of the gradient and of what is
 /// written, and two numbers of its own.
@@ -211,6 +215,12 @@ pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, x: &[&Tensor]) -> Result<()> {
         dampening: *s.dampening as f32,
         slot,
     };
+    let launch = launch.told(gpu, offset_of!(SgdParams, lr), 0, 1).told(
+        gpu,
+        offset_of!(SgdParams, momentum),
+        1,
+        1,
+    );
     record(gpu, launch, n, x, |_| [0.0; 2], block)
 }
 
@@ -236,9 +246,15 @@ pub(super) fn adam(gpu: &Gpu, s: &Adam, times: &[f64], x: &[&Tensor]) -> Result<
         pad1: 0,
         slot,
     };
-    let more = |i: usize| {
-        let bias = s.bias(times[i]);
-        [(*s.lr / bias.0) as f32, bias.1.sqrt() as f32]
-    };
-    record(gpu, launch, n, x, more, block)
+    let mut launch = launch.told(gpu, offset_of!(AdamParams, lr), 0, 1).told(
+        gpu,
+        offset_of!(AdamParams, one_minus_beta1),
+        1,
+        1,
+    );
+    for i in 0..n {
+        let own = offset_of!(AdamParams, slot) + size_of::<[u32; 8]>() * i + OWN;
+        launch = launch.told(gpu, own, 2 + 2 * i, 2);
+    }
+    record(gpu, launch, n, x, |i| s.sizes(times[i]), block)
 }

@@ -16,7 +16,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Rate, TensorMeta, Told};
 use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -38,8 +38,10 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
-    /// The same at another learning rate.
-    fn rated(&self, rate: f64) -> Self;
+    /// The same at another rate.
+    fn rated(&self, rate: Rate) -> Self;
+    /// Words that the kernels for parameters that took so many steps are told anew each time.
+    fn told(&self, times: &[f64]) -> Told;
     /// The same on the GPU for as many parameters as there are `times`, whose tensors are
     /// contiguous and stand in lists as those of [`Update`]; false where there is no kernel.
     fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool>;
@@ -70,6 +72,10 @@ impl<S: Step> Update<S> {
             Some(t) => Ok(t.item()?.f64()),
             None => Ok(0.0),
         }
+    }
+
+    fn times(&self, x: &[&Tensor]) -> Result<SmallVec<[f64; 8]>> {
+        (0..self.n).map(|i| self.time(x, i)).collect()
     }
 }
 
@@ -184,22 +190,27 @@ impl<S: Step> Op for Update<S> {
         {
             return Ok(false);
         }
-        let times: SmallVec<[f64; 8]> = (0..self.n)
-            .map(|i| self.time(x, i))
-            .collect::<Result<_>>()?;
-        self.step.launch(gpu, &times, lists)
+        self.step.launch(gpu, &self.times(x)?, lists)
     }
 
     fn pointwise(&self) -> bool {
         true
     }
 
-    fn rated(&self, rate: f64) -> Option<Arc<dyn Op>> {
+    fn rated(&self, rate: Rate) -> Option<Arc<dyn Op>> {
         let step = self.step.rated(rate);
         Some(Arc::new(Update {
             step,
             ..self.clone()
         }))
+    }
+
+    fn tells(&self) -> bool {
+        true
+    }
+
+    fn told(&self, x: &[&Tensor]) -> Result<Told> {
+        Ok(self.step.told(&self.times(x)?))
     }
 
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
@@ -316,9 +327,19 @@ impl Step for Sgd {
         "_fused_sgd_"
     }
 
-    fn rated(&self, rate: f64) -> Self {
-        let lr = Bitwise(rate);
-        Sgd { lr, ..self.clone() }
+    fn rated(&self, rate: Rate) -> Self {
+        Sgd {
+            lr: Bitwise(rate.lr),
+            momentum: rate.momentum.map_or(self.momentum, Bitwise),
+            ..self.clone()
+        }
+    }
+
+    fn told(&self, _: &[f64]) -> Told {
+        [*self.lr, *self.momentum]
+            .map(|v| (v as f32).to_bits())
+            .into_iter()
+            .collect()
     }
 
     #[inline(always)]
@@ -374,6 +395,12 @@ impl Adam {
     fn bias(&self, time: f64) -> (f64, f64) {
         (1.0 - self.beta1.powf(time), 1.0 - self.beta2.powf(time))
     }
+
+    /// What a kernel needs of these: the rate by the first, the root of the second.
+    fn sizes(&self, time: f64) -> [f32; 2] {
+        let bias = self.bias(time);
+        [(*self.lr / bias.0) as f32, bias.1.sqrt() as f32]
+    }
 }
 
 impl Step for Adam {
@@ -381,9 +408,18 @@ impl Step for Adam {
         self.name
     }
 
-    fn rated(&self, rate: f64) -> Self {
-        let lr = Bitwise(rate);
-        Adam { lr, ..self.clone() }
+    fn rated(&self, rate: Rate) -> Self {
+        Adam {
+            lr: Bitwise(rate.lr),
+            beta1: rate.momentum.map_or(self.beta1, Bitwise),
+            ..self.clone()
+        }
+    }
+
+    fn told(&self, times: &[f64]) -> Told {
+        let shared = [*self.lr as f32, (1.0 - *self.beta1) as f32];
+        let own = times.iter().flat_map(|&time| self.sizes(time));
+        shared.into_iter().chain(own).map(f32::to_bits).collect()
     }
 
     #[inline(always)]
@@ -470,9 +506,16 @@ impl Step for RmsProp {
         "_fused_rmsprop_"
     }
 
-    fn rated(&self, rate: f64) -> Self {
-        let lr = Bitwise(rate);
-        RmsProp { lr, ..self.clone() }
+    fn rated(&self, rate: Rate) -> Self {
+        RmsProp {
+            lr: Bitwise(rate.lr),
+            momentum: rate.momentum.map_or(self.momentum, Bitwise),
+            ..self.clone()
+        }
+    }
+
+    fn told(&self, _: &[f64]) -> Told {
+        Told::new()
     }
 
     #[inline(always)]

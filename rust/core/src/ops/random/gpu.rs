@@ -5,7 +5,7 @@ use super::Distribution;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::order::{order, By};
-use crate::gpu::pointwise::pointwise;
+use crate::gpu::pointwise::drawn;
 use crate::gpu::{Acc, Gpu};
 use crate::rng::Philox;
 use crate::shape::Span;
@@ -80,7 +80,7 @@ pub(super) fn bernoulli_each(gpu: &Gpu, s: Philox, p: &Tensor, y: &Tensor) -> Re
     let body = [PHILOX, FLOATS, op, "\n"].concat();
     let layout = p.layout().expand_to(y.shape());
     let p = crate::transfer::view(p, &layout)?;
-    pointwise(gpu, acc, &body, &[p], whole(y)?, &keys(s, [[0; 2]; 2]))
+    drawn(gpu, acc, &body, &[p], whole(y)?, &keys(s, [[0; 2]; 2]))
 }
 
 /// How many integers from 0 on `random_()` draws from; 0 where it is all of 64 bits.
@@ -180,7 +180,7 @@ fn fill(
         y.numel()
     );
     let body = [PHILOX, &texts.concat(), "\n"].concat();
-    pointwise(gpu, acc, &body, &[], whole(y)?, &keys(s, own))
+    drawn(gpu, acc, &body, &[], whole(y)?, &keys(s, own))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Told};
 use crate::ops::shape::create::{like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Value};
@@ -125,6 +125,12 @@ impl Op for Draw {
     }
     fn draws(&self) -> bool {
         true
+    }
+    fn tells(&self) -> bool {
+        true
+    }
+    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
+        Ok(self.generator.philox().words().into())
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))

@@ -50,13 +50,14 @@ pub struct Dropped {
     random: [u32; 4],
 }
 
+/// Where the numbers' key and stream lie in the parameters.
+const RANDOM: usize = std::mem::offset_of!(Params, random);
+
 impl Dropped {
     pub fn new(p: f64) -> Dropped {
-        let numbers = default_generator().philox();
-        let ([a, b], stream) = (numbers.key(), numbers.stream());
         Dropped {
             p: Bitwise(p),
-            random: [a, b, stream as u32, (stream >> 32) as u32],
+            random: default_generator().philox().words(),
         }
     }
 
@@ -191,6 +192,7 @@ impl Flash {
                 .reads_words(k)
                 .reads_words(v)
                 .reads("A", mask)
+                .told(gpu, RANDOM, 0, 4)
                 .groups(gpu, &p, (p.tiles * p.planes) as usize),
         )
     }
@@ -249,6 +251,7 @@ impl Flash {
                 .reads("G", g)
                 .reads_words(stats)
                 .reads("A", mask)
+                .told(gpu, RANDOM, 0, 4)
                 .groups(gpu, &p, (p.tiles * p.planes) as usize);
             if !transfer::ran(done)? {
                 return Ok(false);

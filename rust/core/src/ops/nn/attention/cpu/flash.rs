@@ -12,7 +12,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
+use crate::op::{
+    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Told,
+};
 use crate::ops::linalg::matmul::swapped;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -233,6 +235,12 @@ impl Op for Flash {
     fn keyed(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
         Some(Arc::new(Flash::keyed(self, key)?))
     }
+    fn tells(&self) -> bool {
+        self.dropped.is_some()
+    }
+    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
+        Ok(self.dropped.map_or_else(Told::new, |d| d.key().into()))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (q, v) = (x[0], x[2]);
         let n = q.ndim();
@@ -320,6 +328,12 @@ impl Op for FlashGrad {
     }
     fn keyed(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
         Some(Arc::new(FlashGrad(Flash::keyed(&self.0, key)?)))
+    }
+    fn tells(&self) -> bool {
+        self.0.tells()
+    }
+    fn told(&self, x: &[&Tensor]) -> Result<Told> {
+        self.0.told(x)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(x[3..6].iter().map(|t| TensorMeta::of(t)).collect())
