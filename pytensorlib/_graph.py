@@ -113,11 +113,33 @@ class _Rate:
         return rate, momentum
 
 
+class _Cell:
+    """A learning rate in memory of the host, from where a recorded call takes it."""
+
+    __slots__ = ("group", "tensor", "value")
+
+    def __init__(self, group: dict[str, Any]) -> None:
+        self.group, self.value = group, group["lr"]
+        self.tensor = pt.tensor(float(self.value), dtype=pt.float64)
+
+    def fill(self) -> bool:
+        """Bring it up to date; False where the rate is no number any more."""
+        rate = self.group["lr"]
+        if type(rate) not in (int, float):
+            return False
+        if rate != self.value:
+            self.value = rate
+            self.tensor.fill_(float(rate))
+        return True
+
+
 class _Capture:
     """What a call that is being recorded is asked for beside its kernels."""
 
-    def __init__(self, recorder: Any, optimizers: Iterable[Any]) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Any, optimizers: Iterable[Any], cells: dict[int, _Cell]) -> None:
+        self.recorder, self.known = recorder, cells
+        for cell in cells.values():
+            cell.fill()
         self.rates = {
             id(group): (lr, lr._version, _rate(lr))
             for optimizer in optimizers
@@ -126,11 +148,19 @@ class _Capture:
         }
         self.thread = threading.get_ident()
         self.optimizers: dict[int, Any] = {}
+        self.twice = False
         self.taken: list[_Rate] = []
+        self.cells: dict[int, _Cell] = {}
+        # Counts of steps with a test of what they are once there is one more, and what that said.
+        self.tests: list[tuple[Any, Callable[[float], bool], bool]] = []
+        self.scalers: dict[int, Any] = {}
+        # Whether the call is no example of the others.
+        self.odd = False
 
     def steps(self, optimizer: Any) -> None:
         """Note that an optimizer takes a step."""
         if self.thread == threading.get_ident():
+            self.twice = id(optimizer) in self.optimizers
             self.optimizers[id(optimizer)] = optimizer
 
     def stepped(self) -> None:
@@ -153,6 +183,48 @@ class _Capture:
         self.taken.append(taken)
         self.recorder.rated(float(rate), _momentum(group))
         return float(rate)
+
+    def cell(self, group: dict[str, Any]) -> Any:
+        """Return the memory of a group's learning rate, where that may change."""
+        if self.thread != threading.get_ident() or type(group["lr"]) not in (int, float):
+            return None
+        cell = self.known.get(id(group))
+        if cell is None or cell.group is not group:
+            cell = self.known[id(group)] = _Cell(group)
+        if cell.value != group["lr"]:
+            self.recorder.refuse("it changes a learning rate")
+        self.cells[id(group)] = cell
+        return cell.tensor
+
+    def test(self, count: Any, test: Callable[[float], bool]) -> bool:
+        """Return what a test of a count of steps says, on which the record then hangs."""
+        if self.thread != threading.get_ident():
+            return test(count.item())
+        found = test(self.recorder.peek(count))
+        if self.twice:
+            self.recorder.refuse("an optimizer whose step depends on their number takes several")
+        self.tests.append((count, test, found))
+        return found
+
+    def scaler(self, scaler: Any) -> None:
+        """Note that a scaler of losses is used."""
+        if self.thread == threading.get_ident() and id(scaler) not in self.scalers:
+            self.scalers[id(scaler)] = scaler
+            self.whole(scaler)
+
+    def whole(self, scaler: Any) -> None:
+        """End the record unless nothing of a scaler waits for its update."""
+        if scaler._per_optimizer_states:
+            self.recorder.refuse("a GradScaler's step and its update are not both in it")
+
+    def guarded(self, bad: Any) -> bool:
+        """Leave out what comes, in each call, where this is not zero; return whether it is not."""
+        self.odd |= (found := self.recorder.guarded(bad))
+        return found
+
+    def always(self) -> None:
+        """End what is left out."""
+        self.recorder.guarded(None)
 
     def refuse(self, why: str) -> None:
         """End the record."""
@@ -180,14 +252,18 @@ def _modes() -> Any:
 class _Entry:
     """A program with the conditions under which it is what a call does."""
 
-    def __init__(self, program: Any, guards: Any, rates: list[_Rate], spec: Any) -> None:
-        self.program, self.guards, self.rates, self.spec = program, guards, rates, spec
+    def __init__(self, program: Any, guards: Any, capture: _Capture, spec: Any) -> None:
+        self.program, self.guards, self.spec = program, guards, spec
+        self.rates, self.tests = capture.taken, capture.tests
+        self.cells = list(capture.cells.values())
 
     def __call__(self, tensors: list[Any]) -> list[Any] | None:
         if not self.guards.hold():
             return None
         rates = [rate.now() for rate in self.rates]
-        if None in rates:
+        if None in rates or not all(cell.fill() for cell in self.cells):
+            return None
+        if not all(test(count.item() + 1) is found for count, test, found in self.tests):
             return None
         return self.program(tensors, rates)
 
@@ -250,6 +326,7 @@ class Recorded:
         self._kinds: dict[Any, _Kind] = {}
         self._lock = threading.Lock()
         self._told: set[str] = set()
+        self._cells: dict[int, _Cell] = {}
         _all.add(self)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -287,6 +364,7 @@ class Recorded:
     def reset(self) -> None:
         """Forget everything recorded."""
         self._kinds.clear()
+        self._cells.clear()
         self._told.clear()
 
     @property
@@ -311,7 +389,7 @@ class Recorded:
         for other in others:
             walk.look(other)
         recorder = _C._Recorder(tensors, kind.trace)
-        capture = _Capture(recorder, walk.optimizers.values())
+        capture = _Capture(recorder, walk.optimizers.values(), self._cells)
         draws = _draws()
         outer, _recording.current = _recording.current, capture
         found: list[Any] = []
@@ -335,7 +413,12 @@ class Recorded:
             _recording.current = outer
         if _draws() != draws:
             recorder.refuse("Python's or NumPy's random numbers are drawn")
+        for scaler in capture.scalers.values():
+            capture.whole(scaler)
         trace = recorder.finish(found, bool(reads))
+        if capture.odd:
+            kind.trace = None
+            return result
         if isinstance(trace, str):
             self._give_up(kind, trace)
             return result
@@ -344,7 +427,10 @@ class Recorded:
         if before is None:
             return result
         program = trace.program(before) if same else "it returns something else each time"
-        live = {id(taken.group): taken.names for taken in capture.taken}
+        live = {key: {"lr"} for key in capture.cells}
+        live |= {id(taken.group): taken.names for taken in capture.taken}
+        for scaler in capture.scalers.values():
+            walk.scaler(scaler)
         for used in (walk.optimizers | capture.optimizers).values():
             walk.optimizer(used, live)
         if not isinstance(program, str):
@@ -357,7 +443,7 @@ class Recorded:
                 self._give_up(kind, f"no two calls in a row are alike: {program}")
             return result
         kind.tries = 0
-        kind.entries.insert(0, _Entry(program, walk.guards, capture.taken, spec))
+        kind.entries.insert(0, _Entry(program, walk.guards, capture, spec))
         del kind.entries[_PROGRAMS:]
         return result
 

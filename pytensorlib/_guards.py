@@ -118,6 +118,13 @@ class Walk:
                 for name, value in values.items():
                     self.guards.item(values, name, value)
 
+    def scaler(self, x: Any) -> None:
+        """Add conditions on a `GradScaler`; what it notes of optimizers comes and goes."""
+        own = vars(x)
+        for name, value in own.items():
+            if name != "_per_optimizer_states":
+                self.guards.item(own, name, value)
+
 
 def _names(code: types.CodeType) -> list[str]:
     """Return the names that a function, and those defined in it, use of their globals."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-import math
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
+from pytensorlib import _recording
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -39,6 +39,14 @@ class _Record:
         self.stage = OptState.READY
         # By device: 1 where a gradient is infinite or NaN.
         self.found: dict[Any, Any] = {}
+
+
+def _joined(found: list[Any], device: Any) -> Any:
+    """Return whether any of several tensors is not zero, as one of them."""
+    first, *others = (bad.to(device) for bad in found)
+    for bad in others:
+        first = pt.maximum(first, bad)
+    return first
 
 
 class GradScaler:
@@ -126,6 +134,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, pt.Tensor):
+            self._noted()
             if self._scale is None:
                 self._start(outputs.device)
             return outputs * self._scale.to(outputs.device)
@@ -137,6 +146,10 @@ class GradScaler:
             f"{type(outputs).__name__}"
         )
 
+    def _noted(self) -> None:
+        if _recording.current is not None:
+            _recording.current.scaler(self)
+
     def _start(self, device: Any) -> None:
         self._scale = pt.full((), self._init_scale, dtype=pt.float32, device=device)
         tracker = self._init_growth_tracker
@@ -147,6 +160,7 @@ class GradScaler:
         return self._per_optimizer_states.setdefault(id(optimizer), _Record())
 
     def _check(self, asked: str) -> None:
+        self._noted()
         if self._scale is None:
             raise AssertionError(
                 f"GradScaler.{asked}: _scale is None, so no loss was scaled; call "
@@ -223,10 +237,22 @@ class GradScaler:
                 "No inf checks were recorded for this optimizer: none of its parameters has a "
                 "gradient"
             )
-        good = not any(bad.item() for bad in record.found.values())
-        result = optimizer.step(*args, **kwargs) if good else None
+        result = self._stepped(optimizer, list(record.found.values()), args, kwargs)
         record.stage = OptState.STEPPED
         return result
+
+    def _stepped(self, optimizer: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+        recording = _recording.current
+        if recording is None:
+            good = not any(bad.item() for bad in found)
+            return optimizer.step(*args, **kwargs) if good else None
+        if recording.guarded(_joined(found, "cpu") != 0):
+            recording.always()
+            return None
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            recording.always()
 
     def update(self, new_scale: Any = None) -> None:
         """Make the number smaller or larger, as the steps since the last call went.
@@ -255,16 +281,13 @@ class GradScaler:
             found = [bad for record in records for bad in record.found.values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(bad.item() for bad in found):
-                scale.mul_(self._backoff_factor)
-                tracker.zero_()
-            elif tracker.item() + 1 == self._growth_interval:
-                grown = scale * self._growth_factor
-                if math.isfinite(grown.item()):
-                    scale.copy_(grown)
-                tracker.zero_()
-            else:
-                tracker.add_(1)
+            # Tensors, so that the GPU goes on meanwhile.
+            bad, counted = _joined(found, scale.device) != 0, tracker + 1
+            full = counted == self._growth_interval
+            grown = scale * self._growth_factor
+            good = pt.where(full & pt.isfinite(grown), grown, scale)
+            scale.copy_(pt.where(bad, scale * self._backoff_factor, good))
+            tracker.copy_(counted.masked_fill(bad | full, 0))
         self._per_optimizer_states = {}
 
     def get_scale(self) -> float:

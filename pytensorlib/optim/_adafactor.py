@@ -7,7 +7,15 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .optimizer import GradientOptimizer, check, check_lr, new_step, number
+from .optimizer import (
+    GradientOptimizer,
+    check,
+    check_lr,
+    count_of,
+    factor,
+    new_step,
+    rate_of,
+)
 
 __all__ = ["Adafactor"]
 
@@ -92,14 +100,17 @@ class Adafactor(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
-        t, lr = state["step"].item(), number(group["lr"])
+        t, lr = count_of(state), rate_of(group)
         eps1, eps2 = group["eps"]
         eps1 = pt.finfo(p.dtype).eps if eps1 is None else eps1
-        newest = t ** group["beta2_decay"]
+        newest = factor(t ** group["beta2_decay"], p, group)
         root_size = max(p.numel(), 1) ** 0.5
-        alpha = max(eps2, p.norm(2).item() / root_size) * min(lr, 1 / t**0.5)
+        wide = newest.dtype
+        # Norms stay where they are computed: nothing waits for them.
+        alpha = (p.norm(2).to(wide) / root_size).clamp(min=eps2)
+        alpha = alpha * factor(pt.minimum(lr, 1 / t.sqrt()), p, group)
         if group["weight_decay"] != 0:
-            p.mul_(1 - lr * group["weight_decay"])
+            p.mul_(factor(1 - lr * group["weight_decay"], p, group))
         square = g * g
         if g.dim() > 1:
             rows, columns = state["row_var"], state["col_var"]
@@ -110,5 +121,5 @@ class Adafactor(GradientOptimizer):
             v = state["variance"]
             v.lerp_(square, newest)
         update = v.clamp(min=eps1 * eps1).rsqrt() * g
-        clip = max(1.0, update.norm(2).item() / (root_size * group["d"]))
-        p.add_(update, alpha=-alpha / clip)
+        clip = (update.norm(2).to(wide) / (root_size * group["d"])).clamp(min=1)
+        p.addcmul_(update, -alpha / clip)

@@ -13,9 +13,12 @@ from .optimizer import (
     add_quotient,
     check,
     check_lr,
+    count_of,
     decayed,
+    factor,
     new_step,
     number,
+    rate_of,
     step_value,
 )
 
@@ -119,16 +122,20 @@ class Adagrad(GradientOptimizer):
         if g.is_sparse and group["weight_decay"] != 0:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
         g = decayed(p, g, group["weight_decay"])
-        t = step_value(state["step"], group)
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
         if g.is_sparse:
+            t, lr = state["step"].item(), number(group["lr"])
             g = g.coalesce()
             state["sum"].add_(g * g)
             below = state["sum"].sparse_mask(g).values().sqrt() + group["eps"]
             step = g.values() / below
             step = _C._sparse_coo_tensor(g.indices(), step, tuple(g.shape), is_coalesced=True)
-            p.add_(step, alpha=-number(lr) / (1 + (t - 1) * group["lr_decay"]))
+            p.add_(step, alpha=-lr / (1 + (t - 1) * group["lr_decay"]))
             return
         state["sum"].add_(g * g)
         below = state["sum"].sqrt() + group["eps"]
-        add_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))
+        if group["differentiable"]:
+            t, lr = step_value(state["step"], group), group["lr"]
+            add_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))
+            return
+        size = rate_of(group) / (1 + (count_of(state) - 1) * group["lr_decay"])
+        add_quotient(p, g, below, factor(-size, p, group))

@@ -13,10 +13,12 @@ from .optimizer import (
     check,
     check_betas,
     check_lr,
+    count_of,
     decayed,
+    factor,
     new_step,
     number,
-    step_value,
+    rate_of,
 )
 
 __all__ = ["Adamax"]
@@ -106,7 +108,10 @@ class Adamax(GradientOptimizer):
         m, u = state["exp_avg"], state["exp_inf"]
         m.lerp_(g, 1 - beta1)
         u.copy_(pt.maximum(u * beta2, g.abs() + group["eps"]))
-        t = step_value(state["step"], group)
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
-        below = u.clone() if group["differentiable"] else u
-        add_quotient(p, m, below, -lr / (1 - beta1**t))
+        if group["differentiable"] or group["capturable"]:
+            lr = group["lr"] if group["differentiable"] else number(group["lr"])
+            below = u.clone() if group["differentiable"] else u
+            add_quotient(p, m, below, -lr / (1 - beta1 ** state["step"]))
+            return
+        size = rate_of(group) / (1 - beta1 ** count_of(state))
+        add_quotient(p, m, u, factor(-size, p, group))

@@ -9,11 +9,15 @@ import pytensorlib as pt
 
 from .optimizer import (
     GradientOptimizer,
+    after,
     check,
     check_lr,
+    count_of,
     decayed,
+    factor,
     new_step,
     number,
+    rate_of,
 )
 
 __all__ = ["ASGD"]
@@ -98,13 +102,14 @@ class ASGD(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
-        t, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
-        lr, lambd, ax = number(group["lr"]), group["lambd"], state["ax"]
-        p.mul_(1 - lambd * eta)
-        p.add_(g, alpha=-eta)
-        if mu != 1:
-            ax.add_((p - ax) * mu)
+        t, lr, lambd, ax = count_of(state), rate_of(group), group["lambd"], state["ax"]
+        eta = state["eta"].to(device="cpu", dtype=pt.float64)
+        p.mul_(factor(1 - lambd * eta, p, group))
+        p.addcmul_(g, factor(-eta, p, group))
+        # Until then the mean's newest weight is 1.
+        if after(state, lambda t: t - 1 - group["t0"] > 1):
+            ax.addcmul_(p - ax, factor(state["mu"].cpu(), p, group))
         else:
             ax.copy_(p)
-        state["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, t - group["t0"]))
+        state["eta"].copy_(lr / (1 + lambd * lr * t) ** group["alpha"])
+        state["mu"].copy_(1 / (t - group["t0"]).clamp(min=1))

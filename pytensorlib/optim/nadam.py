@@ -13,10 +13,11 @@ from .optimizer import (
     check,
     check_betas,
     check_lr,
+    count_of,
     decayed,
+    factor,
     new_step,
-    number,
-    step_value,
+    rate_of,
 )
 
 __all__ = ["NAdam"]
@@ -107,20 +108,22 @@ class NAdam(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        plain = not (group["differentiable"] or group["capturable"])
+        lr = rate_of(group)
         if group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * group["weight_decay"])
+            p.mul_(factor(1 - lr * group["weight_decay"], p, group))
         else:
             g = decayed(p, g, group["weight_decay"])
         beta1, beta2 = group["betas"]
-        t = step_value(state["step"], group)
+        t = count_of(state) if plain else state["step"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((t + 1) * group["momentum_decay"]))
-        state["mu_product"] *= mu
-        product = step_value(state["mu_product"], group)
+        state["mu_product"] *= mu.to(state["mu_product"].dtype)
+        product = state["mu_product"].to(mu.dtype)
         m, v = state["exp_avg"], state["exp_avg_sq"]
         m.lerp_(g, 1 - beta1)
         v.mul_(beta2).add_(g * g * (1 - beta2))
-        below = (v / (1 - beta2**t)).sqrt() + group["eps"]
-        add_quotient(p, g, below, -lr * (1 - mu) / (1 - product))
-        add_quotient(p, m, below, -lr * mu_next / (1 - product * mu_next))
+        below = (v / factor(1 - beta2**t, p, group)).sqrt() + group["eps"]
+        sizes = -lr * (1 - mu) / (1 - product), -lr * mu_next / (1 - product * mu_next)
+        for above, size in zip((g, m), sizes, strict=True):
+            add_quotient(p, above, below, factor(size, p, group))

@@ -31,6 +31,8 @@ from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
+_HOST = pt.device("cpu")
+
 Hooks = OrderedDict[int, Callable[..., Any]]
 
 _global_pre_hooks: Hooks = OrderedDict()
@@ -590,15 +592,54 @@ def learning_rate(group: dict[str, Any]) -> float:
     return float(number(group["lr"])) if rate is None else rate
 
 
+def rate_of(group: dict[str, Any]) -> Any:
+    """Return the learning rate as a tensor of the host, which a recorded call reads anew.
+
+    Itself where the step is differentiable, and a number where the count of steps lies elsewhere.
+    """
+    lr = group["lr"]
+    if group.get("differentiable"):
+        return lr
+    if group.get("capturable"):
+        return number(lr)
+    if isinstance(lr, pt.Tensor):
+        return lr.detach().reshape(()).to(device="cpu", dtype=pt.float64)
+    cell = None if _recording.current is None else _recording.current.cell(group)
+    return pt.tensor(lr, dtype=pt.float64) if cell is None else cell
+
+
+def count_of(state: dict[str, Any]) -> Any:
+    """Return the steps of a parameter as a tensor of the host, which a recorded call follows."""
+    return state["step"].to(device="cpu", dtype=pt.float64)
+
+
+def after(state: dict[str, Any], test: Callable[[float], bool]) -> bool:
+    """Return whether a test of the steps of a parameter holds, on which a recorded call hangs."""
+    recording = _recording.current
+    return test(state["step"].item()) if recording is None else recording.test(state["step"], test)
+
+
+def factor(x: Any, p: Any, group: dict[str, Any]) -> Any:
+    """Return a number of a step in the type in which `p` is computed, where nobody follows it."""
+    if group.get("differentiable") or not isinstance(x, pt.Tensor) or x.device != _HOST:
+        return x
+    return x.to(pt.float64 if p.dtype == pt.float64 else pt.float32)
+
+
 def sqrt(x: Any) -> Any:
     """Return the square root of a number or a tensor."""
     return x.sqrt() if isinstance(x, pt.Tensor) else x**0.5
 
 
+def _beside(scale: Any, p: Any) -> Any:
+    """Return a tensor of one element where kernels for `p` take it."""
+    return scale if scale.ndim == 0 and not scale.requires_grad else scale.to(p.device)
+
+
 def add_scaled(p: Any, update: Any, scale: Any) -> None:
     """``p += scale * update`` in place; `scale` is a number or a tensor of one element."""
     if isinstance(scale, pt.Tensor):
-        p.addcmul_(update, scale.to(p.device))
+        p.addcmul_(update, _beside(scale, p))
     else:
         p.add_(update, alpha=scale)
 
@@ -606,7 +647,7 @@ def add_scaled(p: Any, update: Any, scale: Any) -> None:
 def add_quotient(p: Any, above: Any, below: Any, scale: Any) -> None:
     """``p += scale * above / below`` in place; `scale` is a number or a tensor of one element."""
     if isinstance(scale, pt.Tensor):
-        p.addcdiv_(above * scale.to(p.device), below)
+        p.addcdiv_(above * _beside(scale, p), below)
     else:
         p.addcdiv_(above, below, value=scale)
 

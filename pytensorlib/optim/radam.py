@@ -9,13 +9,17 @@ import pytensorlib as pt
 
 from .optimizer import (
     GradientOptimizer,
+    add_quotient,
     add_scaled,
+    after,
     check,
     check_betas,
     check_lr,
+    count_of,
     decayed,
+    factor,
     new_step,
-    number,
+    rate_of,
 )
 
 __all__ = ["RAdam"]
@@ -100,23 +104,29 @@ class RAdam(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        lr = rate_of(group)
         if group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * group["weight_decay"])
+            p.mul_(factor(1 - lr * group["weight_decay"], p, group))
         else:
             g = decayed(p, g, group["weight_decay"])
         beta1, beta2 = group["betas"]
         m, v = state["exp_avg"], state["exp_avg_sq"]
         m.lerp_(g, 1 - beta1)
         v.mul_(beta2).add_(g * g * (1 - beta2))
-        t = state["step"].item()
-        unbiased = m / (1 - beta1**t)
+        t = count_of(state)
         rho_inf = 2 / (1 - beta2) - 1
-        rho = rho_inf - 2 * t * beta2**t / (1 - beta2**t)
-        if rho > 5.0:
-            rectify = (
-                (rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)
-            ) ** 0.5
-            adapt = (1 - beta2**t) ** 0.5 / (v.sqrt() + group["eps"])
-            unbiased = unbiased * adapt * rectify
-        add_scaled(p, unbiased, -lr)
+
+        def length(t: Any) -> Any:
+            """Return the length of the mean's window, from which its variance is known."""
+            return rho_inf - 2 * t * beta2**t / (1 - beta2**t)
+
+        # A later step changes the mean in place.
+        m = m.clone() if group["differentiable"] else m
+        size = lr / (1 - beta1**t)
+        if not after(state, lambda t: length(t) > 5.0):
+            add_scaled(p, m, factor(-size, p, group))
+            return
+        rho = length(t)
+        rectify = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)).sqrt()
+        size = size * (1 - beta2**t).sqrt() * rectify
+        add_quotient(p, m, v.sqrt() + group["eps"], factor(-size, p, group))

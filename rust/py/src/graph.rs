@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::mode;
 use pytensorlib_core::dispatch::heeded;
-use pytensorlib_core::graph::{Ending, Recorder, Runs, Trace};
+use pytensorlib_core::graph::{peek, Ending, Recorder, Runs, Trace};
 use pytensorlib_core::op::Rate;
 use pytensorlib_core::tensor::Tensor;
 use std::cell::RefCell;
@@ -111,6 +111,16 @@ impl PyRecorder {
     #[pyo3(signature = (lr, momentum=None))]
     fn rated(&self, lr: Option<f64>, momentum: Option<f64>) {
         self.0.rated(lr.map(|lr| Rate { lr, momentum }));
+    }
+    /// The number in a tensor, whoever asks for which tells by itself what hangs on it.
+    #[staticmethod]
+    fn peek(t: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        tensor(t).map(|t| peek(&t)).transpose().py()
+    }
+    /// What comes until the next call is left out where this is not zero; tells whether it is not now.
+    #[pyo3(signature = (by))]
+    fn guarded(&self, by: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        self.0.guarded(by.and_then(tensor)).py()
     }
     fn refuse(&self, why: String) {
         self.0.refuse(why);

@@ -149,7 +149,8 @@ fn alike(a: &Step, b: &Step, rates: &[Rate]) -> bool {
         (Some(a), Some(b)) => *a == *b,
         _ => *a.op == *b.op,
     };
-    ops && (a.rate, a.key) == (b.rate, b.key) && a.x == b.x && a.y == b.y && a.into == b.into
+    let kept = (a.rate, a.key, a.guarded) == (b.rate, b.key, b.guarded);
+    ops && kept && a.x == b.x && a.y == b.y && a.into == b.into
 }
 
 /// Whether both calls found one and the same memory.

@@ -216,6 +216,7 @@ pub(super) fn chained(
         into: None,
         rate: None,
         key: None,
+        guarded: false,
     })
 }
 

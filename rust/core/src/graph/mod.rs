@@ -15,7 +15,7 @@ mod reel;
 mod run;
 
 pub use back::Runs;
-pub use record::{Ending, Recorder, Trace};
+pub use record::{peek, Ending, Recorder, Trace};
 pub use run::Run;
 
 use crate::device::Device;
@@ -79,6 +79,8 @@ pub struct Step {
     pub rate: Option<usize>,
     /// The number of its key of random numbers, which each call draws anew.
     pub key: Option<usize>,
+    /// Whether the last of `x` is not the op's: it is left out where that, on the host, is not zero.
+    pub guarded: bool,
 }
 
 /// What a function returns.

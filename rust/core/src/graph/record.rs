@@ -73,6 +73,8 @@ pub struct Trace {
     pub(super) rates: Vec<Rate>,
     /// The rate that what is asked for takes.
     rate: Option<usize>,
+    /// Where what is asked for is left out, if that is not zero.
+    guard: Option<Tensor>,
     /// Keys of random numbers.
     keys: Vec<[u32; 4]>,
     /// Memory that the call before found; `None` of the first call.
@@ -108,6 +110,7 @@ impl Recorder {
             outputs: Vec::new(),
             rates: Vec::new(),
             rate: None,
+            guard: None,
             keys: Vec::new(),
             there: before.map(|b| b.kept().map(|s| s.id()).collect()),
             refused: None,
@@ -144,6 +147,19 @@ impl Recorder {
                 trace.rates.len() - 1
             });
         }
+    }
+
+    /// What comes until the next call is left out, in calls that run this again, where this tensor of one
+    /// element on the host is not zero; `None` ends that. Gives whether it is not zero now.
+    pub fn guarded(&self, by: Option<Tensor>) -> Result<bool> {
+        let found = match &by {
+            Some(t) => peek(t)? != 0.0,
+            None => false,
+        };
+        if let Some(trace) = &mut *self.0.lock() {
+            trace.guard = by;
+        }
+        Ok(found)
     }
 
     /// Ends the record: this cannot be run again.
@@ -237,6 +253,17 @@ impl Recorder {
             None => Ending::Done(Box::new(trace)),
         })
     }
+}
+
+/// The number in a tensor of one element, of which whoever asks tells by itself what hangs on it.
+pub fn peek(t: &Tensor) -> Result<f64> {
+    let before = mode::has_looked();
+    let found = t.item()?.f64();
+    mode::has_looked();
+    if before {
+        mode::look();
+    }
+    Ok(found)
 }
 
 /// All of a storage, as bytes.
@@ -423,10 +450,34 @@ impl Trace {
             }
         }
         self.leaves = leaves;
+        if self.is_left_out() {
+            self.refuse(|| "it uses what a step makes that may be left out".into());
+        }
         if self.is_crossed() {
             self.refuse(|| "it writes to memory that two tensors have, each as its own".into());
         }
         Ok(())
+    }
+
+    /// Whether what a step makes that may be left out is used by one that may not.
+    fn is_left_out(&self) -> bool {
+        let by = |s: &Step| s.guarded.then(|| s.x.last().map(|v| v.slot)).flatten();
+        let mut made: HashMap<usize, usize> = HashMap::new();
+        for step in &self.steps {
+            let own = by(step);
+            let other = |v: &Value| made.get(&v.slot).is_some_and(|g| own != Some(*g));
+            if step.x.iter().chain(&step.y).any(other) {
+                return true;
+            }
+            let new = |v: &&Value| self.slots[v.slot].found == Found::Made;
+            let known = |s: usize| self.steps.iter().any(|o| !o.guarded && writes(o, s));
+            for v in step.y.iter().filter(new).filter(|v| !known(v.slot)) {
+                made.extend(own.map(|g| (v.slot, g)));
+            }
+        }
+        let result = |v: &Value| made.contains_key(&v.slot);
+        let left = |l: &LeafSeen| matches!(&l.after, After::Made(v) if result(v));
+        self.outputs.iter().any(|o| result(&o.value)) || self.leaves.iter().any(left)
     }
 
     /// Whether memory that is written to lies over other memory: the steps would not be seen to depend
@@ -477,6 +528,10 @@ impl Trace {
     }
 }
 
+fn writes(step: &Step, slot: usize) -> bool {
+    step.y.iter().any(|v| v.slot == slot)
+}
+
 fn address(node: &Shared<Node>) -> usize {
     Shared::as_ptr(node) as *const () as usize
 }
@@ -507,7 +562,10 @@ impl Interpreter for Recorder {
             trace.check_looked();
             if trace.refused.is_none() {
                 let known = trace.slots.len();
-                let x = trace.read(request.x);
+                let mut x = trace.read(request.x);
+                if let Some(guard) = trace.guard.clone() {
+                    x.push(trace.value(&guard, Found::There));
+                }
                 step = match request.kind {
                     RequestKind::Compute { op } => Some((op, x, None)),
                     RequestKind::Into { op, y, metas } => {
@@ -539,6 +597,7 @@ impl Interpreter for Recorder {
                         keys.len() - 1
                     }
                 });
+            let guarded = trace.guard.is_some();
             trace.steps.push(Step {
                 op: op.keep(),
                 x,
@@ -546,6 +605,7 @@ impl Interpreter for Recorder {
                 into,
                 rate,
                 key,
+                guarded,
             });
         }
         Ok(out)

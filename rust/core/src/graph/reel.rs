@@ -107,6 +107,8 @@ impl Reel {
             // Where nothing is computed nothing is drawn.
             let some = s.y.iter().all(|v| v.meta.numel() > 0);
             match drawn || varied().next().is_some() {
+                // What may be left out is not known before.
+                _ if s.guarded => Kind::Other,
                 true if s.op.tells() && some && varied().all(on_host) => Kind::Told,
                 true => Kind::Other,
                 false if s.op.tells() => Kind::Told,

@@ -51,6 +51,8 @@ pub(super) struct Ready {
     into: Option<Metas>,
     rate: Option<usize>,
     key: Option<usize>,
+    /// Where it is left out, if that is not zero.
+    guard: Option<Tensor>,
     /// Memory on a GPU whose contents nobody reads after it.
     done: Vec<Storage>,
 }
@@ -164,6 +166,9 @@ impl Run {
             for (output, values) in [(false, &step.x), (true, &step.y)] {
                 for (at, v) in values.iter().enumerate() {
                     let slot = &run.program.slots[v.slot];
+                    if step.guarded && !output && at + 1 == step.x.len() {
+                        continue;
+                    }
                     if slot.escapes || matches!(slot.source, Source::Input(_)) {
                         let step = i;
                         run.places[v.slot].push(Place { step, output, at });
@@ -178,7 +183,11 @@ impl Run {
         };
         let ready = |step: &Step| Ready {
             op: step.op.clone(),
-            x: step.x.iter().map(tensor).collect(),
+            guard: step.guarded.then(|| step.x.last().map(tensor)).flatten(),
+            x: step.x[..step.x.len() - step.guarded as usize]
+                .iter()
+                .map(tensor)
+                .collect(),
             y: step.y.iter().map(tensor).collect(),
             into: step.into.clone(),
             rate: step.rate,
@@ -432,6 +441,11 @@ impl Calls<'_> {
 
     /// Runs a step.
     pub fn perform(&mut self, step: &Ready) -> Result<()> {
+        if let Some(guard) = &step.guard {
+            if guard.item()?.truth() {
+                return Ok(());
+            }
+        }
         let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
         dispatch::perform(&*self.op(step), &x, &step.y, step.into.as_deref())?;
         step.done

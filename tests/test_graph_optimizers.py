@@ -1,0 +1,224 @@
+"""Recorded steps of optimizers whose numbers depend on the count of steps, and of scaled losses."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+
+DEVICES = ["cpu", *(["wgpu"] if wgpu.is_available() else [])]
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "asgd": lambda p: torch.optim.ASGD(p, lr=0.1, weight_decay=0.01),
+    "asgd averaged": lambda p: torch.optim.ASGD(p, lr=0.1, t0=6),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.05),
+    "nadam decayed": lambda p: torch.optim.NAdam(
+        p, lr=0.05, weight_decay=0.1, decoupled_weight_decay=True
+    ),
+    "radam": lambda p: torch.optim.RAdam(p, lr=0.05),
+    "radam decayed": lambda p: torch.optim.RAdam(
+        p, lr=0.05, weight_decay=0.1, decoupled_weight_decay=True
+    ),
+    "adafactor": lambda p: torch.optim.Adafactor(p, lr=0.05, weight_decay=0.1),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1, weight_decay=0.01),
+    "adamax": lambda p: torch.optim.Adamax(p, lr=0.05),
+    "adadelta": lambda p: torch.optim.Adadelta(p, lr=0.5),
+    "rprop": lambda p: torch.optim.Rprop(p, lr=0.01),
+}
+
+
+def training(net: Any, optimizer: Any, scaler: Any = None) -> Any:
+    """Return a step of training."""
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        if scaler is None:
+            loss.backward()
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return loss.detach()
+
+    return step
+
+
+def network(device: str, dtype: Any = torch.float32) -> Any:
+    """Return a small classifier, which has a parameter without dimensions."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 4), nn.PReLU(), nn.Linear(4, 3))
+    net.register_parameter("unused", nn.Parameter(torch.ones(())))
+    return net.to(device, dtype)
+
+
+def batches(device: str, n: int, dtype: Any = torch.float32) -> list[Any]:
+    """Return batches of one shape."""
+    torch.manual_seed(1)
+    return [
+        (torch.randn(6, 5).to(device, dtype), torch.randint(0, 3, (6,)).to(device))
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_steps_that_depend_on_their_number_are_recorded(device: str, kind: str) -> None:
+    def run(recorded: bool) -> list[Any]:
+        net = network(device)
+        optimizer = OPTIMIZERS[kind](net.parameters())
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        step = training(net, optimizer)
+        train = torch.graph(step, fullgraph=True) if recorded else step
+        losses = []
+        for i, (x, y) in enumerate(batches(device, 14)):
+            losses.append(train(x, y))
+            if i > 4 and kind not in ("adadelta", "rprop"):
+                schedule.step()
+        if recorded:
+            # RAdam begins without its denominator, and ASGD's mean begins late.
+            assert len(train.programs) == 1 + (kind.split()[0] == "radam" or "av" in kind)
+        return [t.detach().cpu() for t in [*losses, *net.parameters()]]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", ["sgd", "adamw", "nadam"])
+def test_scaled_losses_are_recorded_with_the_steps_they_leave_out(device: str, kind: str) -> None:
+    kinds = OPTIMIZERS | {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+    }
+
+    def run(recorded: bool) -> tuple[list[Any], list[float]]:
+        net = network(device)
+        optimizer = kinds[kind](net.parameters())
+        scaler = torch.amp.GradScaler(device, init_scale=16.0, growth_interval=3)
+        step = training(net, optimizer, scaler)
+        train = torch.graph(step, fullgraph=True) if recorded else step
+        losses, scales = [], []
+        for i, (x, y) in enumerate(batches(device, 16)):
+            # Gradients overflow in these two.
+            losses.append(train(x * 1e38 if i in (7, 12) else x, y))
+            scales.append(scaler.get_scale())
+        if recorded:
+            assert len(train.programs) == 1
+        return [t.detach().cpu() for t in [*losses, *net.parameters()]], scales
+
+    (plain, scales), (found, others) = run(False), run(True)
+    assert scales == others
+    # Larger after three good steps, smaller after a bad one.
+    assert scales[:4] == [16.0, 16.0, 32.0, 32.0] and scales[7] < scales[6]
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+    assert all(t.isfinite().all() for t in found[16:])
+
+
+def test_scaled_losses_of_several_optimizers_leave_out_each_its_own() -> None:
+    def run(recorded: bool) -> list[Any]:
+        torch.manual_seed(0)
+        a, b = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+        first, second = torch.optim.SGD([a], lr=0.1), torch.optim.Adam([b], lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+
+        def step(x: Any, y: Any) -> None:
+            first.zero_grad()
+            second.zero_grad()
+            scaler.scale((a * x).sum() + (b * y).sum()).backward()
+            scaler.unscale_(first)
+            nn.utils.clip_grad_norm_([a], 1.0)
+            scaler.step(first)
+            scaler.step(second)
+            scaler.update()
+
+        train = torch.graph(step, fullgraph=True) if recorded else step
+        seen = []
+        for i in range(12):
+            x, y = torch.rand(4), torch.rand(4)
+            train(x / 0 if i == 6 else x, y / 0 if i == 9 else y)
+            seen += [a.detach().clone(), b.detach().clone(), torch.tensor(scaler.get_scale())]
+        if recorded:
+            assert len(train.programs) == 1
+        return seen
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
+
+
+def test_scaler_whose_update_is_elsewhere_is_not_recorded_and_says_so() -> None:
+    net = network("cpu")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+
+    @torch.graph
+    def step(x: Any, y: Any) -> None:
+        optimizer.zero_grad()
+        scaler.scale(F.cross_entropy(net(x), y)).backward()
+        scaler.step(optimizer)
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for x, y in batches("cpu", 5):
+            step(x, y)
+            scaler.update()
+    assert not step.programs
+    assert ["a GradScaler's step and its update are not both in it" in str(w.message) for w in told]
+
+
+def test_options_of_a_scaler_that_change_are_recorded_anew() -> None:
+    def run(recorded: bool) -> list[float]:
+        net = network("cpu")
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1)
+        step = training(net, torch.optim.SGD(net.parameters(), lr=0.1), scaler)
+        train = torch.graph(step, fullgraph=True) if recorded else step
+        scales = []
+        for i, (x, y) in enumerate(batches("cpu", 10)):
+            if i == 5:
+                scaler.set_growth_factor(4.0)
+            train(x, y)
+            scales.append(scaler.get_scale())
+        return scales
+
+    assert (
+        run(True) == run(False) == [2.0**i for i in range(2, 7)] + [2.0**i for i in range(8, 18, 2)]
+    )
+
+
+def test_optimizer_that_steps_twice_in_a_call_keeps_its_bits() -> None:
+    def run(recorded: bool) -> Any:
+        net = network("cpu")
+        optimizer = torch.optim.RAdam(net.parameters(), lr=0.05)
+        once = training(net, optimizer)
+
+        def step(x: Any, y: Any) -> Any:
+            once(x, y)
+            return once(x, y)
+
+        train = torch.graph(step) if recorded else step
+        for x, y in batches("cpu", 6):
+            train(x, y)
+        return torch.cat([p.detach().reshape(-1) for p in net.parameters()])
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = run(True)
+    assert any("depends on their number takes several" in str(w.message) for w in told)
+    assert torch.equal(run(False), found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_steps_in_other_types_are_recorded(kind: str, dtype: Any) -> None:
+    def run(recorded: bool) -> list[Any]:
+        net = network("cpu", dtype)
+        step = training(net, OPTIMIZERS[kind](net.parameters()))
+        train = torch.graph(step, fullgraph=True) if recorded else step
+        losses = [train(x, y) for x, y in batches("cpu", 9, dtype)]
+        return [t.detach() for t in [*losses, *net.parameters()]]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
