@@ -443,6 +443,7 @@ class Recorded:
                 self._give_up(kind, f"no two calls in a row are alike: {program}")
             return result
         kind.tries = 0
+        kind.entries = [entry for entry in kind.entries if not entry.program.lost]
         kind.entries.insert(0, _Entry(program, walk.guards, capture, spec))
         del kind.entries[_PROGRAMS:]
         return result

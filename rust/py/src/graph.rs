@@ -206,6 +206,11 @@ impl PyProgram {
     fn steps(&self) -> usize {
         self.0.program().steps().len()
     }
+    /// Whether memory that it works on is gone with its GPU.
+    #[getter]
+    fn lost(&self) -> bool {
+        self.0.is_lost()
+    }
     /// The number of dispatches of a GPU that are kept, to be recorded again without asking the ops.
     #[getter]
     fn kept(&self) -> usize {

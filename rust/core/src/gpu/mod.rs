@@ -229,6 +229,11 @@ impl Gpu {
         self.index
     }
 
+    /// Its number among all that were opened: another one after a loss.
+    pub fn life(&self) -> u32 {
+        self.life
+    }
+
     /// The device whose tensors live here.
     pub fn device(&self) -> Device {
         Device::Wgpu(self.index)

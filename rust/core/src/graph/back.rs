@@ -4,7 +4,9 @@
 use super::{End, Output, Program, Run};
 use crate::autograd::node::{Backward, Edges};
 use crate::autograd::{mode, Edge, Node};
+use crate::device::Device;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::op::{Grads, Rate, TensorMeta};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -17,6 +19,8 @@ use std::sync::Arc;
 pub struct Runs {
     program: Arc<Program>,
     idle: Mutex<Vec<Run>>,
+    /// The GPUs that it works on, and which life of each.
+    lives: SmallVec<[(u8, u32); 1]>,
 }
 
 impl Runs {
@@ -24,7 +28,25 @@ impl Runs {
         program.fuse();
         let program = Arc::new(program);
         let idle = Mutex::new(vec![Run::new(program.clone())?]);
-        Ok(Arc::new(Runs { program, idle }))
+        let mut lives = SmallVec::new();
+        for slot in program.slots() {
+            if let Device::Wgpu(index) = slot.device {
+                if lives.iter().all(|(known, _)| *known != index) {
+                    lives.push((index, Gpu::at(index)?.life()));
+                }
+            }
+        }
+        Ok(Arc::new(Runs {
+            program,
+            idle,
+            lives,
+        }))
+    }
+
+    /// Whether a GPU that it works on was lost, and its memory with it.
+    pub fn is_lost(&self) -> bool {
+        let same = |(index, life): &(u8, u32)| Gpu::at(*index).is_ok_and(|g| g.life() == *life);
+        !self.lives.iter().all(same)
     }
 
     pub fn program(&self) -> &Program {
@@ -49,6 +71,10 @@ impl Runs {
         rates: &[Rate],
     ) -> Result<Option<Vec<Tensor>>> {
         if self.program.misfit(inputs).is_some() {
+            return Ok(None);
+        }
+        if self.is_lost() {
+            self.idle.lock().clear();
             return Ok(None);
         }
         let idle = self.idle.lock().pop();
@@ -163,7 +189,7 @@ impl Backward for Call {
     }
 
     fn release(&self) {
-        if let Some(run) = self.run.lock().take() {
+        if let Some(run) = self.run.lock().take().filter(|_| !self.runs.is_lost()) {
             self.runs.idle.lock().push(run);
         }
     }
