@@ -10,6 +10,7 @@ override CAUSAL: bool = false;
 override DROPOUT: bool = false;
 override D: u32 = 64u; // components, of keys or of values
 override T: u32 = 16u;
+override ROLLED: bool = false; // whether loops over T, M and C stay loops
 override LANES: u32 = 64u;
 override WG: u32 = 64u;
 
@@ -33,6 +34,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
+    let zero = unknown_zero(ROLLED, groups);
     let id = group.x + group.y * groups.x;
     let plane = id / p.tiles;
     if (plane >= p.planes) { return; }
@@ -52,10 +54,10 @@ fn main(
     var top: array<f32, M>;
     var sum: array<f32, M>;
     var out: array<f32, M * C>;
-    for (var a = 0u; a < M; a++) {
+    for (var a = 0u; a < M + zero; a++) {
         top[a] = LOW;
         sum[a] = 0.0;
-        for (var c = 0u; c < C; c++) { out[a * C + c] = 0.0; }
+        for (var c = 0u; c < C + zero; c++) { out[a * C + c] = 0.0; }
     }
     var end = p.keys;
     if (CAUSAL) { end = min(end, i0 + T); }
@@ -69,18 +71,18 @@ fn main(
         }
         workgroupBarrier();
         var score: array<f32, M * M>;
-        for (var a = 0u; a < M * M; a++) { score[a] = 0.0; }
+        for (var a = 0u; a < M * M + zero; a++) { score[a] = 0.0; }
         for (var c = 0u; c < p.width; c++) {
             var x: array<f32, M>;
-            for (var a = 0u; a < M; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; }
-            for (var b = 0u; b < M; b++) {
+            for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; }
+            for (var b = 0u; b < M + zero; b++) {
                 let z = tile_k[(col + 8u * b) * PITCH + c];
-                for (var a = 0u; a < M; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); }
+                for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); }
             }
         }
-        for (var a = 0u; a < M; a++) {
+        for (var a = 0u; a < M + zero; a++) {
             let i = row + 8u * a;
-            for (var b = 0u; b < M; b++) {
+            for (var b = 0u; b < M + zero; b++) {
                 let j = col + 8u * b;
                 var s = LOW;
                 if (!hidden(batch, head, i0 + i, j0 + j)) {
@@ -91,21 +93,21 @@ fn main(
             }
         }
         workgroupBarrier();
-        for (var a = 0u; a < M; a++) {
+        for (var a = 0u; a < M + zero; a++) {
             let i = row + 8u * a;
             var most = top[a];
-            for (var j = 0u; j < T; j++) { most = larger(most, weights[i * T + j]); }
+            for (var j = 0u; j < T + zero; j++) { most = larger(most, weights[i * T + j]); }
             // Until a key is seen there is nothing to make smaller.
             var shrink = 1.0;
             if (top[a] > LOW || is_nan(top[a])) { shrink = exp(top[a] - most); }
             top[a] = most;
             sum[a] *= shrink;
-            for (var c = 0u; c < C; c++) { out[a * C + c] *= shrink; }
+            for (var c = 0u; c < C + zero; c++) { out[a * C + c] *= shrink; }
         }
         workgroupBarrier();
-        for (var a = 0u; a < M; a++) {
+        for (var a = 0u; a < M + zero; a++) {
             let i = row + 8u * a;
-            for (var b = 0u; b < M; b++) {
+            for (var b = 0u; b < M + zero; b++) {
                 let j = col + 8u * b;
                 let s = score[a * M + b];
                 var w = 0.0;
@@ -123,12 +125,12 @@ fn main(
             tile_k[j * PITCH + c] = x;
         }
         workgroupBarrier();
-        for (var j = 0u; j < T; j++) {
-            for (var a = 0u; a < M; a++) {
+        for (var j = 0u; j < T + zero; j++) {
+            for (var a = 0u; a < M + zero; a++) {
                 let w = weights[(row + 8u * a) * T + j];
                 sum[a] += abs(w);
                 if (w > 0.0 || is_nan(w)) {
-                    for (var c = 0u; c < C; c++) {
+                    for (var c = 0u; c < C + zero; c++) {
                         // Behind the values lie those of other keys, which nobody writes out.
                         let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
                         out[a * C + c] = fma(w, x, out[a * C + c]);
@@ -138,12 +140,12 @@ fn main(
         }
         workgroupBarrier();
     }
-    for (var a = 0u; a < M; a++) {
+    for (var a = 0u; a < M + zero; a++) {
         let i = i0 + row + 8u * a;
         if (i < p.queries) {
             var inverse = 0.0;
             if (sum[a] > 0.0 || is_nan(sum[a])) { inverse = 1.0 / sum[a]; }
-            for (var c = 0u; c < C; c++) {
+            for (var c = 0u; c < C + zero; c++) {
                 if (col + 8u * c < p.value_width) {
                     var x = out[a * C + c] * inverse;
                     if (DROPOUT) { x *= p.kept; }

@@ -11,6 +11,7 @@ override CAUSAL: bool = false;
 override DROPOUT: bool = false;
 override D: u32 = 64u; // components, of keys or of values
 override T: u32 = 16u;
+override ROLLED: bool = false; // whether loops over T, M and C stay loops
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> dq: array<u32>; // of keys in `keys`
@@ -85,35 +86,35 @@ fn take_keys(batch: u32, own: u32, j0: u32, local: u32) {
 }
 
 // The weights of a tile as dropout left them, and the slopes of the scores.
-fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32) {
+fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
     let row = local / 8u;
     let col = local % 8u;
     var score: array<f32, M * M>;
     var slope: array<f32, M * M>;
-    for (var a = 0u; a < M * M; a++) {
+    for (var a = 0u; a < M * M + zero; a++) {
         score[a] = 0.0;
         slope[a] = 0.0;
     }
     for (var c = 0u; c < p.width; c++) {
         var x: array<f32, M>;
-        for (var a = 0u; a < M; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; }
-        for (var b = 0u; b < M; b++) {
+        for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; }
+        for (var b = 0u; b < M + zero; b++) {
             let z = tile_k[(col + 8u * b) * PITCH + c];
-            for (var a = 0u; a < M; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); }
+            for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); }
         }
     }
     for (var c = 0u; c < p.value_width; c++) {
         var x: array<f32, M>;
-        for (var a = 0u; a < M; a++) { x[a] = tile_g[(row + 8u * a) * PITCH + c]; }
-        for (var b = 0u; b < M; b++) {
+        for (var a = 0u; a < M + zero; a++) { x[a] = tile_g[(row + 8u * a) * PITCH + c]; }
+        for (var b = 0u; b < M + zero; b++) {
             let z = tile_v[(col + 8u * b) * PITCH + c];
-            for (var a = 0u; a < M; a++) { slope[a * M + b] = fma(x[a], z, slope[a * M + b]); }
+            for (var a = 0u; a < M + zero; a++) { slope[a * M + b] = fma(x[a], z, slope[a * M + b]); }
         }
     }
-    for (var a = 0u; a < M; a++) {
+    for (var a = 0u; a < M + zero; a++) {
         let i = row + 8u * a;
         let row_of = known[i];
-        for (var b = 0u; b < M; b++) {
+        for (var b = 0u; b < M + zero; b++) {
             let j = col + 8u * b;
             var w = 0.0;
             var d = 0.0;
@@ -145,6 +146,7 @@ fn queries(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
+    let zero = unknown_zero(ROLLED, groups);
     let id = group.x + group.y * groups.x;
     let plane = id / p.tiles;
     if (plane >= p.planes) { return; }
@@ -154,20 +156,20 @@ fn queries(
     let row = local / 8u;
     let col = local % 8u;
     var out: array<f32, M * C>;
-    for (var a = 0u; a < M * C; a++) { out[a] = 0.0; }
+    for (var a = 0u; a < M * C + zero; a++) { out[a] = 0.0; }
     take_queries(batch, head, i0, local);
     var end = p.keys;
     if (CAUSAL) { end = min(end, i0 + T); }
     for (var j0 = 0u; j0 < end; j0 += T) {
         take_keys(batch, head / p.group, j0, local);
         workgroupBarrier();
-        tile_slopes(batch, head, i0, j0, local);
+        tile_slopes(batch, head, i0, j0, local, zero);
         workgroupBarrier();
-        for (var j = 0u; j < T; j++) {
-            for (var a = 0u; a < M; a++) {
+        for (var j = 0u; j < T + zero; j++) {
+            for (var a = 0u; a < M + zero; a++) {
                 let d = slopes[(row + 8u * a) * T + j];
                 if (d != 0.0) {
-                    for (var c = 0u; c < C; c++) {
+                    for (var c = 0u; c < C + zero; c++) {
                         let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
                         out[a * C + c] = fma(d, x, out[a * C + c]);
                     }
@@ -176,9 +178,9 @@ fn queries(
         }
         workgroupBarrier();
     }
-    for (var a = 0u; a < M; a++) {
+    for (var a = 0u; a < M + zero; a++) {
         let i = i0 + row + 8u * a;
-        for (var c = 0u; c < C; c++) {
+        for (var c = 0u; c < C + zero; c++) {
             if (i < p.queries && col + 8u * c < p.width) {
                 dq[place(6u, batch, head, i, col + 8u * c)] = bitcast<u32>(out[a * C + c]);
             }
@@ -192,6 +194,7 @@ fn keys(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
+    let zero = unknown_zero(ROLLED, groups);
     let id = group.x + group.y * groups.x;
     let plane = id / p.tiles;
     if (plane >= p.planes) { return; }
@@ -203,7 +206,7 @@ fn keys(
     let col = local % 8u;
     var out_k: array<f32, M * C>;
     var out_v: array<f32, M * C>;
-    for (var a = 0u; a < M * C; a++) {
+    for (var a = 0u; a < M * C + zero; a++) {
         out_k[a] = 0.0;
         out_v[a] = 0.0;
     }
@@ -216,14 +219,14 @@ fn keys(
         for (var i0 = start; i0 < p.queries; i0 += T) {
             take_queries(batch, head, i0, local);
             workgroupBarrier();
-            tile_slopes(batch, head, i0, j0, local);
+            tile_slopes(batch, head, i0, j0, local, zero);
             workgroupBarrier();
-            for (var i = 0u; i < T; i++) {
-                for (var a = 0u; a < M; a++) {
+            for (var i = 0u; i < T + zero; i++) {
+                for (var a = 0u; a < M + zero; a++) {
                     // Here the rows are keys.
                     let w = weights[i * T + row + 8u * a];
                     let d = slopes[i * T + row + 8u * a];
-                    for (var c = 0u; c < C; c++) {
+                    for (var c = 0u; c < C + zero; c++) {
                         let at = i * PITCH + min(col + 8u * c, D - 1u);
                         if (w != 0.0) { out_v[a * C + c] = fma(w, tile_g[at], out_v[a * C + c]); }
                         if (d != 0.0) { out_k[a * C + c] = fma(d, tile_q[at], out_k[a * C + c]); }
@@ -233,9 +236,9 @@ fn keys(
             workgroupBarrier();
         }
     }
-    for (var a = 0u; a < M; a++) {
+    for (var a = 0u; a < M + zero; a++) {
         let j = j0 + row + 8u * a;
-        for (var c = 0u; c < C; c++) {
+        for (var c = 0u; c < C + zero; c++) {
             let at = col + 8u * c;
             if (j < p.keys && at < p.width) {
                 dq[place(7u, batch, own, j, at)] = bitcast<u32>(out_k[a * C + c]);

@@ -19,6 +19,7 @@ override RM: u32 = 1u;
 override RN: u32 = 1u;
 override DEPTH: u32 = 8u;
 override BUFFERS: u32 = 1u;
+override ROLLED: bool = false; // whether the longest loops stay loops
 // Columns of b that an invocation reads: 4, or with TO_WEIGHT 4 * LOADS_B.
 override NEAR: u32 = 4u;
 const COLS: u32 = BN / (4u * RN);
@@ -247,6 +248,7 @@ fn main(
     k_end = max(k_begin, min(k_begin + p.part, k_end));
     let a0 = p.a_offset + group * p.a_group;
     let b0 = p.b_offset + group * p.b_group;
+    let zero = unknown_zero(ROLLED, wgs);
     let row = local / COLS;
     let col = local % COLS;
 
@@ -314,7 +316,7 @@ fn main(
             }
         }
         if (k0 > k_begin) {
-            for (var k = 0u; k < DEPTH; k++) {
+            for (var k = 0u; k < DEPTH + zero; k++) {
                 let from_a = (buffer * DEPTH + k) * PM + row;
                 let from_b = (buffer * DEPTH + k) * PN + col;
                 for (var j = 0u; j < RN; j++) {
@@ -334,11 +336,11 @@ fn main(
         lines = DEPTH - lines;
     }
 
-    for (var j = 0u; j < 4u * RN; j++) {
+    for (var j = 0u; j < 4u * RN + zero; j++) {
         let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
         if (n >= n_end) { continue; }
         let own = column_of(s, n).own;
-        for (var i = 0u; i < 4u * RM; i++) {
+        for (var i = 0u; i < 4u * RM + zero; i++) {
             let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
             if (m < p.m) {
                 finish(group, part, m, own, acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u]);

@@ -18,6 +18,7 @@ override RN: u32 = 1u;
 override DEPTH: u32 = 8u;
 // Two where the memory of a workgroup has room for the next step's tiles.
 override BUFFERS: u32 = 1u;
+override ROLLED: bool = false; // whether the longest loops stay loops
 const COLS: u32 = BN / (4u * RN);
 const THREADS: u32 = BM / (4u * RM) * COLS;
 const QM: u32 = BM / 4u;
@@ -129,6 +130,7 @@ fn main(
     let k_end = min(k_begin + p.part, p.k);
     let a0 = p.a.x + batch * p.a.y;
     let b0 = p.b.x + batch * p.b.y;
+    let zero = unknown_zero(ROLLED, groups);
     let row = local / COLS;
     let col = local % COLS;
     let full = m0 + BM <= p.m && n0 + BN <= p.n;
@@ -174,7 +176,7 @@ fn main(
             }
         }
         if (k0 > k_begin) {
-            for (var k = 0u; k < DEPTH; k++) {
+            for (var k = 0u; k < DEPTH + zero; k++) {
                 let line_a = (buffer * DEPTH + k) * PM + row;
                 let line_b = (buffer * DEPTH + k) * PN + col;
                 for (var j = 0u; j < RN; j++) {
@@ -213,10 +215,10 @@ fn main(
     let beta = from_words(p.beta.x, p.beta.y);
     let y0 = p.y.x + split * p.y_split + batch * p.y.y;
     let c0 = p.c.x + batch * p.c.y;
-    for (var i = 0u; i < 4u * RM; i++) {
+    for (var i = 0u; i < 4u * RM + zero; i++) {
         let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
         if (m >= p.m) { continue; }
-        for (var j = 0u; j < 4u * RN; j++) {
+        for (var j = 0u; j < 4u * RN + zero; j++) {
             let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
             if (n < p.n) {
                 var v = alpha * acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u];

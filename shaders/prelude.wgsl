@@ -1,6 +1,12 @@
 // Storage formats. A buffer holds exactly the bytes of a CPU tensor, seen as 32-bit words. In front
 // stand the numbers of the formats, BOOL to F64: those of the core crate's DType.
 
+// Zero, which no compiler knows where `rolled`: a loop whose end has it added stays a loop in the place of
+// as many copies, which software Vulkan takes long to compile.
+fn unknown_zero(rolled: bool, groups: vec3<u32>) -> u32 {
+    return select(0u, groups.x >> 31u, rolled);
+}
+
 // 1 where an element takes two words.
 fn wide(f: u32) -> u32 {
     return select(0u, 1u, f == I64 || f == F64);

@@ -495,6 +495,7 @@ TILES = [
     {"BM": 32, "BN": 32, "RM": 1, "RN": 1, "DEPTH": 8, "BUFFERS": 2},
     {"BM": 64, "BN": 64, "RM": 2, "RN": 1, "DEPTH": 16, "BUFFERS": 1},
     {"BM": 8, "BN": 128, "RM": 1, "RN": 1, "DEPTH": 16, "BUFFERS": 1},
+    {"BM": 32, "BN": 32, "RM": 1, "RN": 1, "DEPTH": 8, "BUFFERS": 2, "ROLLED": 1},
 ]
 
 

@@ -45,10 +45,11 @@ def attention_params(planes, tiles):
     return [*head, *step, *[0] * 12]
 
 
-@pytest.mark.parametrize("tile", [8])
-def test_attention_and_its_gradients_match_numpy(tile):
+@pytest.mark.parametrize("rolled", [False, True])
+@pytest.mark.parametrize("tile", [8, 16])
+def test_attention_and_its_gradients_match_numpy(tile, rolled):
     (q, k, v, g, mask), (y, stats, dq, dk, dv) = attention_case()
-    kinds = {"MASK": 1, "CAUSAL": 1, "D": 5, "T": tile}
+    kinds = {"MASK": 1, "CAUSAL": 1, "D": 5, "T": tile, "ROLLED": rolled}
     tiles = -(-11 // tile)
     arrays = [np.zeros(y.shape, np.float32), np.zeros(stats.shape, np.float32), q, k, v, mask]
     params = attention_params(2, tiles)

@@ -80,6 +80,7 @@ impl Tile {
             .set("RN", self.squares[1] as u32)
             .set("DEPTH", self.depth as u32)
             .set("BUFFERS", 1 + (2 * self.depth * line <= most) as u32)
+            .set("ROLLED", gpu.info().software)
     }
 }
 

@@ -77,6 +77,16 @@ pub fn matmul(
     copy::copy(gpu, whole(&total)?, whole(y)?)
 }
 
+/// Whether the operands are read along k. In software the order of reads matters less than kernels
+/// that are compiled once.
+fn along(gpu: &Gpu, a: &Tensor, b: &Tensor) -> [bool; 2] {
+    if gpu.info().software {
+        return [true, false];
+    }
+    let (sa, sb) = (&a.layout().strides, &b.layout().strides);
+    [sa[1] != 1 || sa[2] == 1, sb[2] != 1 && sb[1] == 1]
+}
+
 /// Offset and strides of a stack of matrices.
 fn places(t: &Tensor) -> [u32; 4] {
     let s = &t.layout().strides;
@@ -122,15 +132,15 @@ fn tiles(
         beta: acc.words(beta),
         y_split: (batches * m * n) as u32,
     };
-    let (sa, sb) = (&a.layout().strides, &b.layout().strides);
+    let [a_along_k, b_along_k] = along(gpu, a, b);
     let result = match splits {
         1 => Some(whole(y)?),
         _ => None,
     };
     tile.set(gpu, acc, 0, MATMUL.launch(acc))
         .set("HAS_C", c.is_some())
-        .set("A_ALONG_K", sa[1] != 1 || sa[2] == 1)
-        .set("B_ALONG_K", sb[2] != 1 && sb[1] == 1)
+        .set("A_ALONG_K", a_along_k)
+        .set("B_ALONG_K", b_along_k)
         .set("SUMS", sums.is_some())
         .writes("Y", y)
         .writes_words(sums.unwrap_or(y))

@@ -82,6 +82,20 @@ fn tile(gpu: &Gpu, d: usize, longest: usize) -> Option<usize> {
     sizes.find(|&t| 4 * words(t) <= memory)
 }
 
+/// Whether loops over parts of a tile stay loops, where copies of their bodies take long to compile
+/// and the work is short: there they run half as long again.
+fn rolled(gpu: &Gpu, q: &Tensor, k: &Tensor, d: usize, t: usize) -> bool {
+    let (m, c) = (t / 8, d.div_ceil(8));
+    // Loads, scores and slopes, sums, what each row and each weight takes.
+    let trips = 4 * t * d / 64 + 2 * d * m * (m + 3) + 2 * t * m * (c + 1) + 8 * m * (m + c) + t;
+    gpu.info().software && 4 * longest(q, k).div_ceil(t) * trips < TRIPS
+}
+
+/// Rows that an invocation goes through, of keys or, for a key, of all its heads' queries.
+fn longest(q: &Tensor, k: &Tensor) -> usize {
+    rows(k).max(rows(q) * (heads(q) / heads(k).max(1)))
+}
+
 fn widest(q: &Tensor, v: &Tensor) -> usize {
     q.size(q.ndim() - 1).max(v.size(v.ndim() - 1))
 }
@@ -112,8 +126,7 @@ pub fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Result
     };
     // Loads, scores, slopes and sums of a tile.
     let trips = 4 * t * d / 64 + 2 * d + 3 * t + 8;
-    let longest = rows(k).max(rows(q) * (heads(q) / heads(k).max(1)));
-    let short = !gpu.info().software || longest.div_ceil(t) * trips < TRIPS;
+    let short = !gpu.info().software || longest(q, k).div_ceil(t) * trips < TRIPS;
     Ok(plain
         && types
         && short
@@ -186,6 +199,7 @@ impl Flash {
                 .set("DROPOUT", self.dropped.is_some())
                 .set("D", d as u32)
                 .set("T", t as u32)
+                .set("ROLLED", rolled(gpu, q, k, d, t))
                 .writes("Y", &y[0])
                 .writes_words(&y[1])
                 .reads("X", q)
@@ -242,6 +256,7 @@ impl Flash {
                 .set("DROPOUT", self.dropped.is_some())
                 .set("D", d as u32)
                 .set("T", t as u32)
+                .set("ROLLED", rolled(gpu, q, k, d, t))
                 .writes_words(to[0])
                 .writes_words(to[1])
                 .reads("X", q)
