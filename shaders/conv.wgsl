@@ -22,6 +22,9 @@ override BUFFERS: u32 = 1u;
 override ROLLED: bool = false; // whether the longest loops stay loops
 // Columns of b that an invocation reads: 4, or with TO_WEIGHT 4 * LOADS_B.
 override NEAR: u32 = 4u;
+// Of `shared_out`: columns of a workgroup, and its invocations.
+override TAPS: u32 = 1u;
+override LANES: u32 = 64u;
 const COLS: u32 = BN / (4u * RN);
 const THREADS: u32 = BM / (4u * RM) * COLS;
 const QM: u32 = BM / 4u;
@@ -87,6 +90,7 @@ var<workgroup> tile_b: array<vec4<Acc>, BUFFERS * DEPTH * PN>;
 // What the rows of b in a step, and those of the step before, stand for.
 var<workgroup> line_at: array<vec4<i32>, 2u * DEPTH>;
 var<workgroup> line_a: array<u32, 2u * DEPTH>;
+var<workgroup> sums: array<Acc, TAPS * LANES>;
 
 fn load_a(i: u32) -> Acc {
     let w = word(A, i);
@@ -383,4 +387,50 @@ fn direct(
         }
     }
     finish(group, 0u, m, here.own, sum.x);
+}
+
+// With TO_WEIGHT, for groups with few rows and channels: a workgroup has one row and TAPS columns. Its
+// invocations share out the places, and their sums are added as a tree.
+@compute @workgroup_size(LANES)
+fn shared_out(
+    @builtin(workgroup_id) wg: vec3<u32>,
+    @builtin(num_workgroups) wgs: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let tiles = p.tiles_m * p.tiles_n;
+    let id = wg.x + wg.y * wgs.x;
+    let group = id / tiles % p.groups;
+    let part = id / (tiles * p.groups);
+    if (part >= p.splits) { return; }
+    let s = class_of(0u);
+    let m = id % tiles / p.tiles_n;
+    let n0 = id % p.tiles_n * TAPS;
+    let k_end = min((part + 1u) * p.part, p.k);
+    let a0 = p.a_offset + group * p.a_group + m * p.a_row;
+    let b0 = p.b_offset + group * p.b_group;
+    var taps: array<vec4<i32>, TAPS>;
+    var sum: array<Acc, TAPS>;
+    for (var t = 0u; t < TAPS; t++) {
+        taps[t] = tap(s, n0 + t).at;
+        sum[t] = Acc(0);
+    }
+    for (var k = part * p.part + local; k < k_end; k += LANES) {
+        let here = place(s, k);
+        let g = load_a(a0 + here.own);
+        for (var t = 0u; t < TAPS; t++) {
+            sum[t] = fma(g, gathered(b0, here.at + taps[t]), sum[t]);
+        }
+    }
+    for (var t = 0u; t < TAPS; t++) { sums[t * LANES + local] = sum[t]; }
+    workgroupBarrier();
+    for (var half = LANES / 2u; half > 0u; half /= 2u) {
+        for (var e = local; e < half * TAPS; e += LANES) {
+            let at = e / half * LANES + e % half;
+            sums[at] += sums[at + half];
+        }
+        workgroupBarrier();
+    }
+    if (local < TAPS && n0 + local < p.n) {
+        finish(group, part, m, tap(s, n0 + local).own, sums[local * LANES]);
+    }
 }

@@ -605,6 +605,11 @@ def test_convolution_and_gradients_match_their_definition(config):
         near = 4 * -(-tile["DEPTH"] * tile["BN"] // (4 * threads)) if mode == "weight" else 4
         flags = {"TO_WEIGHT": mode == "weight", "CLASSES": mode == "input", "NEAR": near}
         flags |= {"HAS_BIAS": mode == "forward", "DIMS": 2}
+        if entry == "shared_out":
+            # Two columns of a row to a workgroup.
+            params[6:8] = [m, -(-n // 2)]
+            count = params[6] * params[7] * groups
+            flags |= {"TAPS": 2, "LANES": 64}
         return run("conv", "f32", arrays, params, (count, 1, 1), entry=entry, **flags, **tile)[0]
 
     most = 2 * -(-9 // stride) * -(-8 // stride)
@@ -621,6 +626,8 @@ def test_convolution_and_gradients_match_their_definition(config):
             found.append(call(mode, *args, TILES[0], "direct"))
         assert len({f.tobytes() for f in found}) == 1
         got[mode] = found[0]
+    shared = call("weight", *calls["weight"], TILES[0], "shared_out")
+    close(shared, got["weight"], 1e-5)
     close(got["forward"], y + bias[:, None, None], 1e-5)
     # Convolution is bilinear: its gradients follow from the forward pass on unit tensors.
     probe = floats(*x.shape, seed=4)

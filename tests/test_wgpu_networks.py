@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pytensorlib as torch
@@ -190,6 +191,51 @@ def test_convolution_of_single_places_and_its_gradients_equal_cpu(
         return [y, *[t.grad for t in leaves]]
 
     assert_alike(run)
+
+
+# batch, groups, channels of a group going in and out, sizes, kernel, stride, padding, dilation. The
+# sums of the one before the last are made in parts.
+DEPTHWISE = [
+    (2, 3, 1, 1, (17,), (4,), 3, 2, 1),
+    (3, 4, 1, 1, (9, 8), (3, 3), 1, 1, 1),
+    (2, 3, 1, 2, (11, 10), (5, 5), 2, 4, 2),
+    (1, 2, 3, 4, (12, 9), (3, 2), 1, 0, 3),
+    (2, 1, 1, 1, (90, 91), (3, 3), 1, 1, 1),
+    (2, 3, 2, 1, (5, 6, 7), (3, 2, 3), 2, 1, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("case", DEPTHWISE)
+def test_weight_gradient_of_depthwise_convolution_is_its_definition(
+    case: tuple[Any, ...], dtype: str
+) -> None:
+    batch, groups, own, out, sizes, kernel, stride, padding, dilation = case
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((batch, groups * own, *sizes)).astype(dtype)
+    outer = [
+        (n + 2 * padding - dilation * (k - 1) - 1) // stride + 1 for n, k in zip(sizes, kernel)
+    ]
+    g = rng.standard_normal((batch, groups * out, *outer)).astype(dtype)
+    padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *[(padding, padding)] * len(sizes)])
+    padded = padded.reshape(batch, groups, own, *padded.shape[2:])
+    parts = g.astype(np.float64).reshape(batch, groups, out, -1)
+    want = np.zeros((groups, out, own, *kernel))
+    for tap in np.ndindex(*kernel):
+        at = [slice(dilation * t, dilation * t + stride * (n - 1) + 1, stride)
+              for t, n in zip(tap, outer)]  # fmt: skip
+        seen = padded[(slice(None),) * 3 + tuple(at)].reshape(batch, groups, own, -1)
+        want[(slice(None),) * 3 + tap] = np.einsum("bgoe,bgce->goc", parts, seen)
+    want = want.reshape(groups * out, own, *kernel)
+    weight = torch.zeros(want.shape, dtype=getattr(torch, dtype), device="wgpu", requires_grad=True)
+    data = torch.from_numpy(x).to("wgpu")
+    conv = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(sizes)]
+    y = conv(data, weight, None, stride, padding, dilation, groups)
+    (found,) = torch.autograd.grad(y, weight, torch.from_numpy(g).to("wgpu"))
+    # Float16 ones are exact sums of exact products, rounded once.
+    error = abs(found.detach().cpu().numpy().astype(np.float64) - want)
+    most = {"float32": 2e-6, "float16": 6e-4}[dtype]
+    assert (error <= most * np.maximum(abs(want), np.sqrt((want**2).mean()))).all(), error.max()
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])

@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::gpu::launch::WORKGROUP;
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::tile::{self, Tile};
 use crate::gpu::{params, shader, Acc, Gpu};
@@ -80,6 +81,42 @@ shader! { static CONV: Params = "conv.wgsl", Acc::FLOAT }
 /// products.
 const FEW_ROWS: usize = 4;
 const FEW_PRODUCTS: usize = 1024;
+
+/// Columns of the weight's gradient that a workgroup has at most where it has one row, places up to
+/// which it is small, the least that are worth a workgroup more, and the most of an invocation, in
+/// whose loops each column may be an iteration (see `tile`).
+const FEW_TAPS: usize = 9;
+const FEW_PLACES: usize = 1024;
+const MIN_PLACES: usize = 4096;
+const MAX_PLACES: usize = 4096;
+/// Workgroups that are enough.
+const ENOUGH: usize = 128;
+
+/// How the weight's gradient of groups with few rows and channels is shared out.
+struct Shared {
+    taps: usize,
+    lanes: usize,
+    /// The parts of the places, and the length of each.
+    parts: (usize, usize),
+}
+
+impl Shared {
+    /// By the shape alone: all of it changes the result.
+    fn of(m: usize, n: usize, k: usize, groups: usize) -> Shared {
+        let chunks = n.div_ceil(FEW_TAPS);
+        let lanes = if k <= FEW_PLACES { 64 } else { WORKGROUP };
+        let wanted = ENOUGH
+            .div_ceil((m * chunks * groups).max(1))
+            .min(k / MIN_PLACES);
+        let splits = wanted.max(k.div_ceil(MAX_PLACES * lanes)).max(1);
+        let part = k.div_ceil(splits).max(1);
+        Shared {
+            taps: n.div_ceil(chunks.max(1)),
+            lanes,
+            parts: (k.div_ceil(part).max(1), part),
+        }
+    }
+}
 
 /// `y = conv(x, weight) + bias`; `x` [batch, in, input], `weight` [out, in / groups, kernel], `y`
 /// [batch, out, output], all contiguous floats of at most 32 bits.
@@ -270,10 +307,14 @@ fn product(
         _ => (weight, image),
     };
     let stacks = c.groups * classes;
-    let few = mode != Mode::ToWeight && m <= FEW_ROWS && k <= FEW_PRODUCTS && tile.is_none();
-    let (splits, part) = match few {
-        true => (1, k),
-        false => tile::parts(m, n, k, stacks),
+    let few = m <= FEW_ROWS && tile.is_none();
+    let shared =
+        (few && mode == Mode::ToWeight && own <= FEW_ROWS).then(|| Shared::of(m, n, k, c.groups));
+    let few = few && mode != Mode::ToWeight && k <= FEW_PRODUCTS;
+    let (splits, part) = match &shared {
+        Some(shared) => shared.parts,
+        None if few => (1, k),
+        None => tile::parts(m, n, k, stacks),
     };
     ensure!(
         y.numel() * splits <= u32::MAX as usize && stacks * m * n <= u32::MAX as usize,
@@ -286,12 +327,6 @@ fn product(
         _ => Some(Tensor::empty(&[splits, y.numel()], DType::F32, y.device())?),
     };
     let into = partial.as_ref().unwrap_or(y);
-    let tile = tile.unwrap_or_else(|| Tile::of(gpu, Acc::F32, m, n, stacks * splits));
-    // Along taps a tile is read by columns of its own, of which that one has too many.
-    let tile = match mode {
-        Mode::ToWeight if tile == tile::FLAT => tile::SMALL,
-        _ => tile,
-    };
     let p = Params {
         m: m as u32,
         n: n as u32,
@@ -299,8 +334,8 @@ fn product(
         groups: c.groups as u32,
         splits: splits as u32,
         part: part as u32,
-        tiles_m: m.div_ceil(tile.m) as u32,
-        tiles_n: n.div_ceil(tile.n) as u32,
+        tiles_m: 0,
+        tiles_n: 0,
         y_split: y.numel() as u32,
         bias: bias.map_or(0, |t| t.offset()) as u32,
         classes: classes as u32,
@@ -338,29 +373,60 @@ fn product(
         None => Some(whole(y)?),
         Some(_) => None,
     };
-    let loads = (tile.depth * tile.n / 4).div_ceil(tile.threads());
-    let launch = CONV
-        .launch(Acc::F32)
-        .set("TO_WEIGHT", mode == Mode::ToWeight)
-        .set("CLASSES", mode == Mode::ToInput)
-        .set("HAS_BIAS", bias.is_some())
-        .set("DIMS", dims)
-        .writes("Y", into)
-        .reads("A", a)
-        .reads("B", b)
-        .reads("C", bias.unwrap_or(a))
-        .gives(result);
+    let launch = || {
+        CONV.launch(Acc::F32)
+            .set("TO_WEIGHT", mode == Mode::ToWeight)
+            .set("CLASSES", mode == Mode::ToInput)
+            .set("HAS_BIAS", bias.is_some())
+            .set("DIMS", dims)
+            .writes("Y", into)
+            .reads("A", a)
+            .reads("B", b)
+            .reads("C", bias.unwrap_or(a))
+            .gives(result)
+    };
+    // Of parts that are so large, and how many of these there are.
+    let tiled = |m_of: usize, n_of: usize| {
+        let (tiles_m, tiles_n) = (m.div_ceil(m_of), n.div_ceil(n_of));
+        let p = Params {
+            tiles_m: tiles_m as u32,
+            tiles_n: tiles_n as u32,
+            ..p
+        };
+        (p, tiles_m * tiles_n * stacks * splits)
+    };
+    let run = |tile: Tile| {
+        let loads = match mode {
+            Mode::ToWeight => (tile.depth * tile.n / 4).div_ceil(tile.threads()),
+            _ => 1,
+        };
+        let (p, groups) = tiled(tile.m, tile.n);
+        // A line of the table of rows is 20 bytes, and there are two.
+        tile.set(gpu, Acc::F32, 20, launch())
+            .set("NEAR", 4 * loads as u32)
+            .groups(gpu, &p, groups)
+    };
     if few {
-        let launch = launch.entry("direct");
-        return launch.threads(gpu, &p, stacks * m * n);
+        return launch().entry("direct").threads(gpu, &p, stacks * m * n);
     }
-    // A line of the table of rows is 20 bytes, and there are two.
-    tile.set(gpu, Acc::F32, 20, launch)
-        .set(
-            "NEAR",
-            4 * if mode == Mode::ToWeight { loads } else { 1 } as u32,
-        )
-        .groups(gpu, &p, tile.groups(m, n) * stacks * splits)?;
+    match (&shared, tile) {
+        (Some(shared), _) => {
+            let (p, groups) = tiled(1, shared.taps);
+            launch()
+                .entry("shared_out")
+                .set("TAPS", shared.taps as u32)
+                .set("LANES", shared.lanes as u32)
+                .groups(gpu, &p, groups)?;
+        }
+        (None, Some(tile)) => run(tile)?,
+        (None, None) => {
+            // Along taps a tile is read by columns of its own, of which that one has too many.
+            let takes = |tile: &Tile| mode != Mode::ToWeight || *tile != tile::FLAT;
+            let rule = Tile::of(gpu, Acc::F32, m, n, stacks * splits);
+            let rule = if takes(&rule) { rule } else { tile::SMALL };
+            run(rule)?;
+        }
+    }
     match partial {
         None => Ok(()),
         Some(sums) => {
@@ -453,11 +519,13 @@ mod tests {
             (Mode::ToInput, &w, &g, nx),
             (Mode::ToWeight, &g, &x, nw),
         ] {
-            let found = tile::TILES.map(|tile| {
+            let takes = |t: &Tile| mode != Mode::ToWeight || *t != tile::FLAT;
+            let found = tile::TILES.into_iter().filter(takes).map(|tile| {
                 let y = fresh(&[n], DType::F32);
                 product(gpu, &c, mode, Some(tile), a, b, None, &y).unwrap();
                 get::<u32>(&y)
             });
+            let found: Vec<_> = found.collect();
             assert!(found.iter().all(|f| *f == found[0]), "{mode:?}");
         }
     }
