@@ -3,8 +3,9 @@
 Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``, which is the first adapter; others
 are ``"wgpu:1"`` and so on. Ops without a GPU kernel run on the CPU, with one warning each;
 `fallbacks` counts them. The environment variable ``PYTENSORLIB_WGPU_FALLBACK`` may say "error" or
-"silent" instead, as `set_fallback` does. What can be used again, such as compiled kernels, is kept
-in a folder of the user's (``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty).
+"silent" instead, as `set_fallback` does. What can be used again, compiled kernels and the quickest
+tiles of products (``PYTENSORLIB_TUNE``: "0", "1" or "full"), is kept in a folder of the user's
+(``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty).
 """
 
 from __future__ import annotations

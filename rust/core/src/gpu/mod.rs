@@ -30,6 +30,7 @@ mod tape;
 pub mod tests;
 mod text;
 pub mod tile;
+pub mod tune;
 mod view;
 
 pub use adapter::Info;
@@ -78,6 +79,7 @@ pub struct Gpu {
     waiting: Mutex<fuse::Waiting>,
     /// The thread that keeps what it records, where there is one.
     taper: AtomicUsize,
+    tuned: tune::Tuned,
 }
 
 /// An adapter, and its GPU from when it was first asked for.
@@ -105,8 +107,13 @@ impl Slot {
         if let Some(text) = &*failed {
             return Err(Error::runtime(text.clone()));
         }
-        let opened = match adapter::open(&self.adapter) {
-            Ok(opened) => opened,
+        let open = || {
+            let opened = adapter::open(&self.adapter)?;
+            let tuned = tune::Tuned::open(&opened.info)?;
+            Ok::<_, Error>((opened, tuned))
+        };
+        let (opened, tuned) = match open() {
+            Ok(both) => both,
             Err(e) => {
                 // What was there once may come back.
                 *failed = before.is_none().then(|| e.to_string());
@@ -116,7 +123,7 @@ impl Slot {
         if let Some(lost) = before {
             lost.leave();
         }
-        let gpu = Box::leak(Box::new(Gpu::new(index, opened)));
+        let gpu = Box::leak(Box::new(Gpu::new(index, opened, tuned)));
         self.gpu.store(gpu, Ordering::Release);
         Ok(gpu)
     }
@@ -217,6 +224,7 @@ impl Gpu {
         if let Some(stored) = &self.pipelines.lock().stored {
             let _ = stored.save();
         }
+        let _ = self.tuned.save();
     }
 
     /// How many adapters there are that this process can use.
@@ -239,7 +247,7 @@ impl Gpu {
         Device::Wgpu(self.index)
     }
 
-    fn new(index: u8, o: adapter::Opened) -> Gpu {
+    fn new(index: u8, o: adapter::Opened, tuned: tune::Tuned) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
         let pipelines = Pipelines::new(stored::Stored::open(&o.device, &o.info));
         static LIVES: AtomicU32 = AtomicU32::new(0);
@@ -258,6 +266,7 @@ impl Gpu {
             faults: fault::Faults::default(),
             waiting: Mutex::default(),
             taper: AtomicUsize::new(0),
+            tuned,
         }
     }
 

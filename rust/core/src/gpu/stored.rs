@@ -62,10 +62,17 @@ impl Stored {
         if std::fs::metadata(&self.path).is_ok_and(|m| m.len() == data.len() as u64) {
             return Ok(());
         }
-        std::fs::create_dir_all(self.path.parent().expect("it lies in a folder"))?;
-        // A reader sees the old one or the new one.
-        let new = self.path.with_extension(std::process::id().to_string());
-        std::fs::write(&new, data)?;
-        std::fs::rename(new, &self.path)
+        replace(&self.path, &data)
     }
+}
+
+/// Writes a file anew, and the folder where there is none: a reader sees the old one or the new one.
+pub(super) fn replace(path: &Path, data: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut new = path.as_os_str().to_os_string();
+    new.push(format!(".{}", std::process::id()));
+    std::fs::write(&new, data)?;
+    std::fs::rename(new, path)
 }

@@ -5,6 +5,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::tile::{self, Tile};
+use crate::gpu::tune;
 use crate::gpu::{copy, params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
@@ -49,9 +50,9 @@ pub fn matmul(
     let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
     let acc = Acc::of(y.dtype())?;
     let (splits, part) = tile::parts(m, n, k, batches);
-    let tile = Tile::of(gpu, acc, m, n, batches * splits);
     let split = (splits, part);
     if splits == 1 {
+        let tile = chosen(gpu, acc, split, a, b, c, alpha, y, sums)?;
         return tiles(gpu, acc, tile, split, a, b, c, alpha, y, sums);
     }
     gpu.require(acc, "matmul")?;
@@ -61,6 +62,7 @@ pub fn matmul(
     let more = |_: &Tensor| Tensor::empty(&[splits, m], DType::F32, y.device());
     let parts = sums.map(more).transpose()?;
     let sums_of = parts.as_ref();
+    let tile = chosen(gpu, acc, split, a, b, c, alpha, &first, sums_of)?;
     tiles(gpu, acc, tile, split, a, b, c, alpha, &first, sums_of)?;
     let sum = |from: &Tensor, to: &Tensor| {
         let (from, to) = (whole(from)?, whole(to)?);
@@ -75,6 +77,39 @@ pub fn matmul(
     let total = Tensor::empty(&shape, acc.dtype(), y.device())?;
     sum(&partial, &total)?;
     copy::copy(gpu, whole(&total)?, whole(y)?)
+}
+
+/// The tile of a product whose parts are made by [`tiles`].
+fn chosen(
+    gpu: &Gpu,
+    acc: Acc,
+    (splits, part): (usize, usize),
+    a: &Tensor,
+    b: &Tensor,
+    c: Option<(&Tensor, f64)>,
+    alpha: f64,
+    y: &Tensor,
+    sums: Option<&Tensor>,
+) -> Result<Tile> {
+    let (batches, m, n) = (y.size(0), y.size(1), y.size(2));
+    let rule = Tile::of(gpu, acc, m, n, batches * splits);
+    // What is read must be there again for the next one.
+    let plus = c;
+    let c = plus.map(|c| c.0);
+    let again = ![Some(a), Some(b), c]
+        .into_iter()
+        .flatten()
+        .any(|x| x.storage().same(y.storage()));
+    if acc != Acc::F32 || !again {
+        return Ok(rule);
+    }
+    let dtypes = [a.dtype(), b.dtype(), y.dtype()];
+    let along = along(gpu, a, b);
+    let sizes = [m, n, part, batches * splits].map(tune::bucket);
+    let kind = ("matmul", dtypes, along, c.is_some(), sums.is_some(), sizes);
+    tune::pick(gpu, kind, rule, &tile::TILES, |tile| {
+        tiles(gpu, acc, tile, (splits, part), a, b, plus, alpha, y, sums)
+    })
 }
 
 /// Whether the operands are read along k. In software the order of reads matters less than kernels

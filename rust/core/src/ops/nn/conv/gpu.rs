@@ -6,12 +6,14 @@ use crate::error::Result;
 use crate::gpu::launch::WORKGROUP;
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::tile::{self, Tile};
+use crate::gpu::tune;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::ops::linalg::matmul::gpu::matmul;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer::{check_contiguous, whole};
+use smallvec::SmallVec;
 
 /// Geometry: depth, height and width.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +31,7 @@ pub struct Geometry {
 }
 
 /// Which of the three factors is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {
     Forward,
     ToInput,
@@ -422,9 +424,13 @@ fn product(
         (None, None) => {
             // Along taps a tile is read by columns of its own, of which that one has too many.
             let takes = |tile: &Tile| mode != Mode::ToWeight || *tile != tile::FLAT;
+            let tiles: SmallVec<[Tile; 5]> = tile::TILES.into_iter().filter(takes).collect();
             let rule = Tile::of(gpu, Acc::F32, m, n, stacks * splits);
             let rule = if takes(&rule) { rule } else { tile::SMALL };
-            run(rule)?;
+            let dtypes = [a.dtype(), b.dtype(), into.dtype()];
+            let sizes = [m, n, part, stacks * splits, taps].map(tune::bucket);
+            let kind = ("conv", mode, dims, dtypes, c.stride, c.dilation, sizes);
+            run(tune::pick(gpu, kind, rule, &tiles, run)?)?;
         }
     }
     match partial {

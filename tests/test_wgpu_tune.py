@@ -1,0 +1,89 @@
+"""The tiles of products: which one is taken changes no bit, and what was timed is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pytensorlib import wgpu
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+STEPS = """
+    import hashlib
+    import pytensorlib as torch
+    from pytensorlib.nn import functional as F
+
+    torch.manual_seed(0)
+    def randn(*shape):
+        return torch.randn(*shape).to("wgpu").requires_grad_()
+
+    results, counts = [], []
+    for _ in range(2):
+        before = torch.wgpu.memory_stats()["dispatches"]
+        a, b, c = randn(40, 70), randn(70, 50), randn(50)
+        x, w = randn(2, 5, 9, 8), randn(12, 5, 3, 3)
+        y = torch.addmm(c, a, b).relu()
+        z = F.conv2d(x, w, stride=2, padding=1)
+        inputs = [a, b, c, x, w]
+        grads = torch.autograd.grad((y * y).sum() + (z * z).sum(), inputs)
+        # In place: what is read is not there a second time.
+        total = torch.ones(40, 50, device="wgpu")
+        with torch.no_grad():
+            total.addmm_(a, b)
+        results += [t.detach().cpu().numpy().tobytes() for t in (y, z, total, *grads)]
+        counts.append(torch.wgpu.memory_stats()["dispatches"] - before)
+    print(hashlib.sha256(b"".join(results)).hexdigest(), *counts)
+"""
+
+
+def run(**env: str) -> tuple[str, int, int]:
+    """Run the steps; returns a digest of all results, and the dispatches of both turns."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(STEPS)],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    digest, first, second = done.stdout.split()
+    return digest, int(first), int(second)
+
+
+def test_tuning_changes_no_bit_and_is_kept_between_runs(tmp_path: Path) -> None:
+    if "timestamp_query" not in wgpu.get_device_properties()["features"]:
+        pytest.skip("the adapter has no timestamps")
+    folder = {"PYTENSORLIB_CACHE_DIR": str(tmp_path)}
+    digest, plain, again = run(PYTENSORLIB_TUNE="0", **folder)
+    assert plain == again
+    assert not list(tmp_path.glob("*.tiles"))
+
+    tuned, first, second = run(PYTENSORLIB_TUNE="full", **folder)
+    assert tuned == digest
+    # Two forward products and the gradients of both operands: every tile at least once each.
+    assert first >= plain + 6 * 4
+    assert second == plain
+    (kept,) = tmp_path.glob("*.tiles")
+    lines = kept.read_text().splitlines()
+    assert len(lines) >= 6
+    assert {tuple(line.split()[2:]) for line in lines} <= {
+        ("128", "128"), ("64", "64"), ("32", "32"), ("8", "128"), ("128", "8")
+    }  # fmt: skip
+
+    # What is written there is taken, and nothing is timed again.
+    kept.write_text("damage\n" + "".join(f"{line[:33]} 64 64\n" for line in lines))
+    assert run(PYTENSORLIB_TUNE="full", **folder) == (digest, plain, plain)
+
+
+def test_a_value_that_means_nothing_is_an_error() -> None:
+    code = "import pytensorlib as torch; torch.ones(1, device='wgpu')"
+    env = {**os.environ, "PYTENSORLIB_TUNE": "2"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert "ValueError" in done.stderr
+    assert "PYTENSORLIB_TUNE: expected 0, 1 or full, but found" in done.stderr
