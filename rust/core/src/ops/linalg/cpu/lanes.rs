@@ -42,3 +42,36 @@ pub fn sum<T: Number>(x: Lanes<T>) -> T {
     let x: [T; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
     (x[0] + x[2]) + (x[1] + x[3])
 }
+
+/// R rows minus `tau` times their products with `v`, times `v`.
+// SAFETY: R rows of `width` elements, a multiple of LANES, begin at `rows`, and `v` has as many.
+#[inline(always)]
+pub unsafe fn reflect_rows<T: Number, const R: usize>(
+    rows: *mut T,
+    (from, width): (usize, usize),
+    v: *const T,
+    tau: T,
+) {
+    let mut sums = [[T::default(); LANES]; R];
+    // SAFETY: R rows of `width` elements begin at `rows`, and `v` has as many.
+    unsafe {
+        let mut c = from;
+        while c < width {
+            let vc: Lanes<T> = get(v.add(c));
+            for r in 0..R {
+                sums[r] = add(sums[r], get(rows.add(r * width + c)), vc);
+            }
+            c += LANES;
+        }
+        let f: [T; R] = std::array::from_fn(|r| -tau * sum(sums[r]));
+        c = from;
+        while c < width {
+            let vc: Lanes<T> = get(v.add(c));
+            for r in 0..R {
+                let p = rows.add(r * width + c);
+                put(p, scale_add(get(p), f[r], vc));
+            }
+            c += LANES;
+        }
+    }
+}

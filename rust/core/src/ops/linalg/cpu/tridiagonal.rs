@@ -4,7 +4,7 @@
 
 use super::conquer::conquer;
 use super::householder::{reflect_all, triangle};
-use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
+use super::lanes::{get, put, reflect_rows, scale_add, sum, width, Lanes, LANES};
 use super::Number;
 use crate::alloc::{full, room};
 use crate::cpu::gemm::Mat;
@@ -294,38 +294,6 @@ per_isa! {
     }
 }
 
-/// R rows minus `tau` times their products with `v`, times `v`.
-#[inline(always)]
-unsafe fn reflect<T: Number, const R: usize>(
-    rows: *mut T,
-    (from, width): (usize, usize),
-    v: *const T,
-    tau: T,
-) {
-    let mut sums = [[T::default(); LANES]; R];
-    // SAFETY: R rows of `width` elements begin at `rows`, and `v` has as many.
-    unsafe {
-        let mut c = from;
-        while c < width {
-            let vc: Lanes<T> = get(v.add(c));
-            for r in 0..R {
-                sums[r] = add(sums[r], get(rows.add(r * width + c)), vc);
-            }
-            c += LANES;
-        }
-        let f: [T; R] = std::array::from_fn(|r| -tau * sum(sums[r]));
-        c = from;
-        while c < width {
-            let vc: Lanes<T> = get(v.add(c));
-            for r in 0..R {
-                let p = rows.add(r * width + c);
-                put(p, scale_add(get(p), f[r], vc));
-            }
-            c += LANES;
-        }
-    }
-}
-
 per_isa! {
     /// The columns of Q as the rows of `q`, zeros at first.
     ///
@@ -347,11 +315,11 @@ per_isa! {
             unsafe {
                 let rows = q.as_mut_ptr();
                 while i + 4 <= n {
-                    reflect::<T, 4>(rows.add(i * width), (from, width), v.as_ptr(), tau[k]);
+                    reflect_rows::<T, 4>(rows.add(i * width), (from, width), v.as_ptr(), tau[k]);
                     i += 4;
                 }
                 while i < n {
-                    reflect::<T, 1>(rows.add(i * width), (from, width), v.as_ptr(), tau[k]);
+                    reflect_rows::<T, 1>(rows.add(i * width), (from, width), v.as_ptr(), tau[k]);
                     i += 1;
                 }
             }

@@ -1,7 +1,7 @@
 //! The product of reflectors, as the rows of a matrix: one after another where the matrix is small,
 //! else in blocks by products.
 
-use super::super::lanes::{add, get, put, scale_add, sum, Lanes, LANES};
+use super::super::lanes::{reflect_rows, LANES};
 use super::super::Number;
 use crate::alloc::full;
 use crate::cpu::gemm::{product, Mat, Problem};
@@ -147,38 +147,6 @@ pub unsafe fn multiply<T: Number>(
     unsafe { product(&p) }
 }
 
-/// R rows minus `tau` times their products with `v`, times `v`.
-#[inline(always)]
-unsafe fn each<T: Number, const R: usize>(
-    rows: *mut T,
-    (from, width): (usize, usize),
-    v: *const T,
-    tau: T,
-) {
-    let mut sums = [[T::default(); LANES]; R];
-    // SAFETY: R rows of `width` elements begin at `rows`, and `v` has as many.
-    unsafe {
-        let mut c = from;
-        while c < width {
-            let vc: Lanes<T> = get(v.add(c));
-            for r in 0..R {
-                sums[r] = add(sums[r], get(rows.add(r * width + c)), vc);
-            }
-            c += LANES;
-        }
-        let f: [T; R] = std::array::from_fn(|r| -tau * sum(sums[r]));
-        c = from;
-        while c < width {
-            let vc: Lanes<T> = get(v.add(c));
-            for r in 0..R {
-                let p = rows.add(r * width + c);
-                put(p, scale_add(get(p), f[r], vc));
-            }
-            c += LANES;
-        }
-    }
-}
-
 per_isa! {
     /// Applies a reflector to the rows from `first` on.
     ///
@@ -193,11 +161,11 @@ per_isa! {
         unsafe {
             let rows = q.as_mut_ptr();
             while i + 4 <= n {
-                each::<T, 4>(rows.add(i * width), (from, width), v.as_ptr(), tau);
+                reflect_rows::<T, 4>(rows.add(i * width), (from, width), v.as_ptr(), tau);
                 i += 4;
             }
             while i < n {
-                each::<T, 1>(rows.add(i * width), (from, width), v.as_ptr(), tau);
+                reflect_rows::<T, 1>(rows.add(i * width), (from, width), v.as_ptr(), tau);
                 i += 1;
             }
         }
