@@ -123,14 +123,23 @@ def general(kind: str, n: int) -> np.ndarray:
         "jordan": lambda: np.eye(n, k=1) + 2 * np.eye(n),
         "pairs": lambda: np.kron(np.eye(n // 2 + 1), [[1.0, 2.0], [-2.0, 1.0]])[:n, :n],
         "low": lambda: np.outer(rng.standard_normal(n), rng.standard_normal(n)),
+        "zero": lambda: np.zeros((n, n)),
+        # Some of its columns have nothing to reflect, between others that do.
+        "blocks": lambda: np.kron(np.eye(n // 6 + 1), rng.standard_normal((6, 6)))[:n, :n],
+        "huge": lambda: 1e30 * rng.standard_normal((n, n)),
+        "tiny": lambda: 1e-30 * rng.standard_normal((n, n)),
+        # Columns of very different lengths.
+        "graded": lambda: rng.standard_normal((n, n)) * np.logspace(0, -12, n),
     }[kind]()
 
 
+GENERAL = ["random", "rotation", "cycle", "triangle", "jordan", "pairs", "low"]
+GENERAL += ["zero", "blocks", "huge", "tiny", "graded"]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [2, 3, 5, 12, 35])
-@pytest.mark.parametrize(
-    "kind", ["random", "rotation", "cycle", "triangle", "jordan", "pairs", "low"]
-)
+@pytest.mark.parametrize("n", [2, 3, 5, 12, 35, 64, 159])
+@pytest.mark.parametrize("kind", GENERAL)
 def test_eig_gives_vectors_that_the_matrix_stretches(kind: str, n: int, dtype: torch.dtype) -> None:
     a = torch.tensor(general(kind, n), dtype=dtype)
     w, v = (x.numpy().astype(complex) for x in linalg.eig(a))

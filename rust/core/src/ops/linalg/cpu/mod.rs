@@ -8,6 +8,7 @@
 mod conquer;
 mod exponential;
 mod general;
+mod hessenberg;
 mod householder;
 mod lanes;
 pub mod plain;

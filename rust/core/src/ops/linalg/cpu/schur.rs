@@ -2,8 +2,9 @@
 //! steps, in float64 for all types. Rows are padded to whole vectors, and Q is kept as its columns, so
 //! that all but three numbers of each row are reflected in vectors.
 
+use super::hessenberg::hessenberg;
 use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
-use super::{plain, tridiagonal};
+use super::tridiagonal;
 use crate::alloc::full;
 use crate::cpu::gemm::gemm;
 use crate::per_isa;
@@ -292,65 +293,6 @@ fn normal(a: f64, b: f64, c: f64, d: f64) -> (f64, f64) {
     let r = (b + c).abs().sqrt();
     let (c1, s1) = (b.abs().sqrt() / r, c.abs().sqrt() / r);
     (cos * c1 - sin * s1, cos * s1 + sin * c1)
-}
-
-per_isa! {
-    /// Hessenberg's form of `t`; reflector k goes to row k of `v`, unless that is empty.
-    ///
-    /// # Safety
-    /// `t` has `n` rows of `width`, a multiple of [`LANES`], zero from column `n` on; `v` has as many
-    /// or none, `tau` has `n` elements.
-    unsafe fn hessenberg[](t: &mut [f64], n: usize, width: usize, v: &mut [f64], tau: &mut [f64]) {
-        let mut x = full(0.0, width);
-        let mut dots = full(0.0, width);
-        for k in 0..n.saturating_sub(2) {
-            x.fill(0.0);
-            for i in k + 1..n {
-                x[i] = t[i * width + k];
-            }
-            let Some((beta, f)) = plain::reflector(&mut x[k + 1..n]) else {
-                continue;
-            };
-            x[k + 1] = 1.0;
-            tau[k] = f;
-            if !v.is_empty() {
-                v[k * width..(k + 1) * width].copy_from_slice(&x);
-            }
-            let from = k / LANES * LANES;
-            dots.fill(0.0);
-            for i in k + 1..n {
-                let f = x[i];
-                for (d, &y) in dots[from..].iter_mut().zip(&t[i * width + from..(i + 1) * width]) {
-                    *d += f * y;
-                }
-            }
-            dots[from..].iter_mut().for_each(|d| *d *= f);
-            for (i, row) in t.chunks_exact_mut(width).enumerate() {
-                if i > k {
-                    let f = x[i];
-                    for (y, &d) in row[from..].iter_mut().zip(&dots[from..]) {
-                        *y -= f * d;
-                    }
-                }
-                let mut s = [0.0; LANES];
-                // SAFETY: rows and reflectors are of `width`.
-                unsafe {
-                    let (row, x) = (row.as_mut_ptr(), x.as_ptr());
-                    for c in (from..width).step_by(LANES) {
-                        s = add(s, get(row.add(c)), get(x.add(c)));
-                    }
-                    let f = -f * sum(s);
-                    for c in (from..width).step_by(LANES) {
-                        put(row.add(c), scale_add(get(row.add(c)), f, get(x.add(c))));
-                    }
-                }
-            }
-            t[(k + 1) * width + k] = beta;
-            for i in k + 2..n {
-                t[i * width + k] = 0.0;
-            }
-        }
-    }
 }
 
 /// Three rows minus their reflection.
