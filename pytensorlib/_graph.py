@@ -190,6 +190,9 @@ class _Capture:
             return None
         cell = self.known.get(id(group))
         if cell is None or cell.group is not group:
+            # Those of programs stay with them.
+            while len(self.known) >= _KINDS:
+                del self.known[next(iter(self.known))]
             cell = self.known[id(group)] = _Cell(group)
         if cell.value != group["lr"]:
             self.recorder.refuse("it changes a learning rate")

@@ -222,3 +222,21 @@ def test_steps_in_other_types_are_recorded(kind: str, dtype: Any) -> None:
         return [t.detach() for t in [*losses, *net.parameters()]]
 
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
+
+
+def test_optimizers_that_come_and_go_are_let_go() -> None:
+    w = torch.ones(3, requires_grad=True)
+    parts: list[Any] = []
+
+    @torch.graph
+    def step() -> None:
+        parts[0].zero_grad()
+        (w * w).sum().backward()
+        parts[0].step()
+
+    for _ in range(60):
+        parts[:] = [torch.optim.Adamax([w], lr=0.01)]
+        for _ in range(4):
+            step()
+    # A rate's memory, and the group that it is of.
+    assert len(step._cells) <= 32
