@@ -49,6 +49,7 @@ EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
 SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=4"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
+CUTS = ["tests/test_wgpu_cuts.py", "tests/test_wgpu_segments.py"]
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
 # replay share one release build.
@@ -74,7 +75,7 @@ PARTS = {
     "pytest": [PYTHON, "-m", "pytest", "-q"],
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
-    "wgpu-cuts": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_wgpu_cuts.py"],
+    "wgpu-cuts": [PYTHON, "-m", "pytest", "-q", "-m", "slow", *CUTS],
     "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
     # Skipped without llvm-mca (Debian: llvm).
     "loops": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_loops.py"],

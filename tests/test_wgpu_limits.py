@@ -90,31 +90,31 @@ def test_ops_that_are_not_cut_run_on_the_cpu() -> None:
         """
         import pytensorlib as torch
         x = torch.arange(20_000, device="wgpu").float()
-        y = x.cumsum(0)
-        print(y.device, y[-1].item(), torch.wgpu.fallbacks() != {})
+        y = x.sort(0, descending=True)[0]
+        print(y.device, y[-2].item(), torch.wgpu.fallbacks() != {})
         """,
         PYTENSORLIB_WGPU_MAX_BINDING="65536",
         PYTENSORLIB_WGPU_FALLBACK="silent",
     )
-    # The sums of 16,384 and of all are exact in float32 to the last bit but one.
-    device, last, fell = told.split()
-    assert device == "wgpu:0" and fell == "True"
-    assert abs(float(last) - 199_990_000) <= 16 * 8
+    assert told == "wgpu:0 1.0 True\n"
 
 
-def test_tensors_larger_than_a_buffer_are_out_of_memory() -> None:
+def test_more_buffers_than_there_is_memory_for_are_out_of_memory() -> None:
     told = run(
         """
         import pytensorlib as torch
+        torch.wgpu.set_memory_cap(1 << 18)
+        live = torch.wgpu.memory_stats()["allocated"]
         try:
-            torch.ones(20_000, device="wgpu")
+            torch.ones(100_000, device="wgpu")
         except torch.OutOfMemoryError as e:
-            print("largest buffer is smaller, 0.1 MiB: make it several tensors" in str(e))
-        print(torch.ones(1000, device="wgpu").sum().item())
+            print("as buffers of 0.1 MiB, the adapter's largest" in str(e))
+        print(torch.wgpu.memory_stats()["allocated"] - live)
+        print(torch.ones(30_000, device="wgpu").sum().item())
         """,
         PYTENSORLIB_WGPU_MAX_BUFFER="65536",
     )
-    assert told == "True\n1000.0\n"
+    assert told == "True\n0\n30000.0\n"
 
 
 VARIED = """

@@ -161,7 +161,7 @@ pub fn whole(t: &Tensor) -> Result<View<'_>> {
 }
 
 /// The same elements in memory that a kernel can bind, a window on their own; `None` where they
-/// reach too far.
+/// reach too far, or over more than one segment.
 pub fn windowed(gpu: &Gpu, t: &Tensor) -> Option<Tensor> {
     let buffer = t.storage().buffer()?;
     if buffer.capacity() <= gpu.info().max_binding {
@@ -177,7 +177,7 @@ pub fn windowed(gpu: &Gpu, t: &Tensor) -> Option<Tensor> {
         start,
         size: ((high * size) as u64 - start).next_multiple_of(4),
     };
-    if window.size > gpu.info().max_binding {
+    if window.size > gpu.info().max_binding || buffer.splits(window) {
         return None;
     }
     let storage = t.storage().window(window)?;

@@ -36,12 +36,10 @@ pub(super) fn run(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result
     };
     let mut refused = false;
     for &compact in ways {
-        if seen(gpu, op, x, y, compact)? {
+        let done = seen(gpu, op, x, y, compact)?;
+        refused |= was_refused();
+        if done {
             return Ok(());
-        }
-        refused = was_refused();
-        if !refused {
-            break;
         }
     }
     match refused {
@@ -164,6 +162,8 @@ fn seen(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor], compact: bool) -> R
     for &t in x {
         inputs.push(match windowed(gpu, t) {
             Some(part) => part,
+            // In two segments.
+            None if t.is_contiguous() && t.device().is_gpu() && compact(t) => t.copy_dense()?,
             None if t.device().is_gpu() && compact(t) => dense(gpu, t)?,
             None => t.clone(),
         });
@@ -176,6 +176,10 @@ fn seen(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor], compact: bool) -> R
             // What is written in place stays the memory of the input.
             (Some(_), Some(k)) => inputs[k].clone(),
             (Some(part), None) => part,
+            (None, Some(k)) if compact(t) => {
+                copied.push(i);
+                inputs[k].clone()
+            }
             (None, None) if compact(t) => {
                 copied.push(i);
                 Tensor::empty(t.shape(), t.dtype(), t.device())?

@@ -148,6 +148,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         let asked = std::env::var(name).ok().and_then(|v| v.parse().ok());
         asked.map_or(limit, |v: u64| limit.min(v.max(4096)))
     };
+    let max_buffer = most("PYTENSORLIB_WGPU_MAX_BUFFER", limits.max_buffer_size);
     let experimental = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
         // SAFETY: nothing experimental happens unless a shader names it, and those are ours.
         true => unsafe { wgpu::ExperimentalFeatures::enabled() },
@@ -189,8 +190,9 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         max_binding: most(
             "PYTENSORLIB_WGPU_MAX_BINDING",
             limits.max_storage_buffer_binding_size,
-        ),
-        max_buffer: most("PYTENSORLIB_WGPU_MAX_BUFFER", limits.max_buffer_size),
+        )
+        .min(max_buffer),
+        max_buffer,
         max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
         limits,
     };

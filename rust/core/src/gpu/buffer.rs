@@ -1,5 +1,6 @@
 //! Pooled GPU memory: a dropped buffer goes back to a list of its size class and is used again.
 //! One in-order stream makes that safe while commands that touch the buffer are still pending.
+//! More bytes than the largest wgpu buffer has are several, the segments. Kernels see windows, each in one.
 
 use super::launch::Window;
 use super::Gpu;
@@ -8,6 +9,7 @@ use crate::dtype::DType;
 use crate::shape::Dims;
 use crate::storage::Storage;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use std::sync::Arc;
 pub struct Buffer {
     /// `None` only while dropping.
     pub(super) raw: Option<Arc<Raw>>,
+    /// The segments behind that one, where there are any.
+    rest: Option<Arc<Rest>>,
     bytes: u64,
     /// The number of its GPU.
     index: u8,
@@ -22,6 +26,23 @@ pub struct Buffer {
     owned: bool,
     /// The bytes that it is of the memory, and who keeps that; where it is not all of it.
     part: Option<(Window, Storage)>,
+}
+
+/// Segments but the first.
+struct Rest {
+    raws: Vec<Arc<Raw>>,
+    /// Bytes of each segment but the last, a multiple of [`Window::ALIGN`], so that no element is in two.
+    step: u64,
+}
+
+/// Bytes of one segment.
+pub(super) struct Piece {
+    /// The segment, which this does not own.
+    pub of: Buffer,
+    /// Where they begin in it.
+    pub start: usize,
+    /// Which they are of all that was asked for.
+    pub range: Range<usize>,
 }
 
 /// A wgpu buffer, its identity for the bind-group cache, and the last batch that used it.
@@ -180,6 +201,7 @@ impl Buffer {
     pub(super) fn new(gpu: &Gpu, raw: Arc<Raw>, bytes: u64) -> Buffer {
         Buffer {
             raw: Some(raw),
+            rest: None,
             bytes,
             index: gpu.index,
             owned: true,
@@ -187,10 +209,86 @@ impl Buffer {
         }
     }
 
+    /// Memory that these are, one behind the other, of `step` bytes each but the last.
+    pub(super) fn joined(gpu: &Gpu, mut segments: Vec<Buffer>, step: u64) -> Option<Buffer> {
+        let bytes = segments.iter().map(|b| b.bytes).sum();
+        let mut raws = segments.iter_mut().filter_map(|b| b.raw.take());
+        let mut own = Buffer::new(gpu, raws.next()?, bytes);
+        let raws: Vec<Arc<Raw>> = raws.collect();
+        own.rest = (!raws.is_empty()).then(|| Arc::new(Rest { raws, step }));
+        Some(own)
+    }
+
+    /// Its wgpu buffers.
+    pub(super) fn raws(&self) -> impl Iterator<Item = &Arc<Raw>> {
+        let rest = self.rest.iter().flat_map(|r| &r.raws);
+        self.raw.iter().chain(rest)
+    }
+
+    /// Whether it is several wgpu buffers.
+    pub(super) fn is_segmented(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The segment of a byte, and where that segment begins.
+    fn segment(&self, byte: u64) -> (&Arc<Raw>, u64) {
+        let first = self.raw.as_ref().expect("a live buffer has memory");
+        let Some(rest) = &self.rest else {
+            return (first, 0);
+        };
+        let i = (byte / rest.step).min(rest.raws.len() as u64);
+        let raw = match i.checked_sub(1) {
+            None => first,
+            Some(i) => &rest.raws[i as usize],
+        };
+        (raw, i * rest.step)
+    }
+
+    /// Whether a window is in more than one segment.
+    pub fn splits(&self, window: Window) -> bool {
+        let last = window.start + window.size.max(1) - 1;
+        self.segment(window.start).1 != self.segment(last).1
+    }
+
+    /// The wgpu buffer that has a window, and the bytes of it that the window is.
+    pub(super) fn found(&self, window: Option<Window>) -> (&Arc<Raw>, Option<Window>) {
+        let (raw, first) = self.segment(window.map_or(0, |w| w.start));
+        let own = window.map(|w| Window {
+            start: w.start - first,
+            ..w
+        });
+        (raw, own)
+    }
+
+    /// These bytes, by segments.
+    pub(super) fn pieces(&self, offset: usize, bytes: usize) -> Vec<Piece> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while at < bytes {
+            let (raw, first) = self.segment((offset + at) as u64);
+            let step = self.rest.as_ref().map_or(self.bytes, |r| r.step);
+            let of = Buffer {
+                raw: Some(raw.clone()),
+                rest: None,
+                bytes: step.min(self.bytes - first),
+                index: self.index,
+                owned: false,
+                part: None,
+            };
+            let start = offset + at - first as usize;
+            let n = (bytes - at).min((of.bytes as usize).saturating_sub(start).max(1));
+            let range = at..at + n;
+            out.push(Piece { of, start, range });
+            at += n;
+        }
+        out
+    }
+
     /// A handle that keeps the memory, but not from who asks the pool for some.
     pub(super) fn lent(&self) -> Buffer {
         Buffer {
             raw: self.raw.clone(),
+            rest: self.rest.clone(),
             bytes: self.bytes,
             index: self.index,
             owned: false,
@@ -203,16 +301,23 @@ impl Buffer {
         self.raw().past.load(Ordering::Relaxed)
     }
 
-    /// The same memory seen through a window: what a kernel binds of a buffer too large for it.
+    /// The same memory seen through a window: what a kernel binds of a buffer too large for it. None
+    /// where more than one segment has it.
     pub fn part(of: &Storage, window: Window) -> Option<Buffer> {
         let whole = of.buffer()?;
         let (start, base) = match &whole.part {
             None => (0, of),
             Some((outer, base)) => (outer.start, base),
         };
-        let start = start + window.start;
+        if whole.splits(window) {
+            return None;
+        }
+        let (raw, _) = whole.found(Some(window));
+        let (raw, first) = (raw.clone(), whole.segment(window.start).1);
+        let start = start + window.start - first;
         let part = Window { start, ..window };
         let mut own = whole.lent();
+        (own.raw, own.rest) = (Some(raw), None);
         own.bytes = window.size;
         own.part = Some((part, base.clone()));
         Some(own)
@@ -230,7 +335,9 @@ impl Buffer {
 
     /// Ends the use of what the memory holds, as dropping the buffer does: nobody will read it.
     pub fn retire(&self) {
-        self.raw().past.fetch_add(1, Ordering::Relaxed);
+        for raw in self.raws() {
+            raw.past.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub fn device(&self) -> Device {
@@ -283,16 +390,22 @@ impl Buffer {
 
     /// Bytes that a kernel binds of it, a multiple of 4.
     pub fn capacity(&self) -> u64 {
-        self.window().map_or_else(|| self.wgpu().size(), |w| w.size)
+        let all = || self.raws().map(|r| r.buffer.size()).sum();
+        self.window().map_or_else(all, |w| w.size)
     }
 
-    /// Whether both are the same memory.
+    /// Whether both have memory of the same wgpu buffer.
     pub fn same(&self, other: &Buffer) -> bool {
-        self.raw().id == other.raw().id
+        match (&self.rest, &other.rest) {
+            (None, None) => self.raw().id == other.raw().id,
+            _ => self.raws().any(|a| other.raws().any(|b| a.id == b.id)),
+        }
     }
 
     pub(super) fn mark(&self, batch: u64) {
-        self.raw().last_batch.store(batch, Ordering::Relaxed);
+        for raw in self.raws() {
+            raw.last_batch.store(batch, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn last_batch(&self) -> u64 {
@@ -302,17 +415,22 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let Some(raw) = self.raw.take() else { return };
+        let (Some(first), rest) = (self.raw.take(), self.rest.take()) else {
+            return;
+        };
         if !self.owned {
             return;
         }
-        raw.past.fetch_add(1, Ordering::Relaxed);
-        match Gpu::now(self.index) {
-            Ok(Some(gpu)) if gpu.life == raw.life => gpu.pool.lock().give_back(raw),
-            // Of a device that was lost.
-            Ok(_) => {}
-            // A forked child must not call the driver that its parent opened.
-            Err(_) => std::mem::forget(raw),
+        let rest = rest.as_ref().map_or(&[][..], |r| &r.raws);
+        for raw in std::iter::once(first).chain(rest.iter().cloned()) {
+            raw.past.fetch_add(1, Ordering::Relaxed);
+            match Gpu::now(self.index) {
+                Ok(Some(gpu)) if gpu.life == raw.life => gpu.pool.lock().give_back(raw),
+                // Of a device that was lost.
+                Ok(_) => {}
+                // A forked child must not call the driver that its parent opened.
+                Err(_) => std::mem::forget(raw),
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A dispatch being put together: a shader, its constants, what it binds, and how many invocations.
 
+use super::buffer::Raw;
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader};
 use super::tape::{Told, Tolds};
@@ -8,6 +9,7 @@ use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use smallvec::{smallvec, SmallVec};
+use std::sync::Arc;
 
 /// Invocations of a workgroup, of kernels with one for each element.
 pub const WORKGROUP: usize = 256;
@@ -44,6 +46,23 @@ impl Window {
 pub(super) struct Bound<'a> {
     pub buffer: &'a Buffer,
     pub window: Option<Window>,
+}
+
+impl<'a> Bound<'a> {
+    /// The wgpu buffer that it binds, and the bytes of that.
+    pub fn found(&self) -> (&'a Arc<Raw>, Option<Window>) {
+        self.buffer.found(self.window)
+    }
+
+    /// Whether no binding has all of its bytes.
+    pub fn is_refused(&self, gpu: &Gpu) -> bool {
+        self.size() > gpu.info().max_binding || self.window.is_some_and(|w| self.buffer.splits(w))
+    }
+
+    /// The bytes that a kernel sees.
+    pub fn size(&self) -> u64 {
+        self.window.map_or(self.buffer.capacity(), |w| w.size)
+    }
 }
 
 impl<'a> From<&'a Buffer> for Operand<'a> {

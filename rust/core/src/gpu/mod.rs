@@ -285,9 +285,13 @@ impl Gpu {
 
     // ---- memory ---------------------------------------------------------------------------------
 
-    /// Memory of at least `bytes` (zero asks for one word), with undefined contents.
+    /// Memory of at least `bytes` (zero asks for one word), with undefined contents. Where no buffer is so
+    /// large it is several.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let class = self.class(bytes as u64);
+        if class > self.info.max_buffer {
+            return self.alloc_segments(bytes);
+        }
         if let Some(raw) = self.pool.lock().reuse(class) {
             return Ok(Buffer::new(self, raw, bytes as u64));
         }
@@ -295,14 +299,6 @@ impl Gpu {
             pool.cap
                 .is_none_or(|cap| pool.stats.reserved + class <= cap)
         };
-        if class > self.info.max_buffer {
-            let most = self.info.max_buffer as f64 / (1 << 20) as f64;
-            let why = format!(
-                "the adapter's largest buffer is smaller, {most:.1} MiB: make it several tensors, or \
-                 keep it on the CPU"
-            );
-            return Err(self.no_memory(bytes, &why));
-        }
         self.trim_stale();
         for last in [false, true] {
             if within_cap(&self.pool.lock()) {
@@ -321,6 +317,30 @@ impl Gpu {
             }
         }
         Err(self.no_memory(bytes, "after freeing every unused buffer"))
+    }
+
+    /// Memory that is more than one buffer.
+    #[cold]
+    fn alloc_segments(&self, bytes: usize) -> Result<Buffer> {
+        let step = self.info.max_buffer / Window::ALIGN * Window::ALIGN;
+        let mut segments = Vec::new();
+        let mut left = bytes as u64;
+        while left > 0 {
+            let of = left.min(step);
+            match self.alloc(of as usize) {
+                Ok(segment) => segments.push(segment),
+                Err(e) if e.kind == Kind::OutOfMemory => {
+                    drop(segments);
+                    let most = step as f64 / (1 << 20) as f64;
+                    let why = format!("as buffers of {most:.1} MiB, the adapter's largest");
+                    return Err(self.no_memory(bytes, &why));
+                }
+                Err(e) => return Err(e),
+            }
+            left -= of;
+        }
+        Buffer::joined(self, segments, step)
+            .ok_or_else(|| Error::runtime("wgpu: a buffer has no segments".to_string()))
     }
 
     /// The size of a buffer for so many bytes, one that can be made and bound whole where they can.
@@ -432,6 +452,11 @@ impl Gpu {
         }
         self.check_alive(dst)?;
         check_range("write", dst, offset, data.len())?;
+        if dst.is_segmented() {
+            let pieces = dst.pieces(offset, data.len());
+            return (pieces.into_iter())
+                .try_for_each(|p| self.write(&p.of, p.start, &data[p.range]));
+        }
         self.spoil();
         self.settle([(dst, true)])?;
         let (head, tail) = (offset % 4, (offset + data.len()) % 4);
@@ -472,6 +497,11 @@ impl Gpu {
         }
         self.check_alive(src)?;
         check_range("read", src, offset, data.len())?;
+        if src.is_segmented() {
+            let pieces = src.pieces(offset, data.len());
+            return (pieces.into_iter())
+                .try_for_each(|p| self.read(&p.of, p.start, &mut data[p.range]));
+        }
         self.settle([(src, false)])?;
         for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
             self.read_piece(src, offset + i * READ_CHUNK as usize, piece)?;
@@ -537,7 +567,8 @@ impl Gpu {
         check_range("copy", dst, dst_offset, bytes)?;
         let aligned =
             src_offset.is_multiple_of(4) && dst_offset.is_multiple_of(4) && bytes.is_multiple_of(4);
-        if !aligned || src.same(dst) {
+        let segmented = src.is_segmented() || dst.is_segmented();
+        if !aligned || segmented || src.same(dst) {
             return copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
         }
         self.settle([(src, false), (dst, true)])?;
@@ -555,6 +586,10 @@ impl Gpu {
 
     /// Sets the whole buffer to zero.
     pub fn fill_zero(&self, dst: &Buffer) -> Result<()> {
+        if dst.is_segmented() {
+            let pieces = dst.pieces(0, dst.bytes() as usize);
+            return pieces.iter().try_for_each(|p| self.fill_zero(&p.of));
+        }
         self.settle([(dst, true)])?;
         let bytes = dst.window().map(|w| w.size);
         let mut stream = self.stream.lock();
@@ -605,8 +640,7 @@ impl Gpu {
             return Ok(());
         }
         let most = self.info.max_binding;
-        let size = |b: &Bound| b.window.map_or(b.buffer.capacity(), |w| w.size);
-        if let Some(big) = buffers.iter().find(|b| size(b) > most) {
+        if let Some(big) = buffers.iter().find(|b| b.is_refused(self)) {
             REFUSED.set(true);
             bail!(
                 NotImplemented,
@@ -632,7 +666,7 @@ impl Gpu {
             };
             let bytes = (0..buffers.len())
                 .filter(|&i| first(i))
-                .map(|i| size(&buffers[i]).min(buffers[i].buffer.bytes()));
+                .map(|i| buffers[i].size().min(buffers[i].buffer.bytes()));
             let kernel = match kernel.entry {
                 "main" => name.to_string(),
                 entry => format!("{name}:{entry}"),

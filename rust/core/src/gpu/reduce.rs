@@ -257,6 +257,13 @@ pub fn reduce(
         };
         return in_halves(gpu, (op, map, again, scale), acc, x, d, dims, y);
     }
+    let fits = (y.numel() * y.dtype.size()) as u64 <= gpu.info().max_binding;
+    if fits && y.too_wide(gpu).is_some() {
+        // In two segments.
+        let own = Scratch::new(gpu, y.shape, y.dtype)?;
+        reduce(gpu, op, map, scale, x, dims, own.view())?;
+        return copy::copy(gpu, own.view(), y);
+    }
     let plan = plan(x, dims)?;
     if plan.splits == 1 {
         return pass(gpu, op, map, scale, &plan, acc, x, y);

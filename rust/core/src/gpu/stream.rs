@@ -109,7 +109,8 @@ impl Stream {
     ) {
         let timed = self.timed();
         let offset = self.block(params);
-        let entries = buffers.iter().map(|b| (b.buffer.raw(), b.window));
+        let found = buffers.iter().map(Bound::found);
+        let entries = found.map(|(raw, window)| (&**raw, window));
         let group = self.group(&pipeline.layout, entries.collect());
         let stamps = match &mut self.clock {
             Some(clock) if timed => Some(clock.begin(work())),

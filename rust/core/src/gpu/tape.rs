@@ -94,7 +94,8 @@ impl Film {
         grid: [u32; 3],
         told: &[Told],
     ) {
-        let uses = buffers.iter().map(|b| (self.of(b.buffer), b.window));
+        let found = buffers.iter().map(Bound::found);
+        let uses = found.map(|(raw, window)| (self.number(raw), window));
         let uses = uses.collect();
         let first = self.params.len();
         self.params.extend_from_slice(params);
@@ -192,7 +193,11 @@ impl Taping<'_> {
             return Ok(None);
         };
         film.told.sort_by_key(|t| t.step);
-        let known: Vec<u64> = known.map(|b| b.raw().id).collect();
+        // What is several buffers is not put in the place of another.
+        if open.iter().flatten().any(|b| b.is_segmented()) {
+            return Ok(None);
+        }
+        let known: Vec<u64> = known.flat_map(Buffer::raws).map(|r| r.id).collect();
         let numbers = &film.numbers;
         let number = |b: &&Buffer| numbers.get(&b.raw().id).copied();
         let open: Vec<Option<usize>> = open.iter().map(|b| b.as_ref().and_then(number)).collect();
@@ -239,7 +244,8 @@ impl Tape {
             // size, but what is larger than a binding is seen through windows.
             let bound = |size: u64| size <= gpu.info.max_binding;
             let fits = bound(raw.buffer.size()) && bound(memory[at].buffer.size());
-            if !fits || raw.life != self.life || buffer.window().is_some() {
+            let whole = !buffer.is_segmented() && buffer.window().is_none();
+            if !fits || raw.life != self.life || !whole {
                 return false;
             }
             memory[at] = raw.clone();

@@ -47,23 +47,31 @@ impl<'a> View<'a> {
         let mut operand = Operand::from(*self);
         let mut offset = self.offset;
         if self.buffer.capacity() > gpu.info().max_binding {
-            let (low, high) = self.span();
-            let start = low / Window::ALIGN * Window::ALIGN;
-            let size = (high - start).next_multiple_of(4);
-            operand.window = Some(Window { start, size });
-            offset -= start as usize / self.dtype.size();
+            let window = self.window();
+            operand.window = Some(window);
+            offset -= window.start as usize / self.dtype.size();
         }
         (operand, offset as u32)
     }
 
-    /// The dimension to cut where the view reaches over more bytes than a binding can have.
+    /// What it reaches, in whole words and from where a binding may begin.
+    fn window(&self) -> Window {
+        let (low, high) = self.span();
+        let start = low / Window::ALIGN * Window::ALIGN;
+        let size = (high - start).next_multiple_of(4);
+        Window { start, size }
+    }
+
+    /// The dimension to cut where the view reaches over more bytes than a binding can have, or over more
+    /// than one segment.
     pub(super) fn too_wide(&self, gpu: &Gpu) -> Option<usize> {
         if self.buffer.capacity() <= gpu.info().max_binding {
             return None;
         }
         let (low, high) = self.span();
         // With what is in front of it up to a multiple of the alignment.
-        if high - low + Window::ALIGN <= gpu.info().max_binding {
+        let fits = high - low + Window::ALIGN <= gpu.info().max_binding;
+        if fits && !self.buffer.splits(self.window()) {
             return None;
         }
         let reach = |&d: &usize| (self.shape[d] - 1) * self.strides[d].unsigned_abs();

@@ -174,7 +174,7 @@ impl Offsets {
 }
 
 /// Windows on an indexed tensor that is larger than a binding: the first offset of each, how many it has,
-/// and its memory. `None` where it can be bound whole.
+/// and its elements. `None` where it can be bound whole.
 type Windows = Vec<(usize, usize, Tensor)>;
 
 fn windows(gpu: &Gpu, x: &Tensor, around: &Around, offsets: &Offsets) -> Result<Option<Windows>> {
@@ -197,13 +197,15 @@ fn windows(gpu: &Gpu, x: &Tensor, around: &Around, offsets: &Offsets) -> Result<
             offset: x.offset() + start,
             ..Layout::contiguous(&[n + span - 1])
         };
-        let part = windowed(gpu, &x.alias(layout));
-        part.map(|part| (start, n, part))
+        (start, n, x.alias(layout))
     };
-    Ok((0..offsets.reach)
-        .step_by(most - span)
-        .map(window)
-        .collect())
+    let starts = (0..offsets.reach).step_by(most - span);
+    Ok(Some(starts.map(window).collect()))
+}
+
+/// Elements as a kernel can bind them: where they are, or a copy where that is in two segments.
+fn bindable(gpu: &Gpu, x: &Tensor) -> Result<Tensor> {
+    windowed(gpu, x).map_or_else(|| x.copy_dense(), Ok)
 }
 
 /// The dimensions of the indexed tensor in front of and behind the place where the index's own
@@ -257,7 +259,7 @@ pub fn take(gpu: &Gpu, x: &Tensor, around: Around, offsets: &Offsets, y: &Tensor
     };
     for (start, n, part) in windows {
         let own = offsets.between(gpu, start, n)?;
-        take_from(gpu, &part, around, &own, y, start > 0)?;
+        take_from(gpu, &bindable(gpu, &part)?, around, &own, y, start > 0)?;
     }
     Ok(())
 }
@@ -335,22 +337,20 @@ pub fn put(
         let v = v.reshape_to(&[offsets.n, v.numel() / offsets.n])?;
         for start in (0..offsets.n).step_by(rows) {
             let n = rows.min(offsets.n - start);
-            let part = windowed(gpu, &v.narrow(0, start as i64, n as i64)?);
-            let part = part.as_ref().unwrap_or(&v);
-            put(gpu, y, around, &offsets.some(start, n)?, part, scale)?;
+            let part = bindable(gpu, &v.narrow(0, start as i64, n as i64)?)?;
+            put(gpu, y, around, &offsets.some(start, n)?, &part, scale)?;
         }
         return Ok(());
     }
     if let Some(windows) = windows(gpu, y, &around, offsets)? {
-        for (start, n, part) in windows {
-            put(
-                gpu,
-                &part,
-                around,
-                &offsets.between(gpu, start, n)?,
-                v,
-                scale,
-            )?;
+        for (start, n, place) in windows {
+            // A copy has what windows before this one wrote.
+            let part = bindable(gpu, &place)?;
+            let own = offsets.between(gpu, start, n)?;
+            put(gpu, &part, around, &own, v, scale)?;
+            if windowed(gpu, &place).is_none() {
+                place.write_from(&part)?;
+            }
         }
         return Ok(());
     }
