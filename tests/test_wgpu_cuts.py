@@ -154,13 +154,75 @@ IMAGES = """
           grid,
           tolerance=1e-3)
 """
+# Rows of all steps are larger than a binding, or the weights are.
+RECURRENT = """
+    # Weights' gradients are sums of 1,500 terms: as far from the CPU where nothing is cut.
+    more = {"tolerance": 4e-4}
+    for name in ("rnn_tanh", "rnn_relu", "gru", "lstm"):
+        weights = {"gru": 3, "lstm": 4}.get(name, 1)
+        def layer(x, h, *w):
+            state = (h, h * 0.5) if name == "lstm" else h
+            y, *last = getattr(torch, name)(x, state, w, True, 1, 0.0, True, False, False)
+            return y + sum(t.sum() for t in last) * 0.01
+        for steps, n, inputs, width in ((70, 5, 30, 40), (500, 3, 10, 20), (3, 70, 50, 90)):
+            w = [torch.randn(s) / width**0.5 for s in
+                 ((weights * width, inputs), (weights * width, width), (weights * width,),
+                  (weights * width,))]
+            check(f"{name} {steps}", layer, (steps, n, inputs), (1, n, width), *w, **more)
+    w = [torch.randn(s) / 10 for s in ((400, 20), (400, 100), (400,), (400,))]
+    check("weights", lambda x, h, *w: torch.lstm(x, (h, h), w, True, 1, 0.0, True, False, False)[0],
+          (5, 3, 20), (1, 3, 100), *w, **more)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(200, 9, 30), [200, 200, 150, 99,
+                                                     80, 80, 20, 3, 1])
+    net = torch.nn.LSTM(30, 20, bidirectional=True)
+    def run(device):
+        own = torch.nn.LSTM(30, 20, bidirectional=True)
+        own.load_state_dict(net.state_dict())
+        own = own.to(device)
+        y, _ = own(packed.to(device))
+        (y.data * torch.linspace(-1, 1, y.data.numel(), device=device).reshape(
+            y.data.shape)).sum().backward()
+        return [y.data.cpu(), *(p.grad.cpu() for p in own.parameters())]
+    for a, b in zip(run("cpu"), run("wgpu"), strict=True):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
+    x = torch.ones(300, 200, device="wgpu", requires_grad=True)
+    y = F.dropout(x, 0.25)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert abs(y.mean().item() - 1) < 5 * (1 / 3 / 60_000) ** 0.5
+    # Every weight is kept, or none is.
+    attend = F.scaled_dot_product_attention
+    qkv = [(2, 8, 64, 20)] * 3
+    check("dropout of images", lambda x: F.dropout2d(x, 1e-12), (10, 8, 16, 20))
+    check("dropout of nothing", lambda *x: attend(*x, dropout_p=1e-12), *qkv)
+    check("dropout of all", lambda *x: attend(*x, dropout_p=1.0), *qkv)
+    q = torch.zeros(2, 8, 64, 20, device="wgpu")
+    y = attend(q, q, torch.ones_like(q), dropout_p=0.25)
+    # The mean of 65,536 weights, 0 or 4/3 each, by five deviations.
+    assert abs(y.mean().item() - 1) < 5 * (1 / 3 / 65_536) ** 0.5
+"""
+# Each is one line, which no binding has.
+LINES = """
+    near = {"tolerance": 1e-4}
+    for shape, dim in (((40_000,), 0), ((2, 30_000), 1), ((30_000, 2), 0)):
+        check("softmax", lambda x: x.softmax(dim), shape)
+        check("log_softmax", lambda x: x.log_softmax(dim), shape)
+        # The sums of the weights that this is differentiated by reach 10,000.
+        check("cumsum", lambda x: x.cumsum(dim), torch.randn(shape).double(), tolerance=1e-9)
+    whole = torch.randint(-9, 9, (40_000,))
+    check("cumsum of integers", lambda x: x.cumsum(0).flip(0).cumsum(0), whole, tolerance=0)
+    near_one = 1 + torch.rand(40_000).double() / 10_000
+    check("cumprod", lambda x: x.detach().cumprod(0), near_one, tolerance=1e-9)
+    check("logcumsumexp", lambda x: x.detach().logcumsumexp(0), (40_000,), **near)
+"""
 TELL = """
     print(len(names))
 """
 
 
 @pytest.mark.parametrize(
-    ("calls", "count"), [(PRODUCTS, 15), (ROWS, 34), (PLACES, 21), (IMAGES, 12)]
+    ("calls", "count"),
+    [(PRODUCTS, 15), (ROWS, 34), (PLACES, 21), (IMAGES, 12), (RECURRENT, 16), (LINES, 12)],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:
     assert run(PROGRAM + calls + TELL, **SMALL) == f"{count}\n"

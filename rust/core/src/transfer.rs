@@ -160,6 +160,28 @@ pub fn whole(t: &Tensor) -> Result<View<'_>> {
     view(t, t.layout())
 }
 
+/// Whether a kernel can bind all of a tensor's memory, as it always can on the CPU.
+pub fn is_bound_whole(t: &Tensor) -> bool {
+    let Device::Wgpu(index) = t.device() else {
+        return true;
+    };
+    t.storage().bytes() <= bindable_bytes(index)
+}
+
+/// Whether a kernel can bind a line along a dimension, as it always can on the CPU.
+pub fn has_short_lines(x: &Tensor, dim: usize) -> bool {
+    let Device::Wgpu(index) = x.device() else {
+        return true;
+    };
+    let line = x.shape().get(dim).copied().unwrap_or(1);
+    line * x.dtype().compute().size() <= bindable_bytes(index)
+}
+
+/// The bytes that a kernel can bind whatever the pool adds to them, up to a fifth.
+pub fn bindable_bytes(index: u8) -> usize {
+    Gpu::at(index).map_or(0, |gpu| gpu.info().max_binding as usize) / 5 * 4
+}
+
 /// The same elements in memory that a kernel can bind, a window on their own; `None` where they
 /// reach too far, or over more than one segment.
 pub fn windowed(gpu: &Gpu, t: &Tensor) -> Option<Tensor> {

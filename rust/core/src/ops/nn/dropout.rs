@@ -106,8 +106,11 @@ impl Op for Dropout {
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (mask, keep) = (&y[1], 1.0 - self.p.0);
-        let whole = |t: &Tensor| t.is_contiguous() && t.offset() == 0;
-        if x[0].is_contiguous() && x[0].numel() < 1 << 31 && y.iter().all(whole) {
+        // Pointwise kernels are cut where they have to be, with the same numbers.
+        let bound = transfer::is_bound_whole;
+        let whole = |t: &Tensor| t.is_contiguous() && t.offset() == 0 && bound(t);
+        let plain = x[0].is_contiguous() && x[0].numel() < 1 << 31 && bound(x[0]);
+        if plain && y.iter().all(whole) {
             return transfer::ran(self.at_once(gpu, x[0], y));
         }
         if !transfer::small_floats(x) {

@@ -67,15 +67,6 @@ pub(super) fn at_once(device: Device, lists: usize) -> Result<usize> {
     Ok(most.clamp(1, SLOTS))
 }
 
-/// Whether a kernel can bind all of the memory of a tensor; else its parameter is updated alone.
-pub(super) fn is_bound_whole(t: &Tensor) -> bool {
-    let Device::Wgpu(index) = t.device() else {
-        return true;
-    };
-    let most = Gpu::at(index).map_or(0, |gpu| gpu.info().max_binding);
-    t.storage().bytes() as u64 <= most / 5 * 4
-}
-
 /// Workgroups take elements of the first parameter, then of the next.
 pub(super) const MAIN: &str = "
 @compute @workgroup_size(WG)

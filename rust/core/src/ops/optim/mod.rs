@@ -257,7 +257,7 @@ fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
     // One kernel takes as many parameters of one GPU as it binds buffers.
     let (fit, rest): (Vec<usize>, Vec<usize>) = gpu.into_iter().partition(|&i| {
         let of = || lists.iter().map(|l| &l[i]);
-        launchable(of()) && of().all(gpu::is_bound_whole)
+        launchable(of()) && of().all(transfer::is_bound_whole)
     });
     for of in fit.chunk_by(|&a, &b| device(a) == device(b)) {
         of.chunks(gpu::at_once(device(of[0]), lists.len())?)

@@ -108,6 +108,18 @@ fn heads(t: &Tensor) -> usize {
     t.ndim().checked_sub(3).map_or(1, |d| t.size(d))
 }
 
+/// Whether a kernel can bind the operands, and the result.
+pub fn is_whole(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> bool {
+    let crate::device::Device::Wgpu(index) = q.device() else {
+        return true;
+    };
+    let width = q.size(q.ndim() - 1).max(1);
+    let result = q.numel() / width * v.size(v.ndim() - 1) * q.dtype().size();
+    let all = [Some(q), Some(k), Some(v), mask];
+    result <= transfer::bindable_bytes(index)
+        && all.iter().flatten().all(|t| transfer::is_bound_whole(t))
+}
+
 /// Whether kernels take these.
 pub fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Result<bool> {
     let crate::device::Device::Wgpu(index) = q.device() else {

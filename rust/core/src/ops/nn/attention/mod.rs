@@ -208,7 +208,11 @@ impl Call<'_> {
         if !recorded {
             let (q, k, v) = self.aligned(q, &k, &v)?;
             let fits = match q.device().is_gpu() {
-                true => gpu::fits(&q, &k, &v, self.mask)?,
+                true => {
+                    // What is dropped is counted from the first query: no part can be computed alone.
+                    let cut = self.dropout > 0.0 && !gpu::is_whole(&q, &k, &v, self.mask);
+                    !cut && gpu::fits(&q, &k, &v, self.mask)?
+                }
                 false => cpu::flash::fits(&q, &k, &v, self.mask),
             };
             if fits {

@@ -100,6 +100,7 @@ fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {
             .iter()
             .flatten()
             .all(|b| b.shape()[..] == [rows])
+        && gpu::binds(cell, &start.h, w.hh)
 }
 
 /// The sizes of one call.

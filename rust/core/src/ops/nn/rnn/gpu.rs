@@ -3,11 +3,12 @@
 use super::composite::Cell;
 use super::fused::{Layer, Plan};
 use crate::autograd::Vjp;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::shader::Numbers;
-use crate::gpu::{params, shader, Acc, Gpu};
+use crate::gpu::{params, shader, Acc, Buffer, Gpu, Window};
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -59,6 +60,76 @@ shader! { static STEP_BACK: Backward = "rnn_backward.wgsl", Acc::FLOAT, numbers 
 
 /// Units and sequences of one workgroup.
 const SIDE: usize = 16;
+
+/// Rows that begin where a binding may, whatever their width.
+const ALIGNED: usize = Window::ALIGN as usize / 4;
+
+/// Whether a kernel can bind what one step reads and writes: the recurrent weights, first states, and
+/// rows of three steps.
+pub(super) fn binds(cell: Cell, h: &Tensor, w_hh: &Tensor) -> bool {
+    let Device::Wgpu(index) = h.device() else {
+        return true;
+    };
+    let (n, width) = (h.size(0), h.size(h.ndim() - 1));
+    let step = (3 * n + ALIGNED) * cell.gates() * width * 4;
+    let most = transfer::bindable_bytes(index);
+    step.max(w_hh.numel() * 4) <= most
+}
+
+/// The rows of all steps that the kernel of one step sees.
+struct Rows {
+    first: usize,
+    n: usize,
+}
+
+impl Rows {
+    /// Those of these steps (first row, how many), or all where a kernel can bind them.
+    fn of(p: &Plan, all: &[&Tensor], steps: &[(usize, usize)]) -> Rows {
+        if all.iter().all(|t| transfer::is_bound_whole(t)) {
+            return Rows {
+                first: 0,
+                n: p.rows,
+            };
+        }
+        let steps = || steps.iter().filter(|s| s.1 > 0);
+        let first = steps().map(|s| s.0).min().unwrap_or(0) / ALIGNED * ALIGNED;
+        let end = steps().map(|s| s.0 + s.1).max().unwrap_or(first);
+        let n = end - first;
+        Rows { first, n }
+    }
+
+    /// These rows as a kernel binds them: memory that begins with the first, a copy where that is in two
+    /// buffers.
+    fn seen(&self, t: &Tensor) -> Result<Tensor> {
+        let rows = rows(t, self.first, self.n)?;
+        if self.first == 0 && transfer::is_bound_whole(t) {
+            return Ok(rows);
+        }
+        let row = t.size(1) * 4;
+        let start = ((t.offset() * 4) + self.first * row) as u64;
+        let size = (self.n * row) as u64;
+        let part = match start.is_multiple_of(Window::ALIGN) {
+            true => t.storage().window(Window { start, size }),
+            false => None,
+        };
+        match part {
+            Some(part) => {
+                let layout = Layout::contiguous(rows.shape());
+                Ok(Tensor::from_storage(part, layout, DType::F32))
+            }
+            None => rows.copy_dense(),
+        }
+    }
+
+    /// Brings rows back that a kernel wrote to a copy.
+    fn written(&self, t: &Tensor, seen: &Tensor) -> Result<()> {
+        let same = |(a, b): (&Buffer, &Buffer)| a.same(b);
+        match t.storage().buffer().zip(seen.storage().buffer()) {
+            Some(both) if same(both) => Ok(()),
+            _ => rows(t, self.first, self.n)?.write_from(seen),
+        }
+    }
+}
 
 /// What a step begins with: the first row of the step before, and how many sequences go on from it.
 fn before(p: &Plan, i: usize) -> (usize, usize) {
@@ -125,11 +196,18 @@ pub(super) fn forward(op: &Layer, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Res
     let blocks = p.width.div_ceil(SIDE);
     for (i, &t) in p.order.iter().enumerate() {
         let (from, going) = before(&p, i);
+        let at = [(p.starts[t], p.sizes[t]), (from, going)];
+        let seen = Rows::of(&p, &[&y[0], &gates, &own], &at);
+        let (states, of_gates) = (seen.seen(&y[0])?, seen.seen(&gates)?);
+        let cells = match own.shares_storage(&gates) {
+            true => of_gates.clone(),
+            false => seen.seen(&own)?,
+        };
         let block = Forward {
             n: p.sizes[t] as u32,
             width: p.width as u32,
-            row: p.starts[t] as u32,
-            before: from as u32,
+            row: (p.starts[t] - seen.first) as u32,
+            before: from.saturating_sub(seen.first) as u32,
             on: going as u32,
             blocks: blocks as u32,
             h_offset: on[1].offset() as u32,
@@ -142,14 +220,17 @@ pub(super) fn forward(op: &Layer, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Res
             .set("GATES", p.cell.gates() as u32)
             .set("HAS_BIAS", op.biases)
             .set("KEEP", keep)
-            .writes_words(&y[0])
-            .writes_words(&gates)
-            .writes_words(&own)
+            .writes_words(&states)
+            .writes_words(&of_gates)
+            .writes_words(&cells)
             .reads_words(&on[1])
             .reads_words(c)
             .reads_words(w_hh)
             .reads_words(bias)
             .groups(gpu, &block, blocks * p.sizes[t].div_ceil(SIDE))?;
+        for (all, part) in [(&y[0], &states), (&gates, &of_gates), (&own, &cells)] {
+            seen.written(all, part)?;
+        }
     }
     last(&p, &y[0], &y[1])?;
     match lstm {
@@ -213,13 +294,19 @@ impl Op for StepsBack {
                 Some(&next) => (p.starts[next], p.sizes[t].min(p.sizes[next])),
                 None => (0, 0),
             };
+            let at = [(p.starts[t], p.sizes[t]), (from, on), (after, going)];
+            let seen = Rows::of(&p, &[slopes, gates, own, states, g], &at);
+            let part = seen.seen(slopes)?;
+            let read = [gates, own, states, g].map(|t| seen.seen(t));
+            let [gates, own, states, g] = read;
+            let (gates, own, states, g) = (gates?, own?, states?, g?);
             let block = Backward {
                 n: p.sizes[t] as u32,
                 width: p.width as u32,
-                row: p.starts[t] as u32,
-                before: from as u32,
+                row: (p.starts[t] - seen.first) as u32,
+                before: from.saturating_sub(seen.first) as u32,
                 on: on as u32,
-                after: after as u32,
+                after: after.saturating_sub(seen.first) as u32,
                 going: going as u32,
                 blocks: blocks as u32,
                 first_offset: first.offset() as u32,
@@ -230,15 +317,16 @@ impl Op for StepsBack {
                 .launch(Acc::F32)
                 .set("CELL", p.cell as u32)
                 .set("GATES", p.cell.gates() as u32)
-                .writes_words(slopes)
+                .writes_words(&part)
                 .writes_words(carried)
-                .reads_words(gates)
-                .reads_words(own)
-                .reads_words(states)
+                .reads_words(&gates)
+                .reads_words(&own)
+                .reads_words(&states)
                 .reads_words(first)
                 .reads_words(weight)
-                .reads_words(g)
+                .reads_words(&g)
                 .groups(gpu, &block, blocks * p.sizes[t].div_ceil(SIDE))?;
+            seen.written(slopes, &part)?;
         }
         Ok(true)
     }

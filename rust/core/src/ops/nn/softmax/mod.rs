@@ -402,6 +402,24 @@ impl Op for Softmax {
         Cut::of_lines(x, self.dim, y)
     }
 
+    /// Of lines that no binding has.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let x = x[0];
+        if transfer::has_short_lines(x, self.dim) {
+            return Ok(None);
+        }
+        let wide = x.to_dtype(x.dtype().compute())?;
+        let line = DimSet::one(self.dim, x.ndim())?;
+        let from_top = wide.sub(&wide.amax_mask(line, true)?)?;
+        let powers = apply(Exp, [&from_top])?;
+        let sum = powers.sum_dim(self.dim as i64, true)?;
+        let y = match self.log {
+            true => from_top.sub(&apply(Log, [&sum])?)?,
+            false => powers.div(&sum)?,
+        };
+        Ok(Some(smallvec![y.to_dtype(x.dtype())?]))
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let x = transfer::dense(gpu, x[0])?;
         let span = Span::of(x.shape(), self.dim);
@@ -462,6 +480,21 @@ impl Op for SoftmaxGrad {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    /// Of lines that no binding has.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if transfer::has_short_lines(x[1], self.dim) {
+            return Ok(None);
+        }
+        let wide = x[1].dtype().compute();
+        let (g, y) = (x[0].to_dtype(wide)?, x[1].to_dtype(wide)?);
+        let sum = |t: &Tensor| t.sum_dim(self.dim as i64, true);
+        let d = match self.log {
+            true => g.sub(&apply(Exp, [&y])?.mul(&sum(&g)?)?)?,
+            false => y.mul(&g.sub(&sum(&g.mul(&y)?)?)?)?,
+        };
+        Ok(Some(smallvec![d.to_dtype(x[1].dtype())?]))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {

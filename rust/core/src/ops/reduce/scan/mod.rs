@@ -15,8 +15,9 @@ use crate::gpu::scan::{Scan, Step};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::Logaddexp;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Conj, Exp};
@@ -72,6 +73,36 @@ fn launch(
     };
     let index = y.get(1).map(transfer::whole).transpose()?;
     transfer::ran(scan.run(gpu, transfer::whole(&y[0])?, index))
+}
+
+/// A scan of lines that no binding has, by their halves: what the one in front ends with is joined to all
+/// of the other. `None` where a kernel can bind a line.
+fn by_halves<O: Op + Clone>(
+    op: &O,
+    (dim, reverse): (usize, bool),
+    x: &Tensor,
+    dtype: DType,
+    join: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Option<Tensors>> {
+    if transfer::has_short_lines(x, dim) {
+        return Ok(None);
+    }
+    let (n, d) = (x.size(dim) as i64, dim as i64);
+    let halves = [(0, n / 2), (n / 2, n - n / 2)];
+    let part = |t: &Tensor, (from, n)| t.narrow(d, from, n);
+    let (first, second) = match reverse {
+        true => (halves[1], halves[0]),
+        false => (halves[0], halves[1]),
+    };
+    let y = Tensor::empty(x.shape(), dtype, x.device())?;
+    let front = dispatch::call1(op.clone(), &[&part(x, first)?])?;
+    let end = if reverse { 0 } else { first.1 - 1 };
+    let so_far = part(&front, (end, 1))?;
+    part(&y, first)?.write_from(&front)?;
+    drop(front);
+    let rest = dispatch::call1(op.clone(), &[&part(x, second)?])?;
+    part(&y, second)?.write_from(&join(&so_far, &rest)?)?;
+    Ok(Some(smallvec![y]))
 }
 
 fn same_meta(x: &Meta, dtype: DType) -> Result<Metas> {
@@ -134,6 +165,16 @@ impl Op for Cumsum {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        by_halves(
+            self,
+            (self.dim, self.reverse),
+            x[0],
+            self.dtype,
+            Tensor::add,
+        )
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -244,6 +285,16 @@ impl Op for Cumprod {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        by_halves(
+            self,
+            (self.dim, self.reverse),
+            x[0],
+            self.dtype,
+            Tensor::mul,
+        )
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -426,6 +477,12 @@ impl Op for Logcumsumexp {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        by_halves(self, (self.dim, false), x[0], x[0].dtype(), |a, b| {
+            apply(Logaddexp, [a, b])
+        })
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
