@@ -11,10 +11,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 import pytensorlib as pt
 
 from . import _C, _recording
 from ._guards import PLAIN, Walk
+from ._numbers import Number
 
 # Calls of one kind that are recorded before two in a row were equal, programs of one kind that are
 # kept, and kinds that are told apart.
@@ -114,32 +117,21 @@ class _Rate:
 
 
 class _Cell:
-    """A learning rate in memory of the host, from where a recorded call takes it."""
+    """A number in memory of the host, from where a recorded call takes it."""
 
-    __slots__ = ("group", "tensor", "value")
+    __slots__ = ("array", "tensor")
 
-    def __init__(self, group: dict[str, Any]) -> None:
-        self.group, self.value = group, group["lr"]
-        self.tensor = pt.tensor(float(self.value), dtype=pt.float64)
-
-    def fill(self) -> bool:
-        """Bring it up to date; False where the rate is no number any more."""
-        rate = self.group["lr"]
-        if type(rate) not in (int, float):
-            return False
-        if rate != self.value:
-            self.value = rate
-            self.tensor.fill_(float(rate))
-        return True
+    def __init__(self, dtype: Any) -> None:
+        # Written to by NumPy, which no record sees.
+        self.array = np.zeros((), np.float64 if dtype == pt.float64 else np.float32)
+        self.tensor = pt.from_numpy(self.array)
 
 
 class _Capture:
     """What a call that is being recorded is asked for beside its kernels."""
 
-    def __init__(self, recorder: Any, optimizers: Iterable[Any], cells: dict[int, _Cell]) -> None:
+    def __init__(self, recorder: Any, optimizers: Iterable[Any], cells: list[_Cell]) -> None:
         self.recorder, self.known = recorder, cells
-        for cell in cells.values():
-            cell.fill()
         self.rates = {
             id(group): (lr, lr._version, _rate(lr))
             for optimizer in optimizers
@@ -150,7 +142,9 @@ class _Capture:
         self.optimizers: dict[int, Any] = {}
         self.twice = False
         self.taken: list[_Rate] = []
-        self.cells: dict[int, _Cell] = {}
+        self.cells: list[tuple[_Cell, Number]] = []
+        # Groups whose learning rate may change.
+        self.live: dict[int, Any] = {}
         # Counts of steps with a test of what they are once there is one more, and what that said.
         self.tests: list[tuple[Any, Callable[[float], bool], bool]] = []
         self.scalers: dict[int, Any] = {}
@@ -184,19 +178,37 @@ class _Capture:
         self.recorder.rated(float(rate), _momentum(group))
         return float(rate)
 
-    def cell(self, group: dict[str, Any]) -> Any:
-        """Return the memory of a group's learning rate, where that may change."""
-        if self.thread != threading.get_ident() or type(group["lr"]) not in (int, float):
-            return None
-        cell = self.known.get(id(group))
-        if cell is None or cell.group is not group:
-            # Those of programs stay with them.
-            while len(self.known) >= _KINDS:
-                del self.known[next(iter(self.known))]
-            cell = self.known[id(group)] = _Cell(group)
-        if cell.value != group["lr"]:
-            self.recorder.refuse("it changes a learning rate")
-        self.cells[id(group)] = cell
+    def followed_rate(self, group: dict[str, Any]) -> Any:
+        """Return the learning rate of a group as a number that may be another one next time."""
+        rate = group["lr"]
+        if self.thread != threading.get_ident():
+            return _rate(rate)
+        if isinstance(rate, pt.Tensor):
+            tensor, version, rate = self.rates.get(id(group), (None, 0, None))
+            if tensor is not group["lr"] or version != tensor._version:
+                return group["lr"].item()
+        if type(rate) not in (int, float):
+            return rate
+        self.live.setdefault(id(group), group)
+        return Number(rate, lambda: _rate(group["lr"]))
+
+    def followed(self, x: Any, more: int) -> Any:
+        """Return what a tensor of an optimizer holds; `more` than when the call began."""
+        if self.thread != threading.get_ident():
+            return x.item()
+        if self.twice:
+            self.recorder.refuse("an optimizer whose step depends on their number takes several")
+        return Number(self.recorder.peek(x), lambda: x.item() + more)
+
+    def cell(self, number: Number, dtype: Any) -> Any:
+        """Return memory of a number that is computed anew before each call."""
+        at = len(self.cells)
+        # The same memory in each call, so that it is known to live on.
+        if at == len(self.known) or self.known[at].tensor.dtype != dtype:
+            self.known[at:] = [_Cell(dtype)]
+        cell = self.known[at]
+        cell.array[()] = number.value
+        self.cells.append((cell, number))
         return cell.tensor
 
     def test(self, count: Any, test: Callable[[float], bool]) -> bool:
@@ -258,16 +270,19 @@ class _Entry:
     def __init__(self, program: Any, guards: Any, capture: _Capture, spec: Any) -> None:
         self.program, self.guards, self.spec = program, guards, spec
         self.rates, self.tests = capture.taken, capture.tests
-        self.cells = list(capture.cells.values())
+        self.cells, self.live = capture.cells, list(capture.live.values())
 
     def __call__(self, tensors: list[Any]) -> list[Any] | None:
         if not self.guards.hold():
             return None
         rates = [rate.now() for rate in self.rates]
-        if None in rates or not all(cell.fill() for cell in self.cells):
+        plain = (type(_rate(group["lr"])) in (int, float) for group in self.live)
+        if None in rates or not all(plain):
             return None
         if not all(test(count.item() + 1) is found for count, test, found in self.tests):
             return None
+        for cell, number in self.cells:
+            cell.array[()] = number.now()
         return self.program(tensors, rates)
 
 
@@ -329,7 +344,7 @@ class Recorded:
         self._kinds: dict[Any, _Kind] = {}
         self._lock = threading.Lock()
         self._told: set[str] = set()
-        self._cells: dict[int, _Cell] = {}
+        self._cells: list[_Cell] = []
         _all.add(self)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -430,7 +445,7 @@ class Recorded:
         if before is None:
             return result
         program = trace.program(before) if same else "it returns something else each time"
-        live = {key: {"lr"} for key in capture.cells}
+        live = {key: {"lr"} for key in capture.live}
         live |= {id(taken.group): taken.names for taken in capture.taken}
         for scaler in capture.scalers.values():
             walk.scaler(scaler)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
+from pytensorlib._numbers import apply
 
 from .optimizer import (
     GradientOptimizer,
@@ -101,16 +102,17 @@ class Adafactor(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         t, lr = count_of(state), rate_of(group)
+        wide = pt.float64 if p.dtype == pt.float64 else pt.float32
         eps1, eps2 = group["eps"]
         eps1 = pt.finfo(p.dtype).eps if eps1 is None else eps1
-        newest = factor(t ** group["beta2_decay"], p, group)
+        newest = t ** group["beta2_decay"]
+        newest = pt.tensor(newest, dtype=wide) if type(newest) is float else factor(newest, p)
         root_size = max(p.numel(), 1) ** 0.5
-        wide = newest.dtype
         # Norms stay where they are computed: nothing waits for them.
         alpha = (p.norm(2).to(wide) / root_size).clamp(min=eps2)
-        alpha = alpha * factor(pt.minimum(lr, 1 / t.sqrt()), p, group)
+        alpha = alpha * factor(apply(min, lr, 1 / t**0.5) * -1, p)
         if group["weight_decay"] != 0:
-            p.mul_(factor(1 - lr * group["weight_decay"], p, group))
+            p.mul_(factor(1 - lr * group["weight_decay"], p))
         square = g * g
         if g.dim() > 1:
             rows, columns = state["row_var"], state["col_var"]
@@ -122,4 +124,4 @@ class Adafactor(GradientOptimizer):
             v.lerp_(square, newest)
         update = v.clamp(min=eps1 * eps1).rsqrt() * g
         clip = (update.norm(2).to(wide) / (root_size * group["d"])).clamp(min=1)
-        p.addcmul_(update, -alpha / clip)
+        p.addcmul_(update, alpha / clip)

@@ -11,11 +11,11 @@ from .. import _C
 from .optimizer import (
     GradientOptimizer,
     add_quotient,
+    add_times_quotient,
     check,
     check_lr,
     count_of,
     decayed,
-    factor,
     new_step,
     number,
     rate_of,
@@ -137,5 +137,5 @@ class Adagrad(GradientOptimizer):
             t, lr = step_value(state["step"], group), group["lr"]
             add_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))
             return
-        size = rate_of(group) / (1 + (count_of(state) - 1) * group["lr_decay"])
-        add_quotient(p, g, below, factor(-size, p, group))
+        size = rate_of(group) * -1 / (1 + (count_of(state) - 1) * group["lr_decay"])
+        add_times_quotient(p, g, below, size)

@@ -10,12 +10,12 @@ import pytensorlib as pt
 from .optimizer import (
     GradientOptimizer,
     add_quotient,
+    add_times_quotient,
     check,
     check_betas,
     check_lr,
     count_of,
     decayed,
-    factor,
     new_step,
     number,
     rate_of,
@@ -113,5 +113,5 @@ class Adamax(GradientOptimizer):
             below = u.clone() if group["differentiable"] else u
             add_quotient(p, m, below, -lr / (1 - beta1 ** state["step"]))
             return
-        size = rate_of(group) / (1 - beta1 ** count_of(state))
-        add_quotient(p, m, u, factor(-size, p, group))
+        size = rate_of(group) * -1 / (1 - beta1 ** count_of(state))
+        add_times_quotient(p, m, u, size)

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
+from pytensorlib._numbers import apply
 
 from .optimizer import (
     GradientOptimizer,
+    add_times,
     after,
     check,
     check_lr,
@@ -17,7 +19,9 @@ from .optimizer import (
     factor,
     new_step,
     number,
+    put,
     rate_of,
+    value_of,
 )
 
 __all__ = ["ASGD"]
@@ -103,13 +107,13 @@ class ASGD(GradientOptimizer):
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
         t, lr, lambd, ax = count_of(state), rate_of(group), group["lambd"], state["ax"]
-        eta = state["eta"].to(device="cpu", dtype=pt.float64)
-        p.mul_(factor(1 - lambd * eta, p, group))
-        p.addcmul_(g, factor(-eta, p, group))
+        eta = value_of(state["eta"])
+        p.mul_(factor(1 - lambd * eta, p))
+        add_times(p, g, eta * -1)
         # Until then the mean's newest weight is 1.
         if after(state, lambda t: t - 1 - group["t0"] > 1):
-            ax.addcmul_(p - ax, factor(state["mu"].cpu(), p, group))
+            add_times(ax, p - ax, value_of(state["mu"]))
         else:
             ax.copy_(p)
-        state["eta"].copy_(lr / (1 + lambd * lr * t) ** group["alpha"])
-        state["mu"].copy_(1 / (t - group["t0"]).clamp(min=1))
+        put(state["eta"], lr / (1 + lambd * lr * t) ** group["alpha"])
+        put(state["mu"], 1 / apply(max, 1, t - group["t0"]))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 import pytensorlib as pt
+from pytensorlib._numbers import apply
 
 from .optimizer import (
     GradientOptimizer,
     add_quotient,
+    add_times_quotient,
     check,
     check_betas,
     check_lr,
@@ -17,7 +21,9 @@ from .optimizer import (
     decayed,
     factor,
     new_step,
+    number,
     rate_of,
+    value_of,
 )
 
 __all__ = ["NAdam"]
@@ -109,21 +115,27 @@ class NAdam(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         plain = not (group["differentiable"] or group["capturable"])
-        lr = rate_of(group)
+        lr = rate_of(group) if plain or group["differentiable"] else number(group["lr"])
         if group["decoupled_weight_decay"]:
-            p.mul_(factor(1 - lr * group["weight_decay"], p, group))
+            p.mul_(factor(1 - lr * group["weight_decay"], p))
         else:
             g = decayed(p, g, group["weight_decay"])
         beta1, beta2 = group["betas"]
         t = count_of(state) if plain else state["step"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((t + 1) * group["momentum_decay"]))
-        state["mu_product"] *= mu.to(state["mu_product"].dtype)
-        product = state["mu_product"].to(mu.dtype)
+        product = state["mu_product"]
+        if plain:
+            # Rounded as the state is.
+            wide = np.float64 if product.dtype == pt.float64 else np.float32
+            product = apply(lambda a, b: float(wide(a) * wide(b)), value_of(product), mu)
+        state["mu_product"] *= factor(mu, state["mu_product"])
         m, v = state["exp_avg"], state["exp_avg_sq"]
         m.lerp_(g, 1 - beta1)
         v.mul_(beta2).add_(g * g * (1 - beta2))
-        below = (v / factor(1 - beta2**t, p, group)).sqrt() + group["eps"]
-        sizes = -lr * (1 - mu) / (1 - product), -lr * mu_next / (1 - product * mu_next)
+        below = (v / factor(1 - beta2**t, p)).sqrt() + group["eps"]
+        lr = lr * -1
+        sizes = lr * (1 - mu) / (1 - product), lr * mu_next / (1 - product * mu_next)
         for above, size in zip((g, m), sizes, strict=True):
-            add_quotient(p, above, below, factor(size, p, group))
+            add = add_times_quotient if plain else add_quotient
+            add(p, above, below, size)

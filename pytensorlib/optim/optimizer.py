@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pytensorlib as pt
 from pytensorlib import _C, _recording
+from pytensorlib._numbers import Number
 
 from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them from here)
     ParamsT,
@@ -30,8 +31,6 @@ from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them
 )
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
-
-_HOST = pt.device("cpu")
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 
@@ -593,24 +592,25 @@ def learning_rate(group: dict[str, Any]) -> float:
 
 
 def rate_of(group: dict[str, Any]) -> Any:
-    """Return the learning rate as a tensor of the host, which a recorded call reads anew.
+    """Return the learning rate, as a number that is followed where a call is recorded.
 
-    Itself where the step is differentiable, and a number where the count of steps lies elsewhere.
+    Itself where the step is differentiable.
     """
-    lr = group["lr"]
     if group.get("differentiable"):
-        return lr
-    if group.get("capturable"):
-        return number(lr)
-    if isinstance(lr, pt.Tensor):
-        return lr.detach().reshape(()).to(device="cpu", dtype=pt.float64)
-    cell = None if _recording.current is None else _recording.current.cell(group)
-    return pt.tensor(lr, dtype=pt.float64) if cell is None else cell
+        return group["lr"]
+    recording = _recording.current
+    return number(group["lr"]) if recording is None else recording.followed_rate(group)
 
 
 def count_of(state: dict[str, Any]) -> Any:
-    """Return the steps of a parameter as a tensor of the host, which a recorded call follows."""
-    return state["step"].to(device="cpu", dtype=pt.float64)
+    """Return the steps of a parameter, this one too, as a number that is followed."""
+    recording = _recording.current
+    return state["step"].item() if recording is None else recording.followed(state["step"], 1)
+
+
+def value_of(x: Any) -> Any:
+    """Return what a tensor of the state holds as the step begins, as a number that is followed."""
+    return x.item() if _recording.current is None else _recording.current.followed(x, 0)
 
 
 def after(state: dict[str, Any], test: Callable[[float], bool]) -> bool:
@@ -619,11 +619,27 @@ def after(state: dict[str, Any], test: Callable[[float], bool]) -> bool:
     return test(state["step"].item()) if recording is None else recording.test(state["step"], test)
 
 
-def factor(x: Any, p: Any, group: dict[str, Any]) -> Any:
-    """Return a number of a step in the type in which `p` is computed, where nobody follows it."""
-    if group.get("differentiable") or not isinstance(x, pt.Tensor) or x.device != _HOST:
+def factor(x: Any, p: Any) -> Any:
+    """Return a number for operators on `p`, as a tensor where it is followed."""
+    if type(x) is not Number:
         return x
-    return x.to(pt.float64 if p.dtype == pt.float64 else pt.float32)
+    return _recording.current.cell(x, pt.float64 if p.dtype == pt.float64 else pt.float32)
+
+
+def put(state: Any, x: Any) -> None:
+    """Write a number into a tensor of the state."""
+    x = factor(x, state)
+    state.copy_(x) if isinstance(x, pt.Tensor) else state.fill_(x)
+
+
+def add_times(p: Any, update: Any, x: Any) -> None:
+    """``p += update * x`` in place."""
+    p.add_(update * factor(x, p))
+
+
+def add_times_quotient(p: Any, above: Any, below: Any, x: Any) -> None:
+    """``p += above * x / below`` in place."""
+    p.addcdiv_(above * factor(x, p), below)
 
 
 def sqrt(x: Any) -> Any:

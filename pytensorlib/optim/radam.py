@@ -9,8 +9,8 @@ import pytensorlib as pt
 
 from .optimizer import (
     GradientOptimizer,
-    add_quotient,
-    add_scaled,
+    add_times,
+    add_times_quotient,
     after,
     check,
     check_betas,
@@ -106,7 +106,7 @@ class RAdam(GradientOptimizer):
         state["step"] += 1
         lr = rate_of(group)
         if group["decoupled_weight_decay"]:
-            p.mul_(factor(1 - lr * group["weight_decay"], p, group))
+            p.mul_(factor(1 - lr * group["weight_decay"], p))
         else:
             g = decayed(p, g, group["weight_decay"])
         beta1, beta2 = group["betas"]
@@ -124,9 +124,9 @@ class RAdam(GradientOptimizer):
         m = m.clone() if group["differentiable"] else m
         size = lr / (1 - beta1**t)
         if not after(state, lambda t: length(t) > 5.0):
-            add_scaled(p, m, factor(-size, p, group))
+            add_times(p, m, size * -1)
             return
         rho = length(t)
-        rectify = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)).sqrt()
-        size = size * (1 - beta2**t).sqrt() * rectify
-        add_quotient(p, m, v.sqrt() + group["eps"], factor(-size, p, group))
+        rectify = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
+        size = size * (1 - beta2**t) ** 0.5 * rectify
+        add_times_quotient(p, m, v.sqrt() + group["eps"], size * -1)
