@@ -1,5 +1,5 @@
 // Storage formats. A buffer holds exactly the bytes of a CPU tensor, seen as 32-bit words. In front
-// stand the numbers of the formats, BOOL to F64: those of the core crate's DType.
+// stand the numbers of the formats, BOOL to C64: those of the core crate's DType.
 
 // Zero, which no compiler knows where `rolled`: a loop whose end has it added stays a loop in the place of
 // as many copies, which software Vulkan takes long to compile.
@@ -9,7 +9,7 @@ fn unknown_zero(rolled: bool, groups: vec3<u32>) -> u32 {
 
 // 1 where an element takes two words.
 fn wide(f: u32) -> u32 {
-    return select(0u, 1u, f == I64 || f == F64);
+    return select(0u, 1u, f == I64 || f == F64 || f == C64);
 }
 
 // log2 of the elements in one word.

@@ -19,10 +19,10 @@ wgpu = pytest.importorskip("wgpu")
 special = pytest.importorskip("scipy.special")
 
 SHADERS = Path(__file__).parent.parent / "shaders"
-BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64 = range(10)
+BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64 = range(11)
 # What Rust hands to every text and to some: its own constants and the numbers of its enumerations.
 COMMON = {"WORKGROUP": 256, "BOOL": BOOL, "U8": U8, "I8": I8, "I16": I16, "I32": I32, "I64": I64,
-          "F16": F16, "BF16": BF16, "F32": F32, "F64": F64}  # fmt: skip
+          "F16": F16, "BF16": BF16, "F32": F32, "F64": F64, "C64": C64}  # fmt: skip
 NUMBERS = {
     "reduce": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "ANY": 4, "ALL": 5,
                "KEEP": 0, "SQUARE": 1, "MAGNITUDE": 2, "TRUTH": 3, "PRESENT": 4},
@@ -47,7 +47,7 @@ FORMATS = {
     "float16": F16, "float32": F32, "float64": F64,
 }  # fmt: skip
 # Files that are parts of others.
-PARTS = {"math_f32", "math_f64", "math_int", "math_special", "math_polynomials"}
+PARTS = {"math_c64", "math_f32", "math_f64", "math_int", "math_special", "math_polynomials"}
 PARTS |= {"philox", "philox_floats"}
 PARTS |= {path.stem for path in SHADERS.glob("prelude*.wgsl")}
 
@@ -92,7 +92,7 @@ def source(file, acc, tail="", constants=None):
     own = re.sub(r"^override (\w+): (\w+) = (.*?);", const, text[file], flags=re.MULTILINE)
     assert not given, f"{file} does not take {given}"
     store = "lanes"
-    if y in (I32, I64, F32, F64):
+    if y in (I32, I64, F32, F64, C64):
         store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
     names = ["prelude", f"prelude_{acc}"]
     uses = re.search(r"^// uses (.*)$", own, re.MULTILINE)
@@ -174,7 +174,7 @@ def floats(*shape, seed=0):
 
 
 def fmt(x):
-    return FORMATS[x.dtype.name]
+    return C64 if x.dtype == np.complex64 else FORMATS[x.dtype.name]
 
 
 def dims(sizes, *strides):
@@ -381,6 +381,49 @@ def test_math_f64_matches_numpy():
     for name, f in {"floor": np.floor, "abs": np.abs, "sign": np.sign, "neg": np.negative}.items():
         op = f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}"
         np.testing.assert_array_equal(pointwise(op, "f64", np.zeros_like(x), [x]), f(x))
+
+
+COMPLEX = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "neg": np.negative, "conj": np.conj, "sign": np.sign, "abs": np.abs, "equal": np.equal,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_math_c64_matches_complex128(name):
+    reference = COMPLEX[name]
+    rng = np.random.default_rng(3)
+    # Moduli whose squares overflow or vanish in float32 (but for products), and zeros.
+    scales = [1e-3, 1.0, 1e3] if name == "mul" else [1e-15, 1.0, 1e15]
+    parts = rng.standard_normal((2, 2, 3000)) * rng.choice(scales, (2, 1, 3000))
+    a, b = (parts[:, 0] + 1j * parts[:, 1]).astype(np.complex64)
+    b[:100] = a[:100]
+    a[200:210] = 0
+    x = [a, b][: reference.nin]
+    dtype = {"abs": np.float32, "equal": bool}.get(name, np.complex64)
+    args = ", ".join(f"a{k}" for k in range(len(x)))
+    call = f"m_{name}({args})"
+    body = f"select(vec2(0.0), vec2(1.0, 0.0), {call})" if name == "equal" else call
+    taken = args.replace(",", ": Acc,") + ": Acc"
+    op = f"fn op({taken}) -> Acc {{ return {body}; }}"
+    got = pointwise(op, "c64", np.zeros(a.shape, dtype), x)
+    want = reference(*(v.astype(np.complex128) for v in x))
+    if name == "equal":
+        assert (got == want).all() and got[:100].all() and not got[210:].any()
+        return
+    # Of the modulus: a part may be what cancellation leaves.
+    assert np.all(np.abs(got - want) <= 4e-7 * np.abs(want))
+
+
+def test_math_c64_keeps_signs_of_zeros_and_infinite_moduli():
+    inf, nan = np.inf, np.nan
+    z = np.array([complex(0.0, 0.0), complex(-0.0, 1.0), complex(inf, nan), complex(nan, -inf)])
+    z = z.astype(np.complex64)
+    conj = pointwise("fn op(a: Acc) -> Acc { return m_conj(a); }", "c64", z.copy(), [z])
+    assert np.signbit(conj.imag[:2]).all() and np.signbit(conj.real[:2]).tolist() == [False, True]
+    modulus = np.zeros(4, np.float32)
+    modulus = pointwise("fn op(a: Acc) -> Acc { return m_abs(a); }", "c64", modulus, [z])
+    assert modulus.tolist() == [0.0, 1.0, inf, inf]
 
 
 def test_philox_known_answers_and_distribution():

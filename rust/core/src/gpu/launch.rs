@@ -246,7 +246,7 @@ impl Gpu {
     /// An error where this adapter cannot compute in `acc`.
     pub fn require(&self, acc: Acc, what: &str) -> Result<()> {
         let ok = match acc {
-            Acc::F32 | Acc::I32 => true,
+            Acc::F32 | Acc::I32 | Acc::C64 => true,
             Acc::I64 => self.info().int64,
             Acc::F64 => self.info().int64 && self.info().float64,
         };

@@ -28,8 +28,8 @@ params! {
     }
 }
 shader! {
-    pub(super) static POINTWISE: Block = "pointwise.wgsl", Acc::ALL;
-    tail "fn value(i: u32) -> Acc { return m_max(load0(i), load1(i)); }\n"
+    pub(super) static POINTWISE: Block = "pointwise.wgsl", Acc::EACH;
+    tail "fn value(i: u32) -> Acc { return m_neg(load0(i)) + load1(i); }\n"
 }
 
 pub(super) const VALUE: [&str; MAX_INPUTS + 1] = [

@@ -14,6 +14,8 @@ pub enum Acc {
     I32,
     I64,
     F64,
+    /// Complex numbers of two float32: elementwise kernels only.
+    C64,
 }
 
 /// A file of functions with those that both float types share.
@@ -29,6 +31,8 @@ macro_rules! floats {
 
 impl Acc {
     pub const ALL: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64];
+    /// Of elementwise kernels.
+    pub const EACH: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64, Acc::C64];
     pub const FLOAT: &'static [Acc] = &[Acc::F32];
     /// Of kernels that move elements without computing with them.
     pub const WORDS: &'static [Acc] = &[Acc::I32];
@@ -51,13 +55,14 @@ impl Acc {
             Acc::I32 => DType::I32,
             Acc::I64 => DType::I64,
             Acc::F64 => DType::F64,
+            Acc::C64 => DType::C64,
         }
     }
 
     /// A number as the two words of a scalar parameter.
     pub fn words(self, v: f64) -> [u32; 2] {
         match self {
-            Acc::F32 => [(v as f32).to_bits(), 0],
+            Acc::F32 | Acc::C64 => [(v as f32).to_bits(), 0],
             Acc::I32 => [v as i32 as u32, 0],
             Acc::I64 => split(v as i64 as u64),
             Acc::F64 => split(v.to_bits()),
@@ -79,6 +84,7 @@ impl Acc {
             Acc::I32 => include_str!("../../../../shaders/prelude_i32.wgsl"),
             Acc::I64 => include_str!("../../../../shaders/prelude_i64.wgsl"),
             Acc::F64 => include_str!("../../../../shaders/prelude_f64.wgsl"),
+            Acc::C64 => include_str!("../../../../shaders/prelude_c64.wgsl"),
         }
     }
 
@@ -87,6 +93,7 @@ impl Acc {
             Acc::F32 => floats!("math_f32.wgsl"),
             Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
             Acc::F64 => floats!("math_f64.wgsl"),
+            Acc::C64 => include_str!("../../../../shaders/math_c64.wgsl"),
         }
     }
 
@@ -277,7 +284,7 @@ impl<P: Params> Shader<P> {
 pub(super) fn valid(name: &str, acc: Acc, text: &str) -> naga::Module {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let mut allowed = match acc {
-        Acc::F32 | Acc::I32 => Capabilities::empty(),
+        Acc::F32 | Acc::I32 | Acc::C64 => Capabilities::empty(),
         Acc::I64 => Capabilities::SHADER_INT64,
         Acc::F64 => Capabilities::SHADER_INT64 | Capabilities::FLOAT64,
     };

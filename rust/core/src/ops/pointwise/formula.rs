@@ -571,9 +571,13 @@ pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<b
         let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
         return self::gpu(op, gpu, &x, y);
     }
-    let acc = Acc::of(t)?;
+    let acc = match t {
+        DType::C64 => Acc::C64,
+        t => Acc::of(t)?,
+    };
     if let Some(text) = op.text() {
-        if acc.has_functions(text) {
+        // Texts are of real numbers: a product of two pairs is that of their parts.
+        if acc != Acc::C64 && acc.has_functions(text) {
             return gpu::launch(gpu, acc, x, &y[0], &|_| gpu::own(text));
         }
     }

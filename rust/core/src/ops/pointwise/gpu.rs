@@ -75,6 +75,10 @@ impl Trace {
         Wgsl(number)
     }
 
+    fn is_complex(&self) -> bool {
+        self.acc == Acc::C64
+    }
+
     fn is_int(&self) -> bool {
         matches!(self.acc, Acc::I32 | Acc::I64)
     }
@@ -138,6 +142,22 @@ fn call(name: &'static str, args: &[Wgsl]) -> Wgsl {
 
 fn infix(sign: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
     with(|t| t.value(Value::Infix(sign, a.0, b.0)))
+}
+
+/// An order, which complex numbers do not have.
+fn ordered(sign: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
+    match with(|t| t.is_complex()) {
+        true => missing(a),
+        false => infix(sign, a, b),
+    }
+}
+
+/// A sign of the shader language, or the function that stands for it where numbers are pairs.
+fn infix_or(sign: &'static str, pairs: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
+    match with(|t| t.is_complex()) {
+        true => call(pairs, &[a, b]),
+        false => infix(sign, a, b),
+    }
 }
 
 /// A value that integers do not have; the formula then has no text for them.
@@ -219,6 +239,10 @@ pub fn launch(
         .iter()
         .map(|t| match on_gpu(t) {
             true => Ok(None),
+            false if t.dtype().is_complex() => {
+                let (re, im) = t.complex_item()?;
+                Ok(Some([(re as f32).to_bits(), (im as f32).to_bits()]))
+            }
             false => t.item().map(|v| Some(words(acc, v))),
         })
         .collect::<Result<_>>()?;
@@ -226,9 +250,10 @@ pub fn launch(
         return Ok(false);
     };
     // Only kernels in float64 can read it.
-    let read = |t: &Tensor| match t.dtype() == DType::F64 && acc != Acc::F64 {
-        true => t.to_dtype(DType::F32),
-        false => Ok(t.clone()),
+    let read = |t: &Tensor| match (t.dtype(), acc) {
+        (DType::F64, Acc::F64) => Ok(t.clone()),
+        (DType::F64, _) | (DType::I64, Acc::C64) => t.to_dtype(DType::F32),
+        _ => Ok(t.clone()),
     };
     let layouts: SmallVec<[(Tensor, Layout); 6]> = x
         .iter()
@@ -255,24 +280,24 @@ fn words(acc: Acc, v: Scalar) -> [u32; 2] {
 }
 
 macro_rules! operators {
-    ($($tr:ident $m:ident $sign:literal;)*) => { $(
+    ($($tr:ident $m:ident $sign:literal $pairs:literal;)*) => { $(
         impl $tr for Wgsl {
             type Output = Wgsl;
             fn $m(self, o: Wgsl) -> Wgsl {
-                infix($sign, self, o)
+                infix_or($sign, $pairs, self, o)
             }
         }
     )* };
 }
 operators! {
-    Add add "+";
-    Sub sub "-";
-    Mul mul "*";
+    Add add "+" "m_add";
+    Sub sub "-" "m_sub";
+    Mul mul "*" "m_mul";
 }
 impl Div for Wgsl {
     type Output = Wgsl;
     fn div(self, o: Wgsl) -> Wgsl {
-        float_only(|| infix("/", self, o), self)
+        float_only(|| infix_or("/", "m_div", self, o), self)
     }
 }
 impl Neg for Wgsl {
@@ -285,7 +310,7 @@ impl Neg for Wgsl {
 macro_rules! compared {
     ($($m:ident $sign:literal;)*) => { $(
         fn $m(self, o: Wgsl) -> Wgsl {
-            infix($sign, self, o)
+            ordered($sign, self, o)
         }
     )* };
 }
@@ -341,9 +366,29 @@ impl Real for Wgsl {
         le "<=";
         gt ">";
         ge ">=";
-        equal "==";
     }
 
+    fn equal(self, o: Wgsl) -> Wgsl {
+        infix_or("==", "m_equal", self, o)
+    }
+    fn conj(self) -> Wgsl {
+        match with(|t| t.is_complex()) {
+            true => call("m_conj", &[self]),
+            false => self,
+        }
+    }
+    fn finite(self, nan: f64, high: f64, low: f64) -> Wgsl {
+        if with(|t| t.is_complex()) {
+            return call(
+                "m_finite",
+                &[self, Wgsl::param(nan), Wgsl::param(high), Wgsl::param(low)],
+            );
+        }
+        let infinite = |sign: f64| self.equal(Wgsl::lit(sign * f64::INFINITY));
+        let y = Wgsl::select(infinite(1.0), Wgsl::param(high), self);
+        let y = Wgsl::select(infinite(-1.0), Wgsl::param(low), y);
+        Wgsl::select(self.is_nan(), Wgsl::param(nan), y)
+    }
     fn is_nan(self) -> Wgsl {
         call("m_is_nan", &[self])
     }
