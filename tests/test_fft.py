@@ -211,3 +211,47 @@ def test_frames_that_do_not_fit_are_refused():
     y = torch.stft(x, 8, return_complex=True)
     with pytest.raises(RuntimeError, match="overlap add"):
         torch.istft(y, 8, window=torch.zeros(8))
+
+
+@pytest.mark.parametrize("n", [2, 4, 6, 16, 30, 64, 74, 96, 250, 1000, 1024, 999, 1021])
+@pytest.mark.parametrize("name", ONE)
+def test_error_of_float32_stays_that_of_one_rounding_per_level(name, n):
+    x = numbers(name, (19, n if name not in ("irfft", "hfft") else n // 2 + 1))
+    x = x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)
+    size = None if n % 2 == 0 else n
+    for shape, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        want = getattr(np.fft, name)(shape.astype(np.result_type(x, np.float64)), size, dim)
+        y = getattr(torch.fft, name)(torch.from_numpy(shape), size, dim).numpy()
+        assert y.shape == want.shape
+        error = np.sqrt(np.mean(np.abs(y - want) ** 2) / np.mean(np.abs(want) ** 2))
+        assert error < 6e-8 * (2 + np.log2(n))
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_line_that_is_not_finite_leaves_its_neighbours(name):
+    x = numbers(name, (40, 16)).astype(np.float32 if name in REAL else np.complex64)
+    t = torch.from_numpy(x)
+    f = getattr(torch.fft, name)
+    for dim in (1, 0):
+        clean = f(t if dim else t.T.contiguous(), None, dim).numpy()
+        bad = t.clone()
+        bad[5, 3] = float("nan")
+        y = f(bad if dim else bad.T.contiguous(), None, dim).numpy()
+        clean, y = (clean, y) if dim else (clean.T, y.T)
+        assert np.isnan(y[5]).any()
+        kept = np.arange(40) != 5
+        np.testing.assert_array_equal(y[kept], clean[kept])
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_lines_of_an_empty_dimension_are_zeros(name):
+    x = torch.zeros(3, 0, dtype=torch.float32 if name in REAL else torch.complex64)
+    assert not getattr(torch.fft, name)(x, 6, 1).abs().any()
+
+
+@pytest.mark.parametrize("name", ["fft", "ihfft", "irfft", "ifft"])
+@pytest.mark.parametrize("n", [6, 7, 12])
+def test_gradients_of_real_lines_cut_or_padded(name, n):
+    x = torch.randn(3, 8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: getattr(torch.fft, name)(x, n, 1), x)
+    assert torch.autograd.gradgradcheck(lambda x: getattr(torch.fft, name)(x, n, 1), x)

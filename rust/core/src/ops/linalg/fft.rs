@@ -1,23 +1,22 @@
 //! Discrete Fourier transforms along one dimension after another, by the `rustfft` crate.
 
+mod lines;
+
 use crate::autograd::Vjp;
-use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::isa::Level;
-use crate::machine;
 use crate::meta::Meta;
 use crate::op::{one, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::shape::join::rearrange::roll;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
-use crate::{alloc, bail, ensure};
+use crate::{bail, ensure};
+use lines::Plans;
 use rustfft::num_complex::Complex;
-use rustfft::{Fft as Plan, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// Of what the first half stands for all: the other half is its mirror image, conjugated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,17 +41,6 @@ struct Fft {
     real_input: bool,
     real_output: bool,
     half: Half,
-}
-
-impl Fft {
-    /// How many elements take part on a side, and what each counts.
-    fn part(&self, side: Half, given: usize) -> (usize, impl Fn(usize) -> bool) {
-        let (half, n) = (self.half == side, self.n);
-        let limit = if half { n / 2 + 1 } else { n };
-        (given.min(limit), move |k: usize| {
-            half && k != 0 && 2 * k != n
-        })
-    }
 }
 
 impl Derivative for Fft {
@@ -120,133 +108,6 @@ impl Op for Fft {
             (other, _) => bail!(Runtime, "Unsupported dtype {}", other.scalar_name()),
         }
         Ok(())
-    }
-}
-
-/// A real or complex number.
-trait Number<T>: Copy + Send + Sync {
-    fn widen(self) -> Complex<T>;
-    fn narrow(z: Complex<T>) -> Self;
-}
-macro_rules! numbers {
-    ($($t:ty)*) => {$(
-        impl Number<$t> for $t {
-            fn widen(self) -> Complex<$t> {
-                Complex::new(self, 0.0)
-            }
-            fn narrow(z: Complex<$t>) -> $t {
-                z.re
-            }
-        }
-        impl Number<$t> for Complex<$t> {
-            fn widen(self) -> Complex<$t> {
-                self
-            }
-            fn narrow(z: Complex<$t>) -> Self {
-                z
-            }
-        }
-    )*};
-}
-numbers! { f32 f64 }
-
-/// Plans that were made, and the sum of their lengths.
-struct Plans<T: FftNum>(Mutex<Option<(Planner<T>, usize)>>);
-
-enum Planner<T: FftNum> {
-    Vector(FftPlanner<T>),
-    Portable(FftPlannerScalar<T>),
-}
-
-impl<T: FftNum> Plans<T> {
-    /// The lengths whose plans are kept; then all are forgotten.
-    const KEPT: usize = 1 << 22;
-
-    fn get(&self, n: usize, direction: FftDirection) -> Arc<dyn Plan<T>> {
-        let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        let portable = machine::level() == Level::Portable;
-        let same = |p: &Planner<T>| portable == matches!(p, Planner::Portable(_));
-        if !matches!(&*plans, Some((p, sum)) if same(p) && *sum <= Self::KEPT) {
-            let planner = match portable {
-                true => Planner::Portable(FftPlannerScalar::new()),
-                false => Planner::Vector(FftPlanner::new()),
-            };
-            *plans = Some((planner, 0));
-        }
-        let (planner, sum) = plans.as_mut().expect("a planner has been made");
-        *sum += n;
-        match planner {
-            Planner::Vector(p) => p.plan_fft(n, direction),
-            Planner::Portable(p) => p.plan_fft(n, direction),
-        }
-    }
-}
-
-impl Fft {
-    /// Transforms `x`, of which `span` is the shape, into `y`.
-    fn lines<T: FftNum, X: Number<T>, Y: Number<T>>(
-        &self,
-        plans: &Plans<T>,
-        span: Span,
-        x: &[X],
-        y: &mut [Y],
-    ) {
-        /// Neighbouring lines that are read together where their elements are neighbours.
-        const BLOCK: usize = 8;
-        let Span {
-            outer,
-            length,
-            inner,
-        } = span;
-        if y.is_empty() {
-            return;
-        }
-        let direction = match self.forward {
-            true => FftDirection::Forward,
-            false => FftDirection::Inverse,
-        };
-        alloc::spare(self.n.saturating_mul(64));
-        let plan = plans.get(self.n, direction);
-        let number = |v: f64| T::from_f64(v).expect("float32 and float64 hold it");
-        let (scale, two) = (number(self.scale.f64()), number(2.0));
-        let zero = Complex::new(T::zero(), T::zero());
-        let ((read, twice), (written, doubled)) = (
-            self.part(Half::Input, length),
-            self.part(Half::Output, self.out),
-        );
-        let blocks = inner.div_ceil(BLOCK);
-        let work = self.n * BLOCK.min(inner) * 8;
-        let to = Ptr(y.as_mut_ptr());
-        parallel_for(outer * blocks, (1 << 16) / work.max(1) + 1, |range| {
-            let mut lines = alloc::full(zero, self.n * BLOCK.min(inner));
-            let mut scratch = alloc::full(zero, plan.get_inplace_scratch_len());
-            for job in range {
-                let (o, first) = (job / blocks, job % blocks * BLOCK);
-                let width = BLOCK.min(inner - first);
-                let lines = &mut lines[..self.n * width];
-                lines.fill(zero);
-                for k in 0..read {
-                    let from = &x[(o * length + k) * inner + first..][..width];
-                    for (b, v) in from.iter().enumerate() {
-                        let v = v.widen();
-                        lines[b * self.n + k] = if twice(k) { v.scale(two) } else { v };
-                    }
-                }
-                plan.process_with_scratch(lines, &mut scratch);
-                for j in 0..self.out {
-                    let at = (o * self.out + j) * inner + first;
-                    // SAFETY: each job has lines of its own in the result.
-                    let to = unsafe { to.part(at..at + width) };
-                    let scale = if doubled(j) { scale * two } else { scale };
-                    for (b, v) in to.iter_mut().enumerate() {
-                        *v = Y::narrow(match j < written {
-                            true => lines[b * self.n + j].scale(scale),
-                            false => zero,
-                        });
-                    }
-                }
-            }
-        });
     }
 }
 

@@ -1,0 +1,505 @@
+//! The lines of a transform. A line of an even number of real values is half as many complex ones:
+//! even and odd places are told apart after the transform, or brought together before it.
+
+use super::{Fft, Half};
+use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::transpose;
+use crate::isa::Level;
+use crate::shape::Span;
+use crate::{alloc, machine, per_isa};
+use rustfft::num_complex::Complex;
+use rustfft::{Fft as Plan, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
+use std::collections::HashMap;
+use std::f64::consts::TAU;
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::{Arc, Mutex};
+
+/// A real or complex number.
+pub(super) trait Number<T>: Copy + Send + Sync {
+    const REAL: bool;
+    fn widen(self) -> Complex<T>;
+    fn narrow(z: Complex<T>) -> Self;
+}
+macro_rules! numbers {
+    ($($t:ty)*) => {$(
+        impl Number<$t> for $t {
+            const REAL: bool = true;
+            fn widen(self) -> Complex<$t> {
+                Complex::new(self, 0.0)
+            }
+            fn narrow(z: Complex<$t>) -> $t {
+                z.re
+            }
+        }
+        impl Number<$t> for Complex<$t> {
+            const REAL: bool = false;
+            fn widen(self) -> Complex<$t> {
+                self
+            }
+            fn narrow(z: Complex<$t>) -> Self {
+                z
+            }
+        }
+    )*};
+}
+numbers! { f32 f64 }
+
+/// Plans that were made, and the sum of their lengths.
+pub(super) struct Plans<T: FftNum>(pub Mutex<Option<Made<T>>>);
+
+pub(super) struct Made<T: FftNum> {
+    planner: Planner<T>,
+    roots: HashMap<(usize, bool), Arc<Roots<T>>>,
+    sum: usize,
+}
+
+enum Planner<T: FftNum> {
+    Vector(FftPlanner<T>),
+    Portable(FftPlannerScalar<T>),
+}
+
+/// `exp(-+ 2 pi i k / n)` for `k` up to a quarter of `n`.
+struct Roots<T> {
+    re: Vec<T>,
+    im: Vec<T>,
+}
+
+fn number<T: FftNum>(v: f64) -> T {
+    T::from_f64(v).expect("float32 and float64 hold it")
+}
+
+impl<T: FftNum> Roots<T> {
+    fn new(n: usize, forward: bool) -> Roots<T> {
+        let sign = if forward { -1.0 } else { 1.0 };
+        let angle = |k: usize| sign * TAU * k as f64 / n as f64;
+        let all = n / 4 + 1;
+        Roots {
+            re: alloc::gathered((0..all).map(|k| number(angle(k).cos()))),
+            im: alloc::gathered((0..all).map(|k| number(angle(k).sin()))),
+        }
+    }
+}
+
+impl<T: FftNum> Plans<T> {
+    /// The lengths whose plans are kept; then all are forgotten.
+    const KEPT: usize = 1 << 22;
+
+    /// The plan of `n` complex values; where they stand for `2 * n` real ones, the roots too.
+    fn get(&self, n: usize, forward: bool, halved: bool) -> (Arc<dyn Plan<T>>, Arc<Roots<T>>) {
+        let direction = match forward {
+            true => FftDirection::Forward,
+            false => FftDirection::Inverse,
+        };
+        let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let portable = machine::level() == Level::Portable;
+        let same = |p: &Planner<T>| portable == matches!(p, Planner::Portable(_));
+        let made = match plans
+            .take()
+            .filter(|m| same(&m.planner) && m.sum <= Self::KEPT)
+        {
+            Some(made) => made,
+            None => Made {
+                planner: match portable {
+                    true => Planner::Portable(FftPlannerScalar::new()),
+                    false => Planner::Vector(FftPlanner::new()),
+                },
+                roots: HashMap::new(),
+                sum: 0,
+            },
+        };
+        let made = plans.insert(made);
+        made.sum += n;
+        let plan = match &mut made.planner {
+            Planner::Vector(p) => p.plan_fft(n, direction),
+            Planner::Portable(p) => p.plan_fft(n, direction),
+        };
+        let n = if halved { 2 * n } else { 0 };
+        let make = || Arc::new(Roots::new(n.max(1), forward));
+        let roots = made.roots.entry((n, forward)).or_insert_with(make);
+        (plan, roots.clone())
+    }
+}
+
+per_isa! {
+    /// From the transform `z` of even places as real and odd ones as imaginary parts, that of all:
+    /// its first `m + 1` values, times `scale`.
+    unsafe fn tell_apart[T: FftNum](
+        z: *const T, m: usize, re: *const T, im: *const T, scale: T, y: *mut T
+    ) {
+        // SAFETY: `z` has `m` complex values, `y` room for one more, and there are roots up to the
+        // middle of `m`; `y` overlaps nothing.
+        unsafe {
+            let h = scale / (T::one() + T::one());
+            let (a, b) = (*z, *z.add(1));
+            *y = (a + b) * scale;
+            *y.add(1) = T::zero();
+            *y.add(2 * m) = (a - b) * scale;
+            *y.add(2 * m + 1) = T::zero();
+            for k in 1..m.div_ceil(2) {
+                let l = m - k;
+                let (a_re, a_im) = (*z.add(2 * k), *z.add(2 * k + 1));
+                let (b_re, b_im) = (*z.add(2 * l), *z.add(2 * l + 1));
+                // Twice what the even places give, and the odd ones.
+                let (e_re, e_im) = (a_re + b_re, a_im - b_im);
+                let (o_re, o_im) = (a_im + b_im, b_re - a_re);
+                let (w_re, w_im) = (*re.add(k), *im.add(k));
+                let t_re = w_re * o_re - w_im * o_im;
+                let t_im = w_re * o_im + w_im * o_re;
+                *y.add(2 * k) = (e_re + t_re) * h;
+                *y.add(2 * k + 1) = (e_im + t_im) * h;
+                *y.add(2 * l) = (e_re - t_re) * h;
+                *y.add(2 * l + 1) = (t_im - e_im) * h;
+            }
+            if m.is_multiple_of(2) {
+                // The root is -i or i.
+                let sign = if (*im.add(m / 2)).is_negative() { -scale } else { scale };
+                *y.add(m) = *z.add(m) * scale;
+                *y.add(m + 1) = *z.add(m + 1) * sign;
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// The way back: `z`, whose transform has the even places of a real line as real and the odd ones
+    /// as imaginary parts, from the first `m + 1` values of its transform, of which those between the
+    /// ends count `inner` and the ends `scale`.
+    unsafe fn bring_together[T: FftNum](
+        x: *const T, m: usize, re: *const T, im: *const T, scale: T, inner: T, z: *mut T
+    ) {
+        // SAFETY: `x` has `m + 1` complex values, `z` room for `m`, and there are roots up to the
+        // middle of `m`; `z` overlaps nothing.
+        unsafe {
+            let (a, b) = (*x * scale, *x.add(2 * m) * scale);
+            *z = a + b;
+            *z.add(1) = a - b;
+            for k in 1..m.div_ceil(2) {
+                let l = m - k;
+                let (a_re, a_im) = (*x.add(2 * k) * inner, *x.add(2 * k + 1) * inner);
+                let (b_re, b_im) = (*x.add(2 * l) * inner, *x.add(2 * l + 1) * inner);
+                let (e_re, e_im) = (a_re + b_re, a_im - b_im);
+                let (d_re, d_im) = (a_re - b_re, a_im + b_im);
+                let (w_re, w_im) = (*re.add(k), *im.add(k));
+                let o_re = w_re * d_re - w_im * d_im;
+                let o_im = w_re * d_im + w_im * d_re;
+                *z.add(2 * k) = e_re - o_im;
+                *z.add(2 * k + 1) = e_im + o_re;
+                *z.add(2 * l) = e_re + o_im;
+                *z.add(2 * l + 1) = o_re - e_im;
+            }
+            if m.is_multiple_of(2) {
+                let two = T::one() + T::one();
+                let sign = if (*im.add(m / 2)).is_negative() { two } else { -two };
+                *z.add(m) = *x.add(m) * inner * two;
+                *z.add(m + 1) = *x.add(m + 1) * inner * sign;
+            }
+        }
+    }
+}
+
+/// Writes `y[j][i] = x[i][j]`, strides in elements.
+///
+/// # Safety
+/// `x` has `rows` rows of `cols` elements, `y` room for them transposed; nothing else uses it.
+unsafe fn turn<X: Copy>(
+    x: *const X,
+    xs: usize,
+    y: *mut X,
+    ys: usize,
+    (rows, cols): (usize, usize),
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        if size_of::<X>() <= 8 {
+            return transpose::kernel::<X>()(x, xs as isize, y, ys as isize, rows, cols);
+        }
+        for i in 0..rows {
+            for j in 0..cols {
+                *y.add(j * ys + i) = *x.add(i * xs + j);
+            }
+        }
+    }
+}
+
+/// What a thread works in.
+struct Room<T> {
+    given: Vec<Complex<T>>,
+    z: Vec<Complex<T>>,
+    scratch: Vec<Complex<T>>,
+}
+
+/// One transform as its lines see it.
+struct Lines<'a, T: FftNum> {
+    op: &'a Fft,
+    plan: Arc<dyn Plan<T>>,
+    roots: Arc<Roots<T>>,
+    scale: T,
+    /// Elements of a line that are read, and that are written with anything but zero.
+    read: usize,
+    written: usize,
+}
+
+impl<T: FftNum> Lines<'_, T> {
+    fn room(&self) -> Room<T> {
+        let zero = Complex::new(T::zero(), T::zero());
+        let plan = &self.plan;
+        let scratch = plan
+            .get_inplace_scratch_len()
+            .max(plan.get_outofplace_scratch_len())
+            .max(plan.get_immutable_scratch_len());
+        Room {
+            given: alloc::full(zero, self.op.n + 2),
+            z: alloc::full(zero, self.op.n + 2),
+            scratch: alloc::full(zero, scratch),
+        }
+    }
+
+    /// The elements of a line that are read, to all that it has.
+    fn line<X: Number<T>, Y: Number<T>>(&self, x: &[X], y: &mut [Y], room: &mut Room<T>) {
+        let halved = self.op.is_halved::<T, X, Y>();
+        // SAFETY: a number that is real is `T`, one that is not is `Complex<T>`, which is two of them.
+        unsafe {
+            let (from, to) = (x.as_ptr(), y.as_mut_ptr());
+            match (X::REAL, Y::REAL) {
+                (true, false) if halved => {
+                    self.spectrum(
+                        from_raw_parts(from.cast(), x.len()),
+                        from_raw_parts_mut(to.cast(), y.len()),
+                        room,
+                    );
+                }
+                (_, true) if halved => {
+                    self.signal(x, from_raw_parts_mut(to.cast(), y.len()), room);
+                }
+                (false, false) if y.len() == self.op.n && self.op.half == Half::None => {
+                    self.complex(
+                        from_raw_parts(from.cast(), x.len()),
+                        from_raw_parts_mut(to.cast(), y.len()),
+                        room,
+                    );
+                }
+                _ => self.any(x, y, room),
+            }
+        }
+    }
+
+    /// Complex values to as many.
+    fn complex(&self, x: &[Complex<T>], y: &mut [Complex<T>], room: &mut Room<T>) {
+        let n = self.op.n;
+        if x.len() == n {
+            self.plan
+                .process_immutable_with_scratch(x, y, &mut room.scratch);
+        } else {
+            let z = &mut room.z[..n];
+            z[..x.len()].copy_from_slice(x);
+            z[x.len()..].fill(Complex::new(T::zero(), T::zero()));
+            self.plan
+                .process_outofplace_with_scratch(z, y, &mut room.scratch);
+        }
+        if self.scale != T::one() {
+            y.iter_mut().for_each(|v| *v = v.scale(self.scale));
+        }
+    }
+
+    /// An even number of real values to complex ones.
+    fn spectrum(&self, x: &[T], y: &mut [Complex<T>], room: &mut Room<T>) {
+        let (n, m) = (self.op.n, self.op.n / 2);
+        let Room { given, z, scratch } = room;
+        // SAFETY: two real values are as large as a complex one and no less aligned; roots, as
+        // `tell_apart` reads them, are those of `n`.
+        unsafe {
+            let x = if x.len() == n {
+                from_raw_parts(x.as_ptr().cast::<Complex<T>>(), m)
+            } else {
+                let padded = from_raw_parts_mut(given.as_mut_ptr().cast::<T>(), n);
+                padded[..x.len()].copy_from_slice(x);
+                padded[x.len()..].fill(T::zero());
+                &given[..m]
+            };
+            self.plan
+                .process_immutable_with_scratch(x, &mut z[..m], scratch);
+            let short = y.len() <= m;
+            let to = if short { &mut *given } else { &mut *y };
+            tell_apart(
+                z.as_ptr().cast::<T>(),
+                m,
+                self.roots.re.as_ptr(),
+                self.roots.im.as_ptr(),
+                self.scale,
+                to.as_mut_ptr().cast::<T>(),
+            );
+        }
+        if y.len() <= m {
+            let all = y.len();
+            y.copy_from_slice(&given[..all]);
+        }
+        let doubled = self.op.half == Half::Output;
+        for (j, v) in y[..self.written].iter_mut().enumerate() {
+            if doubled && j != 0 && 2 * j != n {
+                *v = *v + *v;
+            }
+        }
+        for j in m + 1..self.written {
+            y[j] = y[n - j].conj();
+        }
+        y[self.written..].fill(Complex::new(T::zero(), T::zero()));
+    }
+
+    /// To an even number of real values.
+    fn signal<X: Number<T>>(&self, x: &[X], y: &mut [T], room: &mut Room<T>) {
+        let (n, m) = (self.op.n, self.op.n / 2);
+        let zero = Complex::new(T::zero(), T::zero());
+        let Room { given, z, scratch } = room;
+        let half = T::one() / (T::one() + T::one());
+        let (inner, from) = if !X::REAL && x.len() == m + 1 {
+            (self.scale, x.as_ptr().cast::<T>())
+        } else {
+            for (k, h) in given[..=m].iter_mut().enumerate() {
+                let v = x.get(k).map_or(zero, |v| v.widen());
+                let mirror = match k == 0 || k == m {
+                    true => zero,
+                    false => x.get(n - k).map_or(zero, |v| v.widen().conj()),
+                };
+                *h = v + mirror;
+            }
+            (self.scale, given.as_ptr().cast::<T>())
+        };
+        let inner = match self.op.half == Half::Input {
+            true => inner,
+            false => inner * half,
+        };
+        // SAFETY: `m + 1` values are given, roots are those of `n`, and `z` has room for `m`.
+        unsafe {
+            let (re, im) = (self.roots.re.as_ptr(), self.roots.im.as_ptr());
+            bring_together(
+                from,
+                m,
+                re,
+                im,
+                self.scale,
+                inner,
+                z.as_mut_ptr().cast::<T>(),
+            );
+        }
+        let z = &mut z[..m];
+        if y.len() >= n {
+            // SAFETY: two real values are as large as a complex one and no less aligned.
+            let to = unsafe { from_raw_parts_mut(y.as_mut_ptr().cast::<Complex<T>>(), m) };
+            self.plan.process_outofplace_with_scratch(z, to, scratch);
+            y[n..].fill(T::zero());
+        } else {
+            self.plan.process_with_scratch(z, scratch);
+            // SAFETY: a complex value is two real ones.
+            let z = unsafe { from_raw_parts(z.as_ptr().cast::<T>(), n) };
+            let all = y.len();
+            y.copy_from_slice(&z[..all]);
+        }
+    }
+
+    /// By complex values in any case.
+    fn any<X: Number<T>, Y: Number<T>>(&self, x: &[X], y: &mut [Y], room: &mut Room<T>) {
+        let n = self.op.n;
+        let zero = Complex::new(T::zero(), T::zero());
+        let two = T::one() + T::one();
+        let counts_twice = |side, k: usize| self.op.half == side && k != 0 && 2 * k != n;
+        let z = &mut room.z[..n];
+        z[x.len()..].fill(zero);
+        for (k, (z, v)) in z.iter_mut().zip(x).enumerate() {
+            let v = v.widen();
+            *z = if counts_twice(Half::Input, k) {
+                v.scale(two)
+            } else {
+                v
+            };
+        }
+        self.plan.process_with_scratch(z, &mut room.scratch);
+        for (j, v) in y.iter_mut().enumerate() {
+            let twice = counts_twice(Half::Output, j);
+            let scale = if twice { self.scale * two } else { self.scale };
+            *v = Y::narrow(match j < self.written {
+                true => z[j].scale(scale),
+                false => zero,
+            });
+        }
+    }
+}
+
+impl Fft {
+    /// Whether lines go through a transform of half their length.
+    fn is_halved<T, X: Number<T>, Y: Number<T>>(&self) -> bool {
+        let one = X::REAL != Y::REAL || (Y::REAL && self.half != Half::Output);
+        self.n.is_multiple_of(2) && one
+    }
+
+    /// Transforms `x`, of which `span` is the shape, into `y`.
+    pub(super) fn lines<T: FftNum, X: Number<T>, Y: Number<T>>(
+        &self,
+        plans: &Plans<T>,
+        span: Span,
+        x: &[X],
+        y: &mut [Y],
+    ) {
+        /// Neighbouring lines that are read together where their elements are neighbours.
+        const BLOCK: usize = 16;
+        let Span {
+            outer,
+            length,
+            inner,
+        } = span;
+        if y.is_empty() {
+            return;
+        }
+        alloc::spare(self.n.saturating_mul(64));
+        let (n, out) = (self.n, self.out);
+        let halved = self.is_halved::<T, X, Y>();
+        let (plan, roots) = plans.get(if halved { n / 2 } else { n }, self.forward, halved);
+        let half = |side| if self.half == side { n / 2 + 1 } else { n };
+        let lines = Lines {
+            op: self,
+            plan,
+            roots,
+            scale: number(self.scale.f64()),
+            read: length.min(half(Half::Input)),
+            written: out.min(half(Half::Output)),
+        };
+        let read = lines.read;
+        let block = BLOCK.min(inner);
+        let blocks = inner.div_ceil(block);
+        // Lines that lie at a multiple of a page from each other meet in the caches.
+        let pitch = |n: usize| n.next_multiple_of(16) + 16;
+        let work = n * block * 8;
+        let to = Ptr(y.as_mut_ptr());
+        parallel_for(outer * blocks, (1 << 17) / work.max(1) + 1, |range| {
+            let (zero, mut room) = (Complex::new(T::zero(), T::zero()), lines.room());
+            let (mut near, mut back) = (Vec::new(), Vec::new());
+            if block > 1 {
+                near = alloc::full(X::narrow(zero), block * pitch(read));
+                back = alloc::full(Y::narrow(zero), block * pitch(out));
+            }
+            for job in range {
+                let (o, first) = (job / blocks, job % blocks * block);
+                let width = block.min(inner - first);
+                let from = &x[o * length * inner + first..];
+                let at = o * out * inner + first;
+                if block == 1 {
+                    // SAFETY: each line of the result is one job's.
+                    let to = unsafe { to.part(at..at + out) };
+                    lines.line(&from[..read], to, &mut room);
+                    continue;
+                }
+                // SAFETY: `read` rows of `width` elements, `inner` from each other, are of the source,
+                // and `out` of the result, this job's alone; both rooms have `width` lines.
+                unsafe {
+                    let (rows, ys) = ((read, width), pitch(read));
+                    turn(from.as_ptr(), inner, near.as_mut_ptr(), ys, rows);
+                    for b in 0..width {
+                        let x = &near[b * pitch(read)..][..read];
+                        lines.line(x, &mut back[b * pitch(out)..][..out], &mut room);
+                    }
+                    let to = to.get().add(at);
+                    turn(back.as_ptr(), pitch(out), to, inner, (width, out));
+                }
+            }
+        });
+    }
+}
