@@ -116,6 +116,8 @@ def test_gamma_and_bessel_functions_agree_with_scipy():
     rows = [
         ("lgamma", torch.lgamma, special.gammaln, positive),
         ("lgamma", torch.lgamma, special.gammaln, signed),
+        ("digamma", torch.digamma, special.psi, positive),
+        ("digamma", torch.digamma, special.psi, signed),
         ("trigamma", lambda x: torch.polygamma(1, x), lambda x: special.zeta(2.0, x), positive),
         ("i0", torch.i0, special.i0, signed),
         ("i0e", torch.special.i0e, special.i0e, signed),

@@ -5,11 +5,13 @@
 
 mod bessel;
 mod error;
+mod gamma;
 mod trig;
 
 pub use bessel::i1e;
 pub use error::{erf, erf_exp, erfc, erfinv, erfinv_near};
 pub use error::{is_outer, is_tiny, ndtr_half, ndtri_near};
+pub use gamma::{digamma, digamma_near, is_negative, lgamma_near, trigamma_near};
 pub use trig::{cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
 pub use super::incomplete::{igamma_single as igamma, igammac_single as igammac};
@@ -596,46 +598,6 @@ pub fn acos(x: f32) -> f32 {
     (if z <= 0.5 { near } else { far }) as f32
 }
 
-/// Whether functions of gamma leave x to those of float64.
-#[inline(always)]
-pub fn is_negative(x: f32) -> bool {
-    x <= 0.0
-}
-
-/// The derivative of digamma to 0.51 ulp, for x above zero.
-#[inline(always)]
-pub fn trigamma_near(x: f32) -> f32 {
-    f64x::trigamma_near(x as f64) as f32
-}
-
-/// ln gamma(x) to 1 ulp, for x above zero.
-#[inline(always)]
-pub fn lgamma_near(x: f32) -> f32 {
-    // What Stirling's series adds, times x, by 1 / x^2.
-    const P: [f64; 6] = [
-        1.0 / 12.0,
-        -1.0 / 360.0,
-        1.0 / 1260.0,
-        -1.0 / 1680.0,
-        1.0 / 1188.0,
-        -691.0 / 360_360.0,
-    ];
-    const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;
-    let d = x as f64;
-    // gamma(d) = gamma(d + 8) / (d (d + 1) ... (d + 7)) below 8.
-    let low = d < 8.0;
-    let p = d * (d + 7.0);
-    let product = p * (p + 6.0) * (p + 10.0) * (p + 12.0);
-    let z = if low { d + 8.0 } else { d };
-    let w = 1.0 / z;
-    let tail = w.mul_add(poly_d(w * w, &P), HALF_LN_TAU) - z;
-    let y = (z - 0.5).mul_add(ln_d(z), tail);
-    let y = y - ln_d(if low { product } else { 1.0 });
-    // The zeros are exact.
-    let y = if d == 1.0 || d == 2.0 { 0.0 } else { y };
-    (if d < f64::INFINITY { y } else { d }) as f32
-}
-
 macro_rules! through_f64 {
     ($($name:ident($($x:ident),*);)*) => {$(
         /// Computed in float64; not vectorised. See the function of this name in `f64x`.
@@ -646,7 +608,7 @@ macro_rules! through_f64 {
     )*};
 }
 through_f64! {
-    lgamma(x); digamma(x); trigamma(x); ndtri(x); log_ndtr(x);
+    lgamma(x); trigamma(x); ndtri(x); log_ndtr(x);
     zeta(s, q);
 }
 

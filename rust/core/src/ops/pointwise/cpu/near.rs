@@ -166,8 +166,9 @@ macro_rules! both {
             tan tan_near is_far;
             erfinv erfinv_near is_outer;
             lgamma lgamma_near is_negative;
+            digamma digamma_near is_negative;
         ]);
-        near!(Near64, Mask64, f64, u64, f64x, [$($f)* lgamma], [
+        near!(Near64, Mask64, f64, u64, f64x, [$($f)* lgamma digamma], [
             sin sin_near is_far;
             cos cos_near is_far;
             tan tan_near is_far;
@@ -176,4 +177,4 @@ macro_rules! both {
     };
 }
 both!(abs sqrt floor ceil trunc round exp exp2 expm1 ln log2 log10 log1p asin acos atan sinh cosh
-    tanh asinh acosh atanh sigmoid erf erfc digamma rsqrt);
+    tanh asinh acosh atanh sigmoid erf erfc rsqrt);
