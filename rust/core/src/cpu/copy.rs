@@ -89,6 +89,19 @@ per_isa! {
     }
 }
 
+per_isa! {
+    /// Writes `x` to `n` places.
+    ///
+    /// # Safety
+    /// There is room for `n` elements at `y`.
+    pub unsafe fn fill[T: Copy](x: T, y: *mut T, n: usize) {
+        for i in 0..n {
+            // SAFETY: the caller's.
+            unsafe { *y.add(i) = x };
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

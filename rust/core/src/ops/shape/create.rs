@@ -274,7 +274,7 @@ impl Tensor {
                             non_temporal::fill(v, to, r.len());
                             non_temporal::fence();
                         } else {
-                            std::slice::from_raw_parts_mut(to, r.len()).fill(v);
+                            crate::cpu::copy::fill(v, to, r.len());
                         }
                     }
                 });
