@@ -1,5 +1,6 @@
 //! Kernels that combine elements: rows into one value, rows into columns, partial results.
 
+mod group;
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 mod streams;
 
@@ -8,6 +9,7 @@ use super::math::{f32x, f64x};
 use crate::dtype::DType;
 use crate::error::{self, Error};
 use crate::per_isa;
+pub use group::{Group, GROUP, LEAST};
 use half::{bf16, f16};
 
 /// How elements are combined. `c` below is a value given for each result.
@@ -49,6 +51,8 @@ pub struct Kernels<T> {
     pub merge: unsafe fn(acc: *mut T, x: *const T, n: usize),
     /// `row` of several rows at once, where there is such a kernel.
     pub rows: Option<Rows<T>>,
+    /// `row` of [`GROUP`] short rows at once, where there is such a kernel.
+    pub group: Option<Group<T>>,
 }
 
 /// A kernel for `count` rows of one length, at least [`LANES`], with the results of `row`, bit for bit.
@@ -337,7 +341,7 @@ per_isa! {
     }
 }
 
-fn kernels<S: Widen<T>, T: Copy, F: Fold<T>>() -> Kernels<T> {
+fn kernels<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
     Kernels {
         init: F::init(),
         source: S::DTYPE,
@@ -345,14 +349,23 @@ fn kernels<S: Widen<T>, T: Copy, F: Fold<T>>() -> Kernels<T> {
         columns: best_columns::<S, T, F>(),
         merge: best_merge::<T, F>(),
         rows: None,
+        group: None,
+    }
+}
+
+/// [`kernels`], with one for groups of short rows.
+fn with_group<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
+    Kernels {
+        group: Some(group::best::<S, T, F>()),
+        ..kernels::<S, T, F>()
     }
 }
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 use streams::with_rows;
 #[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
-fn with_rows<T: Widen<T> + Copy, F: Fold<T>>() -> Kernels<T> {
-    kernels::<T, T, F>()
+fn with_rows<T: Widen<T> + Compute, F: Fold<T>>() -> Kernels<T> {
+    with_group::<T, T, F>()
 }
 
 macro_rules! reducible_float {
@@ -361,16 +374,16 @@ macro_rules! reducible_float {
             fn kernels(kind: Kind, source: DType) -> Kernels<$t> {
                 match (kind, source) {
                     $(
-                        (Kind::Sum, $half::DTYPE) $(if $able())? => kernels::<$half, $t, Sum>(),
-                        (Kind::Max, $half::DTYPE) $(if $able())? => kernels::<$half, $t, Max>(),
-                        (Kind::Min, $half::DTYPE) $(if $able())? => kernels::<$half, $t, Min>(),
+                        (Kind::Sum, $half::DTYPE) $(if $able())? => with_group::<$half, $t, Sum>(),
+                        (Kind::Max, $half::DTYPE) $(if $able())? => with_group::<$half, $t, Max>(),
+                        (Kind::Min, $half::DTYPE) $(if $able())? => with_group::<$half, $t, Min>(),
                         (Kind::SumSquares, $half::DTYPE) $(if $able())? => kernels::<$half, $t, SumSquares>(),
                         (Kind::SumSquaredFrom, $half::DTYPE) $(if $able())? => {
                             kernels::<$half, $t, SumSquaredFrom>()
                         }
                     )*
                     (Kind::Sum, _) => with_rows::<$t, Sum>(),
-                    (Kind::Prod, _) => kernels::<$t, $t, Prod>(),
+                    (Kind::Prod, _) => with_group::<$t, $t, Prod>(),
                     (Kind::Max, _) => with_rows::<$t, Max>(),
                     (Kind::Min, _) => with_rows::<$t, Min>(),
                     (Kind::Any, _) => kernels::<$t, $t, Any>(),
@@ -397,11 +410,11 @@ reducible_float!(f64, []);
 impl Reducible for i64 {
     fn kernels(kind: Kind, source: DType) -> Kernels<i64> {
         match (kind, source) {
-            (Kind::Max, DType::I32) => kernels::<i32, i64, Max>(),
+            (Kind::Max, DType::I32) => with_group::<i32, i64, Max>(),
             (Kind::Max, DType::I16) => kernels::<i16, i64, Max>(),
             (Kind::Max, DType::I8) => kernels::<i8, i64, Max>(),
             (Kind::Max, DType::U8) => kernels::<u8, i64, Max>(),
-            (Kind::Min, DType::I32) => kernels::<i32, i64, Min>(),
+            (Kind::Min, DType::I32) => with_group::<i32, i64, Min>(),
             (Kind::Min, DType::I16) => kernels::<i16, i64, Min>(),
             (Kind::Min, DType::I8) => kernels::<i8, i64, Min>(),
             (Kind::Min, DType::U8) => kernels::<u8, i64, Min>(),
@@ -410,9 +423,9 @@ impl Reducible for i64 {
             (Kind::Sum, DType::I8) => kernels::<i8, i64, Sum>(),
             (Kind::Sum, DType::U8) => kernels::<u8, i64, Sum>(),
             (Kind::Sum, DType::Bool) => kernels::<Bool, i64, Sum>(),
-            (Kind::Prod, _) => kernels::<i64, i64, Prod>(),
-            (Kind::Max, _) => kernels::<i64, i64, Max>(),
-            (Kind::Min, _) => kernels::<i64, i64, Min>(),
+            (Kind::Prod, _) => with_group::<i64, i64, Prod>(),
+            (Kind::Max, _) => with_group::<i64, i64, Max>(),
+            (Kind::Min, _) => with_group::<i64, i64, Min>(),
             (Kind::Any, _) => kernels::<i64, i64, Any>(),
             (Kind::All, _) => kernels::<i64, i64, All>(),
             (Kind::SumAbs, _) => kernels::<i64, i64, SumAbs>(),

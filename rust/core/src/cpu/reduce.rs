@@ -16,7 +16,7 @@ use crate::per_isa;
 use crate::shape::{coalesce, DimSet, Walk};
 use crate::tensor::Tensor;
 pub use blocks::{divide, Blocks, Fold};
-use rows::{row_total, unit_totals, Tree};
+use rows::{by_groups, row_total, unit_totals, Tree};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
@@ -170,6 +170,9 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
         1
     };
     let rows = plan.rows(results, length);
+    if let (Some(groups), None) = (plan.grouped(results, length), c) {
+        return by_groups(plan, groups, length, out);
+    }
     // SAFETY: all uses are for kept indices.
     let result = |i: usize| unsafe { (plan.ptr as *const u8).offset(offset(&plan.kept, i)) };
     if pieces == 1 {

@@ -2,8 +2,9 @@
 //! because each is fetched ahead of its own. And extremes by the instructions for them, which know
 //! no NaN: whether there is one is noted apart.
 
+use super::super::elements::Compute;
 use super::super::{level, Level};
-use super::{kernels, row, total, Fold, Kernels, Max, Min, Rows, Sum, Widen, LANES, MOST_ROWS};
+use super::{row, total, with_group, Fold, Kernels, Max, Min, Rows, Sum, Widen, LANES, MOST_ROWS};
 use crate::compiled;
 use std::arch::x86_64::*;
 
@@ -140,9 +141,9 @@ compiled! { avx512:
     }
 }
 
-/// [`kernels`], with one for several rows: as many as sixteen registers hold.
-pub(super) fn with_rows<T: Widen<T> + Copy + Default, F: Wide<T>>() -> Kernels<T> {
-    let mut k = kernels::<T, T, F>();
+/// [`with_group`], and a kernel for several rows: as many as sixteen registers hold.
+pub(super) fn with_rows<T: Widen<T> + Compute, F: Wide<T>>() -> Kernels<T> {
+    let mut k = with_group::<T, T, F>();
     if level() == Level::Avx512 {
         if size_of::<T>() == 4 {
             k.row = one::<T, F, 4>;

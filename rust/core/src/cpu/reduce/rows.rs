@@ -1,8 +1,10 @@
 //! Results whose elements follow each other in memory.
 
 use super::super::convert::load;
-use super::super::fold::{Kernels, Reducible, Rows, LANES, MOST_ROWS};
-use super::{inner, offset, Plan, BUFFER};
+use super::super::fold::{Group, Kernels, Reducible, Rows, GROUP, LANES, LEAST, MOST_ROWS};
+use super::super::pool::{parallel_for, Ptr};
+use super::{inner, offset, Plan, BUFFER, GRAIN};
+use crate::shape::Walk;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -203,4 +205,54 @@ unsafe fn row_totals<T: Reducible>(
         }
         totals
     }
+}
+
+impl<T: Reducible> Plan<T> {
+    /// How to combine rows in groups, and the bytes between rows, where that is worth it.
+    pub(super) fn grouped(&self, results: usize, length: usize) -> Option<(Group<T>, isize)> {
+        let ([_] | []) = &self.kept[..] else {
+            return None;
+        };
+        let [Walk { step: [step], .. }] = self.reduced[..] else {
+            return None;
+        };
+        let short = (LEAST..LANES).contains(&length) && results >= GROUP;
+        let between = inner(&self.kept, 0).1;
+        let whole = between % self.dtype.size() as isize == 0;
+        let direct = short && whole && self.is_direct(self.near.source, step);
+        self.near.group.filter(|_| direct).map(|g| (g, between))
+    }
+}
+
+/// Rows of `length` elements that lie `step` bytes apart, in groups.
+pub(super) fn by_groups<T: Reducible>(
+    plan: &Plan<T>,
+    (group, step): (Group<T>, isize),
+    length: usize,
+    out: &mut [T],
+) {
+    let k = &plan.near;
+    let results = out.len();
+    let to = Ptr(out.as_mut_ptr());
+    parallel_for(
+        results.div_ceil(GROUP),
+        GRAIN / (length * GROUP) + 1,
+        |range| {
+            for g in range {
+                let first = g * GROUP;
+                // SAFETY: these are rows of the input, and their results this thread's.
+                unsafe {
+                    let x = (plan.ptr as *const u8).offset(first as isize * step);
+                    let to = to.get().add(first);
+                    if first + GROUP <= results {
+                        group(x, step, length, to);
+                        continue;
+                    }
+                    for r in 0..results - first {
+                        *to.add(r) = (k.row)(x.offset(r as isize * step), length, T::default());
+                    }
+                }
+            }
+        },
+    );
 }
