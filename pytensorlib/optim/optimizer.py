@@ -632,14 +632,25 @@ def put(state: Any, x: Any) -> None:
     state.copy_(x) if isinstance(x, pt.Tensor) else state.fill_(x)
 
 
+def _in_one_pass(x: Any, p: Any) -> bool:
+    """Return whether a step may take a number as it is: it rounds as with a tensor of it then."""
+    return type(x) is not Number and p.dtype in (pt.float32, pt.float64)
+
+
 def add_times(p: Any, update: Any, x: Any) -> None:
     """``p += update * x`` in place."""
-    p.add_(update * factor(x, p))
+    if _in_one_pass(x, p):
+        p.add_(update, alpha=x)
+    else:
+        p.add_(update * factor(x, p))
 
 
 def add_times_quotient(p: Any, above: Any, below: Any, x: Any) -> None:
-    """``p += above * x / below`` in place."""
-    p.addcdiv_(above * factor(x, p), below)
+    """``p += above / below * x`` in place."""
+    if _in_one_pass(x, p):
+        p.addcdiv_(above, below, value=x)
+    else:
+        p.add_(above / below * factor(x, p))
 
 
 def sqrt(x: Any) -> Any:
