@@ -44,6 +44,7 @@ pub use stream::StreamStats;
 pub use tape::{Tape, Taping};
 pub use view::{Scratch, View};
 
+use crate::alloc;
 use crate::device::Device;
 use crate::error::{function_name, Error, Kind, Result};
 use crate::shape::Show;
@@ -322,6 +323,10 @@ impl Gpu {
     /// Memory that is more than one buffer.
     #[cold]
     fn alloc_segments(&self, bytes: usize) -> Result<Buffer> {
+        // Software works in the host's memory, of which a driver promises more than there is.
+        if self.info.software && alloc::check(bytes, 1).is_err() {
+            return Err(self.no_memory(bytes, "this machine has less now"));
+        }
         let step = self.info.max_buffer / Window::ALIGN * Window::ALIGN;
         let mut segments = Vec::new();
         let mut left = bytes as u64;
