@@ -77,8 +77,10 @@ where
                 check("mul", x.mul(y), &|i| a[i].times(b[i]));
                 check("abs", x.abs(), &|i| a[i].magnitude());
                 check("max", x.max(y), &|i| if a[i] > b[i] { a[i] } else { b[i] });
-                check("count", z.count(x), &|i| {
-                    c[i].plus(if a[i] != zero { V::Elem::UNIT } else { zero })
+                // A count begins at 0 and never is -0, to which not every machine adds a zero.
+                check("count", z.add(V::splat(zero)).count(x), &|i| {
+                    let one = if a[i] != zero { V::Elem::UNIT } else { zero };
+                    c[i].plus(zero).plus(one)
                 });
                 check("splat", V::splat(a[0]), &|_| a[0]);
                 let fma = lanes(x.fma(y, z));
