@@ -587,3 +587,16 @@ fn m_next_after(x: f32, y: f32, step: f32) -> f32 {
     let bits = bitcast<u32>(x);
     return bitcast<f32>(select(bits - u32(step), bits + u32(step), away));
 }
+// x as a fraction from 1/2 to 1 before a power of two, by bits, so that denormals count.
+fn m_mantissa(x: f32) -> f32 {
+    let bits = bitcast<u32>(x) & 0x7fffffffu;
+    if (bits == 0u || bits >= 0x7f800000u) { return x; }
+    let normal = select(bits, bits << (23u - min(firstLeadingBit(bits), 23u)), bits < 0x800000u);
+    return m_copysign(bitcast<f32>(0x3f000000u | (normal & 0x7fffffu)), x);
+}
+fn m_exponent(x: f32) -> f32 {
+    let bits = bitcast<u32>(x) & 0x7fffffffu;
+    if (bits == 0u || bits >= 0x7f800000u) { return 0.0; }
+    if (bits < 0x800000u) { return f32(i32(firstLeadingBit(bits)) - 148); }
+    return f32(i32(bits >> 23u) - 126);
+}

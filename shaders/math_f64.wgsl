@@ -583,3 +583,22 @@ fn m_next_after(x: f64, y: f64, step: f64) -> f64 {
     let bits = bitcast<u64>(x);
     return bitcast<f64>(select(bits - 1lu, bits + 1lu, (y > x) == (x > 0.0lf)));
 }
+// The highest bit of a number that is not zero.
+fn m_leading_bit(bits: u64) -> u32 {
+    let high = u32(bits >> 32u);
+    if (high != 0u) { return 32u + firstLeadingBit(high); }
+    return firstLeadingBit(u32(bits & 0xfffffffflu));
+}
+// x as a fraction from 1/2 to 1 before a power of two, by bits, so that denormals count.
+fn m_mantissa(x: f64) -> f64 {
+    let bits = bitcast<u64>(x) & 0x7ffffffffffffffflu;
+    if (bits == 0lu || bits >= 0x7ff0000000000000lu) { return x; }
+    let normal = select(bits, bits << (52u - min(m_leading_bit(bits), 52u)), bits < 0x10000000000000lu);
+    return m_copysign(bitcast<f64>(0x3fe0000000000000lu | (normal & 0xffffffffffffflu)), x);
+}
+fn m_exponent(x: f64) -> f64 {
+    let bits = bitcast<u64>(x) & 0x7ffffffffffffffflu;
+    if (bits == 0lu || bits >= 0x7ff0000000000000lu) { return 0.0lf; }
+    if (bits < 0x10000000000000lu) { return f64(i32(m_leading_bit(bits)) - 1073); }
+    return f64(i32(u32(bits >> 52u)) - 1022);
+}

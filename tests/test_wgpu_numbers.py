@@ -367,3 +367,16 @@ def test_pointwise_gradients_at_extremes_equal_cpu() -> None:
         wrong += [(name, x[int(i)].item(), g[i], w[i]) for i in np.flatnonzero(~near)[:1]]
     assert not wrong, wrong
     assert ran > 40
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_fractions_and_powers_of_two_match_numpy(dtype: str) -> None:
+    limits = np.finfo(dtype)
+    x = [0, 1, 3.5, 0.5, 0.1, limits.max, limits.tiny, limits.smallest_subnormal, np.inf, np.nan]
+    x = np.array([*x, 5 * limits.smallest_subnormal, limits.tiny / 2], dtype)
+    x = np.concatenate([x, -x])
+    fraction, power = torch.from_numpy(x.copy()).to("wgpu").frexp()
+    want = np.frexp(x)
+    np.testing.assert_array_equal(fraction.cpu().numpy(), want[0])
+    np.testing.assert_array_equal(np.signbit(fraction.cpu().numpy()), np.signbit(want[0]))
+    np.testing.assert_array_equal(power.cpu().numpy(), np.where(np.isfinite(x), want[1], 0))
