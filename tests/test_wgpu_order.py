@@ -174,3 +174,30 @@ def test_long_lines_repeat_bit_for_bit() -> None:
     np.testing.assert_allclose(
         first, x.cpu().numpy().astype(np.float64).cumsum(), rtol=1e-4, atol=1e-3
     )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((40, 5), 0), ((3, 30, 2), 1), ((1, 4), 0), ((2, 90), 1)]
+)
+def test_distinct_slices_match_numpy(dtype, shape, dim) -> None:
+    x = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    want = np.unique(x, axis=dim, return_inverse=True, return_counts=True)
+    got = torch.unique(gpu(x), return_inverse=True, return_counts=True, dim=dim)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a.cpu().numpy(), b.reshape(a.shape))
+    lines = np.moveaxis(x, dim, 0).reshape(shape[dim], -1)
+    heads = np.flatnonzero(np.r_[True, (lines[1:] != lines[:-1]).any(1)])
+    runs = torch.unique_consecutive(gpu(x), return_inverse=True, return_counts=True, dim=dim)
+    lengths = np.diff(np.r_[heads, shape[dim]])
+    each = (x.take(heads, dim), np.repeat(np.arange(len(heads)), lengths), lengths)
+    for a, b in zip(runs, each, strict=True):
+        np.testing.assert_array_equal(a.cpu().numpy(), b)
+
+
+def test_slices_with_nan_equal_none_and_come_by_what_lies_behind() -> None:
+    x = np.array([[NAN, 2], [1, NAN], [NAN, 1], [1, 3], [NAN, 2], [1, 3]], np.float32)
+    values, inverse = torch.unique(gpu(x), return_inverse=True, dim=0)
+    want = np.array([[1, 3], [1, NAN], [NAN, 1], [NAN, 2], [NAN, 2]], np.float32)
+    np.testing.assert_array_equal(values.cpu().numpy(), want)
+    assert inverse.tolist() == [3, 1, 2, 0, 4, 0]

@@ -94,6 +94,59 @@ fn all_keys(x: &Tensor) -> Result<(Vec<Keyed>, u64)> {
     Ok((line, nan))
 }
 
+/// Slices of a tensor along a dimension as rows.
+struct Slices {
+    rows: Tensor,
+    /// The dimension, and the shape with it in front.
+    dim: usize,
+    shape: Dims,
+}
+
+impl Slices {
+    fn new(x: &Tensor, d: i64) -> Result<Slices> {
+        ensure!(
+            x.ndim() > 0,
+            Index,
+            "unique: Dimension specified as {d} but tensor has no dimensions"
+        );
+        let dim = shape::dim(d, x.ndim())?;
+        let n = x.size(dim);
+        let empty = x.shape().iter().filter(|&&s| s == 0).count();
+        ensure!(
+            empty == (n == 0) as usize,
+            Runtime,
+            "unique: sizes of zero beside dimension {dim} are not possible, got shape {}",
+            Show(x.shape())
+        );
+        let others = (0..x.ndim()).filter(|&i| i != dim);
+        let width: usize = others.clone().map(|i| x.size(i)).product();
+        ensure!(
+            n == 0 || width > 0,
+            Runtime,
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied, \
+             got shape {}",
+            Show(x.shape())
+        );
+        let mut to_front: Vec<i64> = others.map(|i| i as i64).collect();
+        to_front.insert(0, dim as i64);
+        let front = x.permute(&to_front)?.contiguous()?;
+        Ok(Slices {
+            rows: front.reshape(&[n as i64, width as i64])?,
+            dim,
+            shape: front.shape().clone(),
+        })
+    }
+
+    /// These rows as slices.
+    fn of(&self, rows: &Tensor) -> Result<Tensor> {
+        let mut shape = self.shape.clone();
+        shape[0] = rows.size(0);
+        let mut back: Vec<i64> = (1..shape.len() as i64).collect();
+        back.insert(self.dim, 0);
+        rows.reshape_to(&shape)?.permute(&back)?.contiguous()
+    }
+}
+
 /// Elements of a flat tensor that differ from the one before, or distinct slices along `dim`.
 fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Groups)> {
     let is_float = x.dtype().is_float();
@@ -109,40 +162,10 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
         let index = index.to_device(flat.device())?;
         return Ok((flat.take_along(0, &index)?, groups));
     };
-    ensure!(
-        x.ndim() > 0,
-        Index,
-        "unique: Dimension specified as {d} but tensor has no dimensions"
-    );
-    let d = shape::dim(d, x.ndim())? as i64;
-    let n = x.size(d as usize);
-    let empty = x.shape().iter().filter(|&&s| s == 0).count();
-    ensure!(
-        empty == (n == 0) as usize,
-        Runtime,
-        "unique: sizes of zero beside dimension {d} are not possible, got shape {}",
-        Show(x.shape())
-    );
-    let width: usize = x
-        .shape()
-        .iter()
-        .enumerate()
-        .filter(|&(i, _)| i as i64 != d)
-        .map(|(_, &n)| n)
-        .product();
-    ensure!(
-        n == 0 || width > 0,
-        Runtime,
-        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied, \
-         got shape {}",
-        Show(x.shape())
-    );
-    // The dimension first, so that slices are rows.
-    let mut to_front: Vec<i64> = (0..x.ndim() as i64).filter(|&i| i != d).collect();
-    to_front.insert(0, d);
-    let front = x.permute(&to_front)?.contiguous()?;
-    let rows = front.reshape(&[n as i64, width as i64])?;
-    let (line, nan) = all_keys(&rows)?;
+    let slices = Slices::new(x, d)?;
+    let rows = &slices.rows;
+    let (n, width) = (rows.size(0), rows.size(1));
+    let (line, nan) = all_keys(rows)?;
     let row = |i: usize| line[i * width..(i + 1) * width].iter().map(|k| k.key);
     let mut order: Vec<usize> = alloc::gathered(0..n);
     if sorted {
@@ -157,14 +180,8 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
     let firsts = groups.firsts();
     let picked = Tensor::from_slice(&firsts, &[firsts.len(), 1], DType::I64)?
         .expand(&[firsts.len() as i64, width as i64])?;
-    let mut shape = Dims::from_slice(front.shape());
-    shape[0] = firsts.len();
-    let taken = rows
-        .take_along(0, &picked.to_device(rows.device())?)?
-        .reshape_to(&shape)?;
-    let mut back: Vec<i64> = (1..x.ndim() as i64).collect();
-    back.insert(d as usize, 0);
-    Ok((taken.permute(&back)?.contiguous()?, groups))
+    let taken = rows.take_along(0, &picked.to_device(rows.device())?)?;
+    Ok((slices.of(&taken)?, groups))
 }
 
 fn as_indices(v: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
@@ -211,6 +228,11 @@ fn found(
     }
     if dim.is_none() && x.device().is_gpu() && x.ndim() > 0 {
         return gpu::unique(x, sorted, inverse, counts);
+    }
+    if let (Some(d), true) = (dim, x.device().is_gpu() && x.numel() > 0) {
+        let slices = Slices::new(x, d)?;
+        let [y, i, c] = gpu::unique_rows(&slices.rows, sorted, inverse, counts)?;
+        return Ok([slices.of(&y)?, i, c]);
     }
     if dim.is_none() && sorted {
         return sort::unique(x, inverse, counts);
