@@ -137,6 +137,35 @@ def test_lower_factors_and_the_minor_that_is_not_positive():
         close(low[b], np.linalg.cholesky(a[b].astype(np.float64)), 1e-4)
 
 
+@pytest.mark.parametrize("n", [1, 7, 40])
+def test_factors_of_indefinite_matrices_make_them_and_solve(n):
+    a = floats(3, n, n)
+    a = a + a.transpose(0, 2, 1)
+    a[1, range(n), range(n)] = 0
+    a[2] = 0
+    spare = np.zeros(1, np.uint32)
+    state = np.zeros(3, np.uint32)
+    arrays = [np.tril(a), np.zeros((3, n), np.int32), np.zeros(3, np.int32), state, spare]
+    # In two dispatches, which take more pivots together than there may be.
+    for steps in (n // 2 + 1, n):
+        params = [3, n, 0, steps, 0, 0, 0, 0]
+        arrays = run("ldl", "f32", arrays, params, (3, 1, 1), entry="ldl")
+    packed, pivots, info, state, _ = arrays
+    np.testing.assert_array_equal(info, [0, n == 1, 1])
+    np.testing.assert_array_equal(state, n)
+    b = floats(3, n, 2, seed=1)
+    given = np.concatenate([packed, pivots[..., None].astype(np.float32)], 2)
+    x, state = b, np.zeros(6, np.uint32)
+    for entry in ("forward", "backward"):
+        for steps in (n // 2 + 1, n):
+            arrays = [x, spare, spare, state, given]
+            params = [3, n, 2, steps, 0, 0, 0, 0]
+            x, _, _, state, _ = run("ldl", "f32", arrays, params, (1, 1, 1), entry=entry)
+    for i in range(1 if n == 1 else 2):
+        size = np.abs(np.linalg.inv(a[i].astype(np.float64))).sum(1).max()
+        close(a[i] @ x[i], b[i], 1e-4 * max(size, 1))
+
+
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("border", ["constant", "nearest"])
 def test_taps_of_a_grid_interpolate_between_neighbours(border, corners):

@@ -1,13 +1,14 @@
 //! Factorisations of small matrices on the GPU, and what is computed with their factors.
 
-use super::{batch_of, cols, join, orthogonal, rows, Factor, Kind};
+use super::matmul::swapped;
+use super::{batch_of, cols, join, ldl_gpu, orthogonal, rows, Factor, Kind};
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::Ne;
-use crate::ops::pointwise::unary::{Abs, Log, Sign};
+use crate::ops::pointwise::compare::{Lt, Ne};
+use crate::ops::pointwise::unary::{Abs, Log, LogicalNot, Sign};
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::transfer::dense;
@@ -191,6 +192,22 @@ fn deliver(y: &[Tensor], made: &[Tensor]) -> Result<()> {
     both.try_for_each(|(to, from)| to.write_from(from))
 }
 
+/// The X for which A X comes nearest to B, and whether singular values of A may be below `rcond` of the
+/// largest: these are at most R's Frobenius norm, and at least 1 over that of its inverse.
+fn least_squares(gpu: &Gpu, a: &Tensor, b: &Tensor, y: &[Tensor], rcond: f64) -> Result<()> {
+    let [q, r] = orthogonal::qr(gpu, a, false)?;
+    y[0].write_from(&swapped(&q)?.matmul(b)?)?;
+    substitute(gpu, &r, &y[0], [true, false])?;
+    let inverse = orthogonal::identity(&r, cols(&r), cols(&r))?;
+    substitute(gpu, &r, &inverse, [true, false])?;
+    let norm = |t: &Tensor| t.vector_norm(2.0, DimSet::last(2, t.ndim())?, false);
+    let ratio = norm(&r)?.mul(&norm(&inverse)?)?.mul_scalar(rcond)?;
+    let one = Tensor::full(&[], Scalar::Int(1), a.dtype(), a.device())?;
+    // NaN is not below.
+    let sure = apply(Lt, [&ratio, &one])?;
+    y[1].write_from(&apply(LogicalNot, [&sure])?.to_dtype(DType::I32)?)
+}
+
 impl Factor {
     /// Writes the results where there is a kernel; `false` where there is none.
     pub(super) fn on_gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -272,6 +289,14 @@ impl Factor {
                 y[1].write_from(&lower)?;
                 y[1].diagonal(0, d - 2, d - 1)?.write_scalar(1.into())?;
                 y[2].write_from(&lu.narrow(d - 2, 0, k)?.triu(0)?)?;
+            }
+            Kind::LeastSquares { rcond } => {
+                least_squares(gpu, &a, &whole(x[1])?, y, f64::from_bits(rcond))?;
+            }
+            Kind::Ldl => ldl_gpu::factor(gpu, &a, y)?,
+            Kind::LdlSolve => {
+                y[0].write_from(&whole(x[1])?)?;
+                ldl_gpu::solve(gpu, &a, &y[0])?;
             }
             _ => return Ok(false),
         }

@@ -1,8 +1,10 @@
 //! Linear algebra: solvers and factorisations, batched, with gradients written over tensors.
 
 mod cpu;
+mod exponential;
 mod gpu;
 mod gradient;
+mod ldl_gpu;
 mod orthogonal;
 mod solvers;
 pub mod vector_norm;

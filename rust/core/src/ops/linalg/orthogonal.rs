@@ -110,7 +110,7 @@ impl<'a> Job<'a> {
 }
 
 /// Ones on the diagonal of each matrix.
-fn identity(like: &Tensor, m: usize, n: usize) -> Result<Tensor> {
+pub fn identity(like: &Tensor, m: usize, n: usize) -> Result<Tensor> {
     let shape = join(batch_of(like), &[m, n]);
     let y = Tensor::zeros(&shape, like.dtype(), like.device())?;
     let d = y.ndim() as i64;

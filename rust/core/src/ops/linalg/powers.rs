@@ -1,6 +1,7 @@
 //! Powers of numbers side by side, and the exponential of a matrix.
 
-use super::cpu::{exponential, Number};
+use super::cpu::exponential::exponential;
+use super::cpu::Number;
 use super::matmul::swapped;
 use super::{check_sides, cols};
 use crate::autograd::Vjp;
@@ -9,6 +10,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
@@ -17,6 +19,7 @@ use crate::ops::reduce::scan::Cumprod;
 use crate::ops::shape::join::cat;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
+use crate::transfer;
 use smallvec::smallvec;
 
 /// The first `n` powers of each number, from the 0th on, as rows.
@@ -122,6 +125,13 @@ impl Op for MatrixExp {
         }
         y[0].write_from(&result.to_dtype(dtype)?)
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let done = match x[0].numel() {
+            0 => return Ok(false),
+            _ => super::exponential::exponential(gpu, x[0], &y[0]),
+        };
+        transfer::ran(done)
+    }
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[0].numel().saturating_mul(10 * cols(x[0]))
     }
@@ -129,7 +139,7 @@ impl Op for MatrixExp {
 
 /// Matrices of float32 of this size on stay that; products of smaller ones cost little, and are of
 /// float64.
-const NARROW: usize = 64;
+pub const NARROW: usize = 64;
 
 /// The exponentials of contiguous matrices, of real numbers or of pairs.
 fn each<T: Number>(x: &Tensor, y: &Tensor) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::per_isa;
 
 /// Up to these norms the polynomials of degree 8 and 18 are right to rounding: backward errors of
 /// 2^-24 and 2^-53.
-fn reach<T: Number>() -> (f64, f64) {
+pub fn reach<T: Number>() -> (f64, f64) {
     match size_of::<T>() {
         4 => (0.580_052_462_768_876_8, 3.010_066_362_817_634),
         _ => (0.049_912_288_711_153_23, 1.090_863_719_290_036),
@@ -16,7 +16,7 @@ fn reach<T: Number>() -> (f64, f64) {
 }
 
 /// Powers are taken of a matrix of at most this norm, which none leaves the range of numbers by.
-const TOP: f64 = 1024.0;
+pub const TOP: f64 = 1024.0;
 /// What squarings the powers' norms save must not leave more than this: terms that cancel are
 /// rounded.
 const STEEP: f64 = 16.0;
@@ -99,7 +99,7 @@ per_isa! {
 
 /// The sums of four powers, A, A^2, A^3 and A^6, that the polynomial of degree 18 is made of, and of
 /// the identity.
-const SUMS: [[f64; 5]; 5] = [
+pub const SUMS: [[f64; 5]; 5] = [
     [
         0.0,
         -1.003_655_810_301_446_2e-1,
@@ -161,7 +161,7 @@ per_isa! {
 
 /// How often a matrix is halved that has these norms, as do its second, third and sixth power: until
 /// all powers from the 19th on, which are products of these, are below those of `reach`.
-fn halvings([a, a2, a3, a6]: [f64; 4], reach: f64) -> i32 {
+pub fn halvings([a, a2, a3, a6]: [f64; 4], reach: f64) -> i32 {
     let rest = [1.0, a, a2, a3, (a2 * a2).min(a3 * a), a2 * a3];
     let each = rest.iter().zip(18..);
     let top = each

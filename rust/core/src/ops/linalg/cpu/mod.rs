@@ -6,7 +6,7 @@
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
 mod conquer;
-mod exponential;
+pub mod exponential;
 mod general;
 mod hessenberg;
 mod householder;
@@ -26,7 +26,6 @@ use crate::cpu::gemm::GemmElem;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::error;
 use crate::tensor::Tensor;
-pub use exponential::exponential;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
