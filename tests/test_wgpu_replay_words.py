@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import test_graph_optimizers
 from test_graph import model
 from test_wgpu_replay import OPTIMIZERS, batches, network
 
@@ -67,6 +68,44 @@ def test_whole_step_with_dropout_is_kept(kind: str) -> None:
     counts = asked(lambda: train(x, y))
     kept = {"dispatches": train.programs[0].kept, "pipelines": 0, "bind_groups": 0}
     assert counts == kept | {"allocations": 0} and kept["dispatches"] > 10
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["", "scaled"])
+@pytest.mark.parametrize("kind", test_graph_optimizers.OPTIMIZERS)
+def test_whole_step_that_depends_on_its_number_is_kept(kind: str, scaled: bool) -> None:
+    net = test_graph_optimizers.network("wgpu")
+    optimizer = test_graph_optimizers.OPTIMIZERS[kind](net.parameters())
+    scaler = torch.amp.GradScaler("wgpu", init_scale=16.0) if scaled else None
+    step = test_graph_optimizers.training(net, optimizer, scaler)
+    train = torch.graph(step, fullgraph=True)
+    x, y = test_graph_optimizers.batches("wgpu", 1)[0]
+    for _ in range(12):
+        train(x, y)
+    if kind not in ("adadelta", "rprop"):
+        optimizer.param_groups[0]["lr"] = 0.02
+    counts = asked(lambda: train(x, y))
+    # RAdam and ASGD begin with another program.
+    assert counts.pop("dispatches") in {p.kept for p in train.programs} - set(range(10))
+    assert not any(counts.values())
+
+
+def test_numbers_of_the_host_are_told_in_each_place_they_stand() -> None:
+    x = torch.linspace(-1, 1, 64).to("wgpu")
+    numbers = torch.tensor(0.5), torch.tensor(0.5, dtype=torch.float64)
+
+    def step(x: Any) -> Any:
+        a, b = numbers
+        # Twice the same number, also as one of the formula's own, and in half types.
+        y = torch.where(x > a, x * b, a) + b
+        return y, F.threshold(x, 0.5, 0.5) * a, x.half() * b, x.double() + a, a + b
+
+    call = torch.graph(step, fullgraph=True)
+    for i in range(9):
+        numbers[0].fill_(0.5 if i < 3 else 0.1 * i)
+        numbers[1].fill_(0.5 if i < 3 else 1 / 3 + i)
+        for found, want in zip(call(x), step(x), strict=True):
+            assert torch.equal(found.cpu(), want.cpu())
+    assert asked(lambda: call(x))["dispatches"] == call.programs[0].kept > 0
 
 
 DRAWN: dict[str, Callable[[Any], Any]] = {

@@ -379,6 +379,11 @@ pub trait Op: Derivative + Keep {
         false
     }
 
+    /// Whether what it tells are the numbers of the host among its inputs, as its kernel has them.
+    fn tells_numbers(&self) -> bool {
+        false
+    }
+
     /// Words of its kernels' parameters for the next call, by whose numbers its launches name them
     /// ([`Launch::told`](crate::gpu::launch::Launch::told)): a random key that is drawn now, numbers of
     /// an optimiser's step. In the place of a call, where what that dispatches is kept.

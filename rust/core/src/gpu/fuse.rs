@@ -9,7 +9,7 @@
 use super::head::Head;
 use super::key::{Key, Map};
 use super::pipeline::Tail;
-use super::pointwise::{self, Part, MAX_INPUTS, MAX_SCALARS};
+use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
 use super::shader::Acc;
 use super::{clock, fault, fused, stream, Buffer, Gpu, View};
 use crate::dtype::DType;
@@ -194,8 +194,7 @@ pub(super) struct Node {
     pub x: SmallVec<[Arg; 3]>,
     pub dtype: DType,
     pub scalars: SmallVec<[[u32; 2]; 2]>,
-    /// The step whose random key the first two scalars are.
-    pub keyed: Option<usize>,
+    pub anew: Option<Anew>,
     /// The node of the graph that it works for.
     pub op: &'static str,
 }
@@ -235,7 +234,7 @@ struct Call<'a> {
     x_places: SmallVec<[Place; 4]>,
     y_place: Place,
     words: usize,
-    keyed: Option<usize>,
+    anew: Option<Anew>,
 }
 
 impl Call<'_> {
@@ -365,7 +364,7 @@ impl Group {
             x,
             dtype: call.y.dtype,
             scalars: scalars.into(),
-            keyed: call.keyed,
+            anew: call.anew,
             op: fault::name(),
         });
         let (to, place) = (call.y.buffer, &call.y_place);
@@ -469,7 +468,7 @@ impl Group {
         let whole = Part {
             first: 0,
             settled: true,
-            keyed: node.keyed,
+            anew: node.anew,
         };
         pointwise::launch(gpu, node.body.acc, body, &x, y, &node.scalars, whole)
     }
@@ -538,7 +537,7 @@ impl Gpu {
         x: &[View],
         y: View,
         scalars: &[[u32; 2]],
-        keyed: Option<usize>,
+        anew: Option<Anew>,
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
         // While dispatches are timed, each tells its own op.
@@ -551,7 +550,7 @@ impl Gpu {
             x_places: x.iter().map(Place::of).collect(),
             y_place: Place::of(&y),
             words: 2 * scalars.len(),
-            keyed,
+            anew,
         };
         let all = || x.iter().chain([&y]);
         let wide = acc != Acc::F64 && all().any(|v| v.dtype == DType::F64);

@@ -7,7 +7,7 @@ use super::key::key;
 use super::launch::{Bound, WORKGROUP};
 use super::pipeline::{Bindings, Make};
 use super::shader::Acc;
-use super::tape::{Told, Tolds};
+use super::tape::Tolds;
 use super::{clock, fault, text, Buffer, Gpu};
 use crate::bail;
 use crate::error::Result;
@@ -214,12 +214,7 @@ impl<'a> Plan<'a> {
         let mut told = self.head.map_or_else(Tolds::new, |h| h.told.clone());
         let mut word = first + HEAD;
         for (_, node) in &self.nodes {
-            told.extend(node.keyed.map(|step| Told {
-                step,
-                word,
-                from: 0,
-                len: 4,
-            }));
+            told.extend(node.anew.map(|anew| anew.at(word)));
             word += 2 * node.scalars.len();
         }
         told

@@ -169,19 +169,19 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// call, from number `from` on (see [`Op::told`](crate::op::Op::told)).
     pub fn told(self, gpu: &Gpu, at: usize, from: usize, len: usize) -> Self {
         match gpu.step() {
-            Some(step) => self.told_of(step, at, from, len),
+            Some(step) => self.told_of(Told {
+                step,
+                word: at / 4,
+                from,
+                len,
+            }),
             None => self,
         }
     }
 
-    /// [`Launch::told`] of this step.
-    pub(super) fn told_of(mut self, step: usize, at: usize, from: usize, len: usize) -> Self {
-        self.told.push(Told {
-            step,
-            word: at / 4,
-            from,
-            len,
-        });
+    /// [`Launch::told`] of these words.
+    pub(super) fn told_of(mut self, told: Told) -> Self {
+        self.told.push(told);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use super::geometry::coalesce;
 use super::launch::{Operand, WORKGROUP};
+use super::tape::Told;
 use super::view::halves;
 use super::{copy, params, shader, Acc, Gpu, Scratch, Tail, View};
 use crate::dtype::DType;
@@ -59,6 +60,43 @@ pub fn pointwise<'a>(
     asked(gpu, acc, body.into(), x, y, scalars, None)
 }
 
+/// The scalars of a kernel that its op [tells](crate::op::Op::told) anew in each call: the first ones.
+#[derive(Clone, Copy)]
+pub(super) struct Anew {
+    pub step: usize,
+    pub scalars: usize,
+}
+
+impl Anew {
+    /// Their words, which begin at `word` of the parameters.
+    pub fn at(self, word: usize) -> Told {
+        Told {
+            step: self.step,
+            word,
+            from: 0,
+            len: 2 * self.scalars,
+        }
+    }
+}
+
+/// [`pointwise`] where the first scalars are numbers of the host.
+pub fn numbered<'a>(
+    gpu: &Gpu,
+    acc: Acc,
+    body: impl Into<Tail<'a>>,
+    x: &[View],
+    y: View,
+    scalars: &[[u32; 2]],
+    numbers: usize,
+) -> Result<()> {
+    let step = gpu.step_of_numbers().filter(|_| numbers > 0);
+    let anew = step.map(|step| Anew {
+        step,
+        scalars: numbers,
+    });
+    asked(gpu, acc, body.into(), x, y, scalars, anew)
+}
+
 /// [`pointwise`] where the first two scalars are a random key and the number of its stream, which the op
 /// [tells](crate::op::Op::told) anew in each call.
 pub fn drawn<'a>(
@@ -69,7 +107,9 @@ pub fn drawn<'a>(
     y: View,
     scalars: &[[u32; 2]],
 ) -> Result<()> {
-    asked(gpu, acc, body.into(), x, y, scalars, gpu.step())
+    let step = gpu.step();
+    let anew = step.map(|step| Anew { step, scalars: 2 });
+    asked(gpu, acc, body.into(), x, y, scalars, anew)
 }
 
 fn asked(
@@ -79,15 +119,15 @@ fn asked(
     x: &[View],
     y: View,
     scalars: &[[u32; 2]],
-    keyed: Option<usize>,
+    anew: Option<Anew>,
 ) -> Result<()> {
-    if y.numel() == 0 || gpu.wait_for_more(acc, body, x, y, scalars, keyed)? {
+    if y.numel() == 0 || gpu.wait_for_more(acc, body, x, y, scalars, anew)? {
         return Ok(());
     }
     let whole = Part {
         first: 0,
         settled: false,
-        keyed,
+        anew,
     };
     launch(gpu, acc, body, x, y, scalars, whole)
 }
@@ -109,8 +149,7 @@ pub(super) struct Part {
     pub first: usize,
     /// Whether all that has to come before is recorded.
     pub settled: bool,
-    /// The step whose random key the first two scalars are.
-    pub keyed: Option<usize>,
+    pub anew: Option<Anew>,
 }
 
 /// [`pointwise`] in a kernel of its own.
@@ -234,8 +273,8 @@ pub(super) fn launch(
     for (&(operand, _), slot) in bound[1..].iter().zip(&SLOTS[1..]) {
         launch = launch.reads(slot, operand);
     }
-    if let Some(step) = part.keyed {
-        launch = launch.told_of(step, std::mem::offset_of!(Block, scalar), 0, 4);
+    if let Some(anew) = part.anew {
+        launch = launch.told_of(anew.at(std::mem::offset_of!(Block, scalar) / 4));
     }
     let threads = if scattered || lanes == 1 {
         n

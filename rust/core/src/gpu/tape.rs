@@ -62,6 +62,8 @@ pub(super) struct Film {
     numbers: Map<u64, usize>,
     /// The step whose kernels are asked for, by the caller's number.
     step: usize,
+    /// Whether what its op tells are the numbers of the host among its inputs.
+    of_numbers: bool,
     /// Words of `params` that each replay writes anew.
     told: Vec<Told>,
     /// The numbers of dispatches that may note an index out of range.
@@ -163,10 +165,11 @@ fn me() -> usize {
 }
 
 impl Taping<'_> {
-    /// Says that what is asked for from now on is of this step.
-    pub fn begin(&self, step: usize) {
+    /// Says that what is asked for from now on is of this step, and whether what its op tells are
+    /// [numbers](crate::op::Op::tells_numbers).
+    pub fn begin(&self, step: usize, numbers: bool) {
         if let Some(film) = &mut self.0.stream.lock().film {
-            film.step = step;
+            (film.step, film.of_numbers) = (step, numbers);
         }
     }
 
@@ -338,6 +341,18 @@ impl Gpu {
     pub(super) fn step(&self) -> Option<usize> {
         match self.is_taping() {
             true => self.stream.lock().film.as_ref().map(|f| f.step),
+            false => None,
+        }
+    }
+
+    /// The step whose kernels are asked for, where its op tells numbers of the host.
+    pub(super) fn step_of_numbers(&self) -> Option<usize> {
+        match self.is_taping() {
+            true => {
+                let stream = self.stream.lock();
+                let film = stream.film.as_ref().filter(|f| f.of_numbers);
+                film.map(|f| f.step)
+            }
             false => None,
         }
     }

@@ -1,11 +1,11 @@
 //! The steps of a run on a GPU, in parts: the dispatches of most are kept ([`Tape`]) when they are first
 //! recorded, and are recorded again without asking any op. What is another thing in each call (a random
-//! key, the numbers of an optimiser's step) goes into the parameters of the kept dispatches before that
+//! key, numbers of the host) goes into the parameters of the kept dispatches before that
 //! ([`Op::told`](crate::op::Op::told)), and so do steps in memory of the host alone. Steps where the host
 //! reads or writes memory of the GPU run as they are, between them.
 
 use super::run::{Calls, Ready};
-use super::{Program, Slot, Source, Value};
+use super::{Program, Slot, Source, Step, Value};
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu, Tape};
@@ -22,6 +22,10 @@ pub(super) struct Reel {
     steps: Range<usize>,
     /// Of the steps from the first one on, what is known of each.
     kinds: Vec<Kind>,
+    /// Whether what they tell are numbers of the host.
+    numbers: Vec<bool>,
+    /// The slot of what says that they are left out.
+    guards: Vec<Option<usize>>,
     parts: Vec<Part>,
     /// Slots whose memory may be other memory next time.
     open: Vec<usize>,
@@ -96,31 +100,40 @@ impl Reel {
         if gpus.any(|n| n != gpu) {
             return None;
         }
+        let guard = |s: &Step| s.x.last().filter(|_| s.guarded).map(|v| v.slot);
+        let guards: Vec<Option<usize>> = program.steps[steps.clone()].iter().map(guard).collect();
         let kinds = program.steps[steps.clone()].iter().map(|s| {
-            let used = || s.x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
+            let x = &s.x[..s.x.len() - s.guarded as usize];
+            let used = || x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
             let drawn = s.key.is_some() || s.op.draws();
             let varied = || used().filter(|slot| varies(slot, gpu));
             let on_host = |slot: &Slot| slot.device == Device::Cpu;
+            // Whether steps are left out is looked at before the first of them.
+            if s.guarded && s.y.iter().any(|v| guards.contains(&Some(v.slot))) {
+                return Kind::Other;
+            }
             if used().all(on_host) {
                 return Kind::Host;
             }
             // Where nothing is computed nothing is drawn.
             let some = s.y.iter().all(|v| v.meta.numel() > 0);
             match drawn || varied().next().is_some() {
-                // What may be left out is not known before.
-                _ if s.guarded => Kind::Other,
                 true if s.op.tells() && some && varied().all(on_host) => Kind::Told,
                 true => Kind::Other,
-                false if s.op.tells() => Kind::Told,
+                false if s.op.tells() && s.rate.is_some() => Kind::Told,
                 false if s.rate.is_some() => Kind::Rated,
                 false => Kind::Same,
             }
         });
+        let numbers = program.steps[steps.clone()].iter();
+        let numbers = numbers.map(|s| s.op.tells_numbers());
         let moves = |s: &usize| slots[*s].escapes || matches!(slots[*s].source, Source::Input(_));
         let mut reel = Reel {
             gpu,
             kinds: kinds.collect(),
+            numbers: numbers.collect(),
             steps,
+            guards,
             parts: Vec::new(),
             open: (0..slots.len()).filter(moves).collect(),
         };
@@ -140,11 +153,12 @@ impl Reel {
             Kind::Same | Kind::Told | Kind::Host => Kind::Same,
             _ => *k,
         };
-        for alike in self.kinds.chunk_by(|a, b| class(a) == class(b)) {
-            let kinds = alike.iter().enumerate().map(|(i, k)| (at + i, *k));
+        let steps: Vec<_> = self.kinds.iter().zip(&self.guards).collect();
+        for alike in steps.chunk_by(|a, b| class(a.0) == class(b.0) && a.1 == b.1) {
+            let kinds = alike.iter().enumerate().map(|(i, s)| (at + i, *s.0));
             self.parts.push(Part {
                 steps: at..at + alike.len(),
-                kept: alike[0] != Kind::Other,
+                kept: *alike[0].0 != Kind::Other,
                 asked: kinds
                     .filter(|(_, k)| matches!(k, Kind::Told | Kind::Host))
                     .collect(),
@@ -176,6 +190,9 @@ impl Reel {
         let mut changed = false;
         for part in &mut self.parts {
             interrupted()?;
+            if work.steps[part.steps.start].is_left_out()? {
+                continue;
+            }
             if let Some(tape) = &mut part.tape {
                 if !tape.fit(gpu, &open) {
                     part.tape = None;
@@ -202,7 +219,7 @@ impl Reel {
             };
             let mut same = true;
             for i in part.steps.clone() {
-                taping.begin(i);
+                taping.begin(i, self.numbers[i - self.steps.start]);
                 work.perform(i..i + 1, calls)?;
                 if taping.is_spoiled() {
                     self.kinds[i - self.steps.start] = Kind::Other;

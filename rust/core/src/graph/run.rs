@@ -57,6 +57,16 @@ pub(super) struct Ready {
     done: Vec<Storage>,
 }
 
+impl Ready {
+    /// Whether what guards it says so by now.
+    pub fn is_left_out(&self) -> Result<bool> {
+        match &self.guard {
+            Some(guard) => Ok(guard.item()?.truth()),
+            None => Ok(false),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Place {
     step: usize,
@@ -441,10 +451,8 @@ impl Calls<'_> {
 
     /// Runs a step.
     pub fn perform(&mut self, step: &Ready) -> Result<()> {
-        if let Some(guard) = &step.guard {
-            if guard.item()?.truth() {
-                return Ok(());
-            }
+        if step.is_left_out()? {
+            return Ok(());
         }
         let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
         dispatch::perform(&*self.op(step), &x, &step.y, step.into.as_deref())?;

@@ -17,7 +17,7 @@ use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
-use crate::op::{function_name, Derivative, Grads, Mask, Metas, TensorMeta};
+use crate::op::{function_name, Derivative, Grads, Mask, Metas, TensorMeta, Told};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -563,6 +563,29 @@ fn has_zero(x: &Tensor) -> Result<bool> {
     }))
 }
 
+/// The type that shaders compute in.
+fn acc(t: DType) -> Result<Acc> {
+    match t {
+        DType::C64 => Ok(Acc::C64),
+        t => Acc::of(t),
+    }
+}
+
+/// The numbers of the host among the inputs, as shaders have them.
+pub fn told(op: &dyn Formula, x: &[&Tensor]) -> Result<Told> {
+    let t = types(op, &dispatch::metas(x))?.0;
+    let settled = settled(op.facts(), t, x)?;
+    let x: SmallVec<[&Tensor; 4]> = match &settled {
+        Some(x) => x.iter().collect(),
+        None => x.into(),
+    };
+    let mut words = Told::new();
+    for x in x.iter().filter(|x| !x.device().is_gpu()) {
+        words.extend(gpu::number(acc(t)?, x)?);
+    }
+    Ok(words)
+}
+
 pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
     let facts = op.facts();
     let t = types(op, &dispatch::metas(x))?.0;
@@ -571,10 +594,7 @@ pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<b
         let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
         return self::gpu(op, gpu, &x, y);
     }
-    let acc = match t {
-        DType::C64 => Acc::C64,
-        t => Acc::of(t)?,
-    };
+    let acc = acc(t)?;
     if let Some(text) = op.text() {
         // Texts are of real numbers: a product of two pairs is that of their parts.
         if acc != Acc::C64 && acc.has_functions(text) {

@@ -5,7 +5,7 @@ use super::{Polynomial, Real, Special, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::key::{key, Key, Map};
-use crate::gpu::pointwise::pointwise;
+use crate::gpu::pointwise::numbered;
 use crate::gpu::{Acc, Gpu, Tail, View};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
@@ -44,6 +44,8 @@ struct Trace {
     values: Vec<Value>,
     numbers: Map<Value, u32>,
     scalars: SmallVec<[[u32; 2]; 8]>,
+    /// How many of them are arguments.
+    operands: usize,
     /// Whether everything so far has a text in this type.
     complete: bool,
     /// Texts by type, values and result.
@@ -59,6 +61,7 @@ fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> R {
             values: Vec::new(),
             numbers: Map::default(),
             scalars: SmallVec::new(),
+            operands: 0,
             complete: true,
             texts: Map::default(),
         }))
@@ -83,13 +86,21 @@ impl Trace {
         matches!(self.acc, Acc::I32 | Acc::I64)
     }
 
+    /// An argument that is a number; the first scalars are these, in their order.
+    fn operand(&mut self, words: [u32; 2]) -> Wgsl {
+        self.scalars.push(words);
+        self.operands = self.scalars.len();
+        self.value(Value::Scalar(self.operands as u32 - 1))
+    }
+
     fn scalar(&mut self, words: [u32; 2]) -> Wgsl {
-        let at = self.scalars.iter().position(|w| *w == words);
-        let at = at.unwrap_or_else(|| {
+        // What an argument is may be another number in the next call.
+        let own = &self.scalars[self.operands..];
+        let at = own.iter().position(|w| *w == words).unwrap_or(own.len());
+        if at == own.len() {
             self.scalars.push(words);
-            self.scalars.len() - 1
-        });
-        self.value(Value::Scalar(at as u32))
+        }
+        self.value(Value::Scalar((self.operands + at) as u32))
     }
 
     /// A number, with the bits that it has in the type.
@@ -190,13 +201,14 @@ pub fn body(acc: Acc, x: &[Option<[u32; 2]>], formula: &dyn Fn(&[Wgsl]) -> Wgsl)
         t.values.clear();
         t.numbers.clear();
         t.scalars.clear();
+        t.operands = 0;
         t.complete = true;
     });
     let mut tensors = 0;
     let args: SmallVec<[Wgsl; 6]> = x
         .iter()
         .map(|x| match x {
-            Some(words) => with(|t| t.scalar(*words)),
+            Some(words) => with(|t| t.operand(*words)),
             None => {
                 tensors += 1;
                 with(|t| t.value(Value::Input(tensors - 1)))
@@ -239,11 +251,7 @@ pub fn launch(
         .iter()
         .map(|t| match on_gpu(t) {
             true => Ok(None),
-            false if t.dtype().is_complex() => {
-                let (re, im) = t.complex_item()?;
-                Ok(Some([(re as f32).to_bits(), (im as f32).to_bits()]))
-            }
-            false => t.item().map(|v| Some(words(acc, v))),
+            false => number(acc, t).map(Some),
         })
         .collect::<Result<_>>()?;
     let Some(body) = body(acc, &args, formula) else {
@@ -269,7 +277,17 @@ pub fn launch(
         text: &body.text,
         key: body.key,
     };
-    ran(pointwise(gpu, acc, text, &views, to, &body.scalars))
+    let numbers = args.iter().flatten().count();
+    ran(numbered(gpu, acc, text, &views, to, &body.scalars, numbers))
+}
+
+/// A number of the host as a parameter.
+pub fn number(acc: Acc, t: &Tensor) -> Result<[u32; 2]> {
+    if t.dtype().is_complex() {
+        let (re, im) = t.complex_item()?;
+        return Ok([(re as f32).to_bits(), (im as f32).to_bits()]);
+    }
+    t.item().map(|v| words(acc, v))
 }
 
 fn words(acc: Acc, v: Scalar) -> [u32; 2] {

@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Repeats, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Repeats, Save, TensorMeta, Told};
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
 pub use complex::Complex;
@@ -116,6 +116,18 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         formula::gpu(self, gpu, x, y)
+    }
+
+    fn tells(&self) -> bool {
+        true
+    }
+
+    fn tells_numbers(&self) -> bool {
+        true
+    }
+
+    fn told(&self, x: &[&Tensor]) -> Result<Told> {
+        formula::told(self, x)
     }
 
     fn pointwise(&self) -> bool {
