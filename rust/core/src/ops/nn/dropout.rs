@@ -113,15 +113,13 @@ impl Op for Dropout {
         if plain && y.iter().all(whole) {
             return transfer::ran(self.at_once(gpu, x[0], y));
         }
-        if !transfer::small_floats(x) {
-            return Ok(false);
-        }
+        let acc = Acc::of(x[0].dtype())?;
         transfer::ran(
             bernoulli(gpu, self.generator.philox(), keep, mask).and_then(|()| {
                 let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
                 let views = [transfer::whole(x[0])?, transfer::whole(mask)?];
-                let scale = [Acc::F32.words(self.scale.0)];
-                pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
+                let scale = [acc.words(self.scale.0)];
+                pointwise(gpu, acc, body, &views, transfer::whole(&y[0])?, &scale)
             }),
         )
     }

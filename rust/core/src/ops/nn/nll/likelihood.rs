@@ -16,6 +16,9 @@ use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
 use crate::ops::nn::loss::{MEAN, NONE, SUM};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Ne;
+use crate::ops::pointwise::ternary::where_;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer;
@@ -164,6 +167,9 @@ impl Op for Nll {
 
     /// The mean as a sum over another, and sums in a type that parts can be added in.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if picked_by_ops(x[0], x[1]) {
+            return self.by_ops(x).map(Some);
+        }
         if self.adds(x[0]) || !launchable(x[0], x[1]) {
             return Ok(None);
         }
@@ -196,7 +202,56 @@ impl Op for Nll {
     }
 }
 
+/// Whether scores are float64, which the kernels do not take.
+fn picked_by_ops(scores: &Tensor, target: &Tensor) -> bool {
+    scores.dtype() == DType::F64 && matches!(target.dtype(), DType::I64 | DType::I32)
+}
+
+/// Of each position the class, 0 where it is ignored, along a dimension of one element, and its weight,
+/// which is 0 there.
+fn picked(
+    shape: &[usize],
+    target: &Tensor,
+    weight: Option<&&Tensor>,
+    ignore: i64,
+) -> Result<[Tensor; 2]> {
+    let e = Extent::of(shape);
+    let target = target.reshape_to(&[e.n, 1, e.d])?.to_dtype(DType::I64)?;
+    let of = |v: i64, dtype| Tensor::full(&[], v.into(), dtype, target.device());
+    let live = apply(Ne, [&target, &of(ignore, DType::I64)?])?;
+    let class = where_(&live, &target, &of(0, DType::I64)?)?;
+    // Of all classes one without weights: a class that there is not is found here.
+    let all = match weight {
+        Some(w) => w.to_dtype(DType::F64)?,
+        None => Tensor::full(&[e.c], 1.into(), DType::F64, target.device())?,
+    };
+    let each = all.index_select(0, &class.reshape(&[-1])?)?;
+    let each = where_(&live, &each.reshape_to(class.shape())?, &of(0, DType::F64)?)?;
+    Ok([class, each])
+}
+
+/// Zero where a weight is, and is not infinity or NaN times it.
+fn weighted(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let zero = Tensor::zeros(&[], weight.dtype(), weight.device())?;
+    where_(&apply(Ne, [weight, &zero])?, &x.mul(weight)?, &zero)
+}
+
 impl Nll {
+    /// Loss and sum of weights by ops, which take any type.
+    fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let [class, weight] = picked(x[0].shape(), x[1], x.get(2), self.ignore)?;
+        let e = Extent::of(x[0].shape());
+        let scores = x[0].reshape_to(&[e.n, e.c, e.d])?;
+        let each = weighted(&scores.gather(1, &class)?, &weight)?.neg()?;
+        let total = weight.sum_all()?;
+        let loss = match self.reduction {
+            NONE => each.reshape_to(x[1].shape())?,
+            MEAN => each.sum_all()?.div(&total)?,
+            _ => each.sum_all()?,
+        };
+        Ok(Tensors::from_iter([loss, total]))
+    }
+
     /// Loss and sum of weights from log-probabilities, on the GPU.
     pub(super) fn launch(
         &self,
@@ -356,6 +411,26 @@ impl Op for NllGrad {
         }
         let of = self.of.clone();
         Some(Arc::new(NllGrad { of, shape }))
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if !picked_by_ops(x[0], x[1]) {
+            return Ok(None);
+        }
+        let [class, weight] = picked(&self.shape, x[1], x.get(3), self.of.ignore)?;
+        let e = Extent::of(&self.shape);
+        let g = match x[0].numel() {
+            1 => x[0].reshape_to(&[])?,
+            _ => x[0].reshape_to(&[e.n, 1, e.d])?,
+        };
+        let g = match self.of.reduction {
+            MEAN => g.div(x[2])?,
+            _ => g,
+        };
+        let each = weighted(&g.neg()?, &weight)?;
+        let zeros = Tensor::zeros(&[e.n, e.c, e.d], x[0].dtype(), x[0].device())?;
+        let d = zeros.scatter(1, &class, &each)?.reshape_to(&self.shape)?;
+        Ok(Some(Tensors::from_buf([d])))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

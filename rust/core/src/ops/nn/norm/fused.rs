@@ -15,6 +15,8 @@ use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
 use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
@@ -68,6 +70,12 @@ impl Norm {
     fn channel_shape(&self) -> [usize; 4] {
         [1, self.groups, self.d, 1]
     }
+    fn stat_shape(&self) -> [usize; 4] {
+        match self.over {
+            Over::Rows { .. } => [self.n, self.groups, 1, 1],
+            _ => self.channel_shape(),
+        }
+    }
     /// The dimensions of [`Norm::shape`] that statistics are taken over.
     fn mask(&self) -> DimSet {
         match self.over {
@@ -83,6 +91,16 @@ impl Norm {
             Over::Columns => Some(Groups::batch(self.n, channels, self.inner)),
             _ => None,
         }
+    }
+    /// Whether a GPU kernel takes these.
+    fn is_launched(&self, x: &[&Tensor]) -> bool {
+        self.launched().is_some() && transfer::small_floats(x)
+    }
+    /// The mean over each group.
+    fn mean_of(&self, x: &Tensor) -> Result<Tensor> {
+        let count = (self.n * self.groups * self.d * self.inner) / self.stats().max(1);
+        x.sum_mask(self.mask(), true, None)?
+            .div_scalar(count as f64)
     }
     fn centered(&self) -> bool {
         self.over != Over::Rows { centered: false }
@@ -129,12 +147,9 @@ impl Norm {
     /// gradients flow through them.
     fn composite(&self, cx: &Vjp, g: &Tensor, x: &Tensor, w: Option<&Tensor>) -> Result<Grads> {
         let t = g.dtype().compute();
-        let sum = |v: &Tensor, mask: DimSet| v.sum_mask(mask, true, Some(t));
         let shaped = x.to_dtype(t)?.reshape_to(&self.shape())?;
         let g4 = g.to_dtype(t)?.reshape_to(&self.shape())?;
-        let mask = self.mask();
-        let count = (self.n * self.groups * self.d * self.inner) / self.stats().max(1);
-        let mean_of = |v: &Tensor| sum(v, mask)?.div_scalar(count as f64);
+        let mean_of = |v: &Tensor| self.mean_of(v);
         let (center, rstd) = match self.over {
             Over::Given => {
                 let stat = |i: usize| {
@@ -174,9 +189,8 @@ impl Norm {
             out[0] = Some(d.mul(&rstd)?.reshape_to(x.shape())?);
         }
         let flat = |v: Tensor| -> Result<Option<Tensor>> {
-            Ok(Some(
-                sum(&v, [0, 3].into())?.reshape_to(&[self.groups * self.d])?,
-            ))
+            let sums = v.sum_mask([0, 3].into(), true, None)?;
+            Ok(Some(sums.reshape_to(&[self.groups * self.d])?))
         };
         if self.weight && cx.needs(1) {
             out[1] = flat(g4.mul(&normal)?)?;
@@ -369,27 +383,53 @@ impl Op for Norm {
         ))
     }
 
-    /// Where statistics are given: plain arithmetic per channel.
+    /// Given statistics, float64, and groups without variance that become zeros: plain arithmetic.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if self.over != Over::Given || !transfer::small_floats(x) {
+        if self.is_launched(x) && !self.stills() {
             return Ok(None);
         }
-        let stat = |i: usize| x[x.len() - 2 + i].to_dtype(x[0].dtype().compute());
-        let (mean, var) = (stat(0)?, stat(1)?);
-        let rstd = apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?;
-        let channel = |t: &Tensor| t.reshape_to(&self.channel_shape());
+        let dtype = x[0].dtype().compute();
+        let wide = x[0].to_dtype(dtype)?.reshape_to(&self.shape())?;
+        let (mean, var) = match self.over {
+            Over::Given => {
+                let stat = |i: usize| {
+                    x[x.len() - 2 + i]
+                        .to_dtype(dtype)?
+                        .reshape_to(&self.stat_shape())
+                };
+                (stat(0)?, stat(1)?)
+            }
+            _ => {
+                let mean = match self.centered() {
+                    true => self.mean_of(&wide)?,
+                    false => Tensor::zeros(&self.stat_shape(), dtype, wide.device())?,
+                };
+                let center = wide.sub(&mean)?;
+                let var = self.mean_of(&center.mul(&center)?)?;
+                (mean, var)
+            }
+        };
+        let mut rstd = apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?;
+        if self.stills() {
+            let zero = Tensor::zeros(&[], dtype, wide.device())?;
+            rstd = where_(&apply(Eq, [&var, &zero])?, &zero, &rstd)?;
+        }
         let (weight, bias) = self.parameters(x);
-        let mut scale = channel(&rstd)?;
+        let channel = |t: &Tensor| t.to_dtype(dtype)?.reshape_to(&self.channel_shape());
+        let mut scale = rstd.clone();
         if let Some(w) = weight {
             scale = channel(w)?.mul(&scale)?;
         }
-        let mut y = x[0].reshape_to(&self.shape())?;
-        y = y.sub(&channel(&mean)?)?.mul(&scale)?;
+        let mut y = wide.sub(&mean)?.mul(&scale)?;
         if let Some(b) = bias {
             y = y.add(&channel(b)?)?;
         }
         let y = y.reshape_to(x[0].shape())?.to_dtype(x[0].dtype())?;
-        Ok(Some(Tensors::from_vec(vec![y, mean, rstd, var])))
+        let mut out = Tensors::from_buf([y]);
+        for t in [mean, rstd, var] {
+            out.push(t.reshape_to(&[self.stats()])?);
+        }
+        Ok(Some(out))
     }
 }
 
@@ -402,18 +442,19 @@ pub(super) struct NormGrad {
 }
 
 impl NormGrad {
+    /// What was normalised, without weight and bias.
+    fn normal(&self, x: &[&Tensor]) -> Result<Tensor> {
+        let norm = &self.norm;
+        let stat = |t: &Tensor| t.reshape_to(&norm.stat_shape());
+        let center = x[1].reshape_to(&norm.shape())?.sub(&stat(x[2])?)?;
+        center.mul(&stat(x[3])?)
+    }
+
     /// The gradients of weight and bias: sums over each channel.
     fn channel_sums(&self, x: &[&Tensor]) -> Result<[Tensor; 2]> {
         let norm = &self.norm;
-        let stat = match norm.over {
-            Over::Given => norm.channel_shape(),
-            _ => [norm.n, norm.groups, 1, 1],
-        };
         let g = x[0].reshape_to(&norm.shape())?;
-        let center = x[1]
-            .reshape_to(&norm.shape())?
-            .sub(&x[2].reshape_to(&stat)?)?;
-        let normal = center.mul(&x[3].reshape_to(&stat)?)?;
+        let normal = self.normal(x)?;
         let sum = |t: &Tensor| {
             let (over, dtype) = ([0, 3].into(), x[1].dtype().compute());
             t.sum_mask(over, true, Some(dtype))?
@@ -551,19 +592,28 @@ impl Op for NormGrad {
         ))
     }
 
-    /// Where statistics are given, which are constants.
+    /// Where there is no kernel, as for given statistics, which are constants.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let norm = &self.norm;
-        if norm.over != Over::Given || !transfer::small_floats(x) {
+        if norm.is_launched(x) {
             return Ok(None);
         }
-        let mut scale = x[3].reshape_to(&norm.channel_shape())?;
+        let dtype = x[1].dtype().compute();
+        let rstd = x[3].reshape_to(&norm.stat_shape())?;
+        let mut d = x[0].to_dtype(dtype)?.reshape_to(&norm.shape())?;
         if let Some(w) = x.get(4) {
-            scale = scale.mul(&w.reshape_to(&norm.channel_shape())?)?;
+            d = d.mul(&w.to_dtype(dtype)?.reshape_to(&norm.channel_shape())?)?;
         }
-        let d = x[0].reshape_to(&norm.shape())?.mul(&scale)?;
-        let d = d.reshape_to(x[1].shape())?.to_dtype(x[1].dtype())?;
-        let mut out = Tensors::from_buf([d]);
+        if norm.over != Over::Given {
+            let normal = self.normal(x)?;
+            let along = normal.mul(&norm.mean_of(&d.mul(&normal)?)?)?;
+            if norm.centered() {
+                d = d.sub(&norm.mean_of(&d)?)?;
+            }
+            d = d.sub(&along)?;
+        }
+        let d = d.mul(&rstd)?.reshape_to(x[1].shape())?;
+        let mut out = Tensors::from_buf([d.to_dtype(x[1].dtype())?]);
         if self.affine {
             out.extend(self.channel_sums(x)?);
         }
