@@ -10,8 +10,8 @@ fn philox_wide(a: u32, b: u32) -> vec2<u32> {
     let cross = al * bh + (mid & 0xffffu);
     return vec2(ah * bh + (mid >> 16u) + (cross >> 16u), a * b);
 }
-fn philox_block(n: u32) -> vec4<u32> {
-    var c = vec4(n, 0u, scalar_word(2u), scalar_word(3u));
+fn philox_of(n: u32, more: u32) -> vec4<u32> {
+    var c = vec4(n, more, scalar_word(2u), scalar_word(3u));
     var k = vec2(scalar_word(0u), scalar_word(1u));
     for (var k0 = 0; k0 < 10; k0++) {
         let a = philox_wide(0xd2511f53u, c.x);
@@ -20,6 +20,9 @@ fn philox_block(n: u32) -> vec4<u32> {
         k += vec2(0x9e3779b9u, 0xbb67ae85u);
     }
     return c;
+}
+fn philox_block(n: u32) -> vec4<u32> {
+    return philox_of(n, 0u);
 }
 fn philox_word() -> u32 {
     return philox_block(position >> 2u)[position & 3u];

@@ -48,7 +48,7 @@ FORMATS = {
 }  # fmt: skip
 # Files that are parts of others.
 PARTS = {"math_c64", "math_f32", "math_f64", "math_int", "math_special", "math_polynomials"}
-PARTS |= {"philox", "philox_floats"}
+PARTS |= {"philox", "philox_floats", "philox_reject", "implicit"}
 PARTS |= {path.stem for path in SHADERS.glob("prelude*.wgsl")}
 
 

@@ -1,15 +1,19 @@
 //! Gamma, Dirichlet and binomial numbers, and the gradients of the first two.
 
-use super::sample::on_host;
-use super::{digits, implicit, need_float, slice, with_sample_float};
+use super::{digits, gpu, implicit, need_float, slice, with_sample_float};
 use crate::autograd::Vjp;
+use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMeta};
+use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMeta, Told};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::{Maximum, Minimum};
 use crate::rng::{Generator, Sample};
 use crate::schema::Value;
 use crate::tensor::Tensor;
+use crate::transfer::ran;
 use crate::{bail, ensure, shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -37,6 +41,16 @@ impl std::fmt::Debug for Draws {
     }
 }
 
+/// The least number of a type that is not denormal, and the largest below 1.
+fn bounds(dtype: DType) -> [f64; 2] {
+    let least = match dtype {
+        DType::F64 => f64::MIN_POSITIVE,
+        DType::F16 => half::f16::MIN_POSITIVE.to_f64(),
+        _ => f32::MIN_POSITIVE as f64,
+    };
+    [least, 1.0 - 0.5f64.powi(digits(dtype) as i32)]
+}
+
 impl Derivative for Draws {
     fn name(&self) -> &'static str {
         match self.family {
@@ -62,11 +76,11 @@ impl Derivative for Draws {
         };
         let (a, y) = (cx.input(0)?, cx.output(0)?);
         if self.family == Family::Gamma {
-            return one(g.mul(&on_host(Slope::Gamma, [&a, &y])?)?);
+            return one(g.mul(&dispatch::call1(Slope::Gamma, &[&a, &y])?)?);
         }
         // What one number gains the others lose, in proportion.
         let total = a.sum_dim(-1, true)?;
-        let slope = on_host(Slope::Dirichlet, [&y, &a, &total])?;
+        let slope = dispatch::call1(Slope::Dirichlet, &[&y, &a, &total])?;
         let shared = y.mul(g)?.sum_dim(-1, true)?;
         one(slope.mul(&g.sub(&shared)?)?)
     }
@@ -75,6 +89,32 @@ impl Derivative for Draws {
 impl Op for Draws {
     fn draws(&self) -> bool {
         true
+    }
+    fn tells(&self) -> bool {
+        true
+    }
+    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
+        Ok(self.generator.philox().words().into())
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (key, [least, most]) = (self.generator.philox(), bounds(y[0].dtype()));
+        let draw = |call, y: &Tensor| ran(gpu::accepted(gpu, key, call, x, least, y));
+        match self.family {
+            Family::Gamma => draw(gpu::GAMMA, &y[0]),
+            Family::Binomial => draw(gpu::BINOMIAL, &y[0]),
+            Family::Dirichlet => {
+                // By logarithms: the numbers of small weights are all but zero.
+                let dtype = y[0].dtype().compute();
+                let logs = Tensor::empty(y[0].shape(), dtype, y[0].device())?;
+                if !draw(gpu::LOG_GAMMA, &logs)? {
+                    return Ok(false);
+                }
+                let number = |v: f64| Tensor::full(&[], v.into(), dtype, logs.device());
+                let rows = apply(Maximum, [&logs.softmax(-1)?, &number(least)?])?;
+                y[0].write_from(&apply(Minimum, [&rows, &number(most)?])?)?;
+                Ok(true)
+            }
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
@@ -99,13 +139,7 @@ impl Op for Draws {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, g) = (spread(x, &y[0])?, &self.generator);
         let dtype = y[0].dtype();
-        let least = match dtype {
-            DType::F64 => f64::MIN_POSITIVE,
-            DType::F16 => half::f16::MIN_POSITIVE.to_f64(),
-            _ => f32::MIN_POSITIVE as f64,
-        };
-        // The largest number below 1.
-        let most = 1.0 - 0.5f64.powi(digits(dtype) as i32);
+        let [least, most] = bounds(dtype);
         with_sample_float!(dtype, T => {
             // SAFETY: contiguous host memory of this type, read only.
             let read = |i: usize| unsafe { x[i].slice::<T>() };
@@ -149,6 +183,13 @@ impl Derivative for Slope {
 }
 
 impl Op for Slope {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let call = match self {
+            Slope::Gamma => "slope_gamma(a, b)",
+            Slope::Dirichlet => "slope_dirichlet(a, b, c)",
+        };
+        ran(gpu::slope(gpu, call, x, &y[0]))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let name = match self {
             Slope::Gamma => "_standard_gamma_grad_cpu",
@@ -205,7 +246,7 @@ fn draw<const N: usize>(
     x: [&Tensor; N],
     generator: Arc<Generator>,
 ) -> Result<Value> {
-    Ok(on_host(Draws { family, generator }, x)?.into())
+    Ok(dispatch::call1(Draws { family, generator }, &x)?.into())
 }
 
 crate::entries! {
@@ -214,13 +255,16 @@ crate::entries! {
     |a| draw(Family::Gamma, [a.tensor(0)?], a.generator(1));
     /// How gamma numbers move with their shapes.
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", FN,
-    |a| Ok(on_host(Slope::Gamma, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(dispatch::call1(Slope::Gamma, &[a.tensor(0)?, a.tensor(1)?])?.into());
     /// Rows of the Dirichlet distributions of these weights.
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", FN,
     |a| draw(Family::Dirichlet, [a.tensor(0)?], a.generator(1));
     /// How numbers of a Dirichlet row move with their weights, over 1 less the number.
     "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", FN,
-    |a| Ok(on_host(Slope::Dirichlet, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?])?.into());
+    |a| {
+        let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
+        Ok(dispatch::call1(Slope::Dirichlet, &x)?.into())
+    };
     /// Numbers of successes in `count` trials of probability `prob`.
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", FN,
     |a| draw(Family::Binomial, [a.tensor(0)?, a.tensor(1)?], a.generator(2));

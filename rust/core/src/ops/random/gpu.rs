@@ -5,17 +5,27 @@ use super::Distribution;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::order::{order, By};
-use crate::gpu::pointwise::drawn;
-use crate::gpu::{Acc, Gpu};
+use crate::gpu::pointwise::{drawn, pointwise};
+use crate::gpu::{Acc, Gpu, View};
+use crate::layout::Layout;
 use crate::rng::Philox;
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{owned, whole};
+use crate::transfer::{owned, view, whole};
 use crate::{bail, ensure};
+use smallvec::SmallVec;
 
 /// Functions for random numbers in pointwise bodies, and those of floats.
 pub const PHILOX: &str = include_str!("../../../../../shaders/philox.wgsl");
 const FLOATS: &str = include_str!("../../../../../shaders/philox_floats.wgsl");
+const IMPLICIT: &str = include_str!("../../../../../shaders/implicit.wgsl");
+const REJECT: &str = include_str!("../../../../../shaders/philox_reject.wgsl");
+
+/// What [`accepted`] is asked for.
+pub(super) const POISSON: &str = "draw_poisson(a)";
+pub(super) const BINOMIAL: &str = "draw_binomial(a, b)";
+pub(super) const GAMMA: &str = "scaled_gamma(draw_gamma(a), low)";
+pub(super) const LOG_GAMMA: &str = "log_gamma(draw_gamma(a))";
 
 const UNIFORM: &str = "scalar(2u) + (scalar(3u) - scalar(2u)) * philox_uniform()";
 const NORMAL: &str = "scalar(2u) + scalar(3u) * philox_normal()";
@@ -79,8 +89,62 @@ pub(super) fn bernoulli_each(gpu: &Gpu, s: Philox, p: &Tensor, y: &Tensor) -> Re
     let op = "fn op(p: Acc) -> Acc { return select(Acc(0), Acc(1), philox_uniform() < p); }";
     let body = [PHILOX, FLOATS, op, "\n"].concat();
     let layout = p.layout().expand_to(y.shape());
-    let p = crate::transfer::view(p, &layout)?;
+    let p = view(p, &layout)?;
     drawn(gpu, acc, &body, &[p], whole(y)?, &keys(s, [[0; 2]; 2]))
+}
+
+/// Numbers that are drawn until one is accepted, of the parameters in `x`: by `call`, where `a` and `b`
+/// stand for them, and `low` for `least`.
+pub(super) fn accepted(
+    gpu: &Gpu,
+    s: Philox,
+    call: &str,
+    x: &[&Tensor],
+    least: f64,
+    y: &Tensor,
+) -> Result<()> {
+    let acc = floats_of(y);
+    let op = format!(
+        "{} let low = scalar(2u); return {call}; }}\n",
+        head(x.len())
+    );
+    let body = [PHILOX, FLOATS, REJECT, &op].concat();
+    let own = [acc.words(least), [0; 2]];
+    let draw = |x: &[View]| drawn(gpu, acc, &body, x, whole(y)?, &keys(s, own));
+    seen(x, y, draw)
+}
+
+/// How samples move with their parameters, by `call` of the inputs `a`, `b` and `c`.
+pub(super) fn slope(gpu: &Gpu, call: &str, x: &[&Tensor], y: &Tensor) -> Result<()> {
+    let op = format!("{} return {call}; }}\n", head(x.len()));
+    let body = [IMPLICIT, &op].concat();
+    seen(x, y, |x| {
+        pointwise(gpu, floats_of(y), &body, x, whole(y)?, &[])
+    })
+}
+
+fn floats_of(y: &Tensor) -> Acc {
+    match y.dtype() {
+        DType::F64 => Acc::F64,
+        _ => Acc::F32,
+    }
+}
+
+fn head(inputs: usize) -> &'static str {
+    match inputs {
+        1 => "fn op(a: Acc) -> Acc {",
+        2 => "fn op(a: Acc, b: Acc) -> Acc {",
+        _ => "fn op(a: Acc, b: Acc, c: Acc) -> Acc {",
+    }
+}
+
+/// The inputs as they are seen in the shape of the result.
+fn seen(x: &[&Tensor], y: &Tensor, run: impl FnOnce(&[View]) -> Result<()>) -> Result<()> {
+    let layouts: SmallVec<[Layout; 3]> =
+        x.iter().map(|t| t.layout().expand_to(y.shape())).collect();
+    let views = x.iter().zip(&layouts).map(|(t, l)| view(t, l));
+    let views: SmallVec<[View; 3]> = views.collect::<Result<_>>()?;
+    run(&views)
 }
 
 /// How many integers from 0 on `random_()` draws from; 0 where it is all of 64 bits.
@@ -194,6 +258,14 @@ mod tests {
             for text in [UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, GEOMETRIC] {
                 let body = format!("{PHILOX}{FLOATS}fn op() -> Acc {{ return {text}; }}\n");
                 valid_body(acc, &body, 0);
+            }
+            for (text, inputs) in [(POISSON, 1), (BINOMIAL, 2), (GAMMA, 1), (LOG_GAMMA, 1)] {
+                let op = format!("{} let low = scalar(2u); return {text}; }}\n", head(inputs));
+                valid_body(acc, &[PHILOX, FLOATS, REJECT, &op].concat(), inputs);
+            }
+            for (text, inputs) in [("slope_gamma(a, b)", 2), ("slope_dirichlet(a, b, c)", 3)] {
+                let op = format!("{} return {text}; }}\n", head(inputs));
+                valid_body(acc, &[IMPLICIT, &op].concat(), inputs);
             }
         }
     }

@@ -1,21 +1,20 @@
 //! Random numbers whose parameters are tensors: each element has a distribution of its own.
 
 use super::{
-    fill, in_memory_order, memory_order, need_float, reorder, slice, with_sample,
+    fill, gpu, in_memory_order, memory_order, need_float, reorder, slice, with_sample,
     with_sample_float, Distribution,
 };
 use crate::autograd::Vjp;
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Tensors};
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Tensors, Told};
 use crate::ops::index::search::search;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Minimum;
-use crate::ops::pointwise::compare::{Eq, Gt};
+use crate::ops::pointwise::compare::{Eq, Gt, Lt};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::create::zero_grads;
 use crate::rng::{check_sum, check_weights, Generator, Sample};
@@ -168,6 +167,15 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
     Ok(y.into())
 }
 
+fn check_rates(fine: bool) -> Result<()> {
+    ensure!(
+        fine,
+        Runtime,
+        "invalid Poisson rate, expected rate to be non-negative"
+    );
+    Ok(())
+}
+
 /// Numbers of events of the rates in the input.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Poisson(Arc<Generator>);
@@ -191,6 +199,18 @@ impl Op for Poisson {
     fn draws(&self) -> bool {
         true
     }
+    fn tells(&self) -> bool {
+        true
+    }
+    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
+        Ok(self.0.philox().words().into())
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let zero = Tensor::zeros(&[], x[0].dtype(), x[0].device())?;
+        check_rates(!apply(Lt, [x[0], &zero])?.any_true()?)?;
+        let key = self.0.philox();
+        transfer::ran(gpu::accepted(gpu, key, gpu::POISSON, x, 0.0, &y[0]))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         need_float(x[0].dtype(), "poisson_cpu")?;
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -200,11 +220,7 @@ impl Op for Poisson {
         with_sample_float!(rate.dtype(), T => {
             // SAFETY: prepared contiguous memory, read only.
             let rate = unsafe { rate.slice::<T>() };
-            ensure!(
-                rate.iter().all(|r| Sample::to_f64(*r) >= 0.0),
-                Runtime,
-                "invalid Poisson rate, expected rate to be non-negative"
-            );
+            check_rates(rate.iter().all(|r| Sample::to_f64(*r) >= 0.0))?;
             self.0.poisson(slice::<T>(&y[0]), rate);
         });
         Ok(())
@@ -306,21 +322,8 @@ impl Op for Multinomial {
     }
 }
 
-/// Computes on the host, for the streams of the GPU have no such numbers.
-pub(super) fn on_host<O: Op, const N: usize>(op: O, x: [&Tensor; N]) -> Result<Tensor> {
-    if !x.iter().any(|t| t.device().is_gpu()) {
-        return dispatch::call1(op, &x);
-    }
-    let host: SmallVec<[Tensor; 2]> = x
-        .iter()
-        .map(|t| t.to_device(Device::Cpu))
-        .collect::<Result<_>>()?;
-    let host: SmallVec<[&Tensor; 2]> = host.iter().collect();
-    dispatch::call1(op, &host)?.to_device(x[0].device())
-}
-
 fn poisson(a: &Args) -> Result<Value> {
-    Ok(on_host(Poisson(a.generator(1)), [a.tensor(0)?])?.into())
+    Ok(dispatch::call1(Poisson(a.generator(1)), &[a.tensor(0)?])?.into())
 }
 
 fn multinomial(a: &Args) -> Result<Value> {
