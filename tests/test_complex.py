@@ -278,3 +278,21 @@ def test_complex_numbers_are_refused_where_they_mean_nothing():
             call()
     with pytest.raises(RuntimeError, match="In-place abs"):
         t(A).abs_()
+
+
+def test_finite_and_infinite_ask_each_part():
+    x = torch.tensor(
+        [complex(1.7e308, 1.7e308), complex(np.inf, np.nan), complex(1, np.nan)],
+        dtype=torch.complex128,
+    )
+    assert torch.isfinite(x).tolist() == [True, False, False]
+    assert torch.isinf(x).tolist() == [False, True, False]
+
+
+def test_silu_of_complex_numbers_has_a_value_and_no_derivative():
+    z = torch.tensor([1 + 2j, -0.5 + 0.25j], requires_grad=True)
+    want = z.detach().numpy() / (1 + np.exp(-z.detach().numpy().astype(complex)))
+    y = torch.nn.functional.silu(z)
+    np.testing.assert_allclose(y.detach().numpy(), want, rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="complex"):
+        y.backward(torch.ones_like(y.detach()))

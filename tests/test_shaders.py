@@ -48,7 +48,7 @@ FORMATS = {
 }  # fmt: skip
 # Files that are parts of others.
 PARTS = {"math_c64", "math_f32", "math_f64", "math_int", "math_special", "math_polynomials"}
-PARTS |= {"philox", "philox_floats", "philox_reject", "implicit"}
+PARTS |= {"math_c64_functions", "philox", "philox_floats", "philox_reject", "implicit"}
 PARTS |= {path.stem for path in SHADERS.glob("prelude*.wgsl")}
 
 
@@ -102,6 +102,9 @@ def source(file, acc, tail="", constants=None):
         names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
     if names[-1] == "math_f64":
         names += ["math_special", "math_polynomials"]
+    if names[-1] == "math_c64":
+        text["real"] = text["math_f32"].replace("m_", "r_")
+        names += ["real", "math_c64_functions"]
     numbers = "".join(f"const {name}: u32 = {n}u;\n" for name, n in known.items())
     return numbers + "".join(text[n] for n in names) + own + tail
 

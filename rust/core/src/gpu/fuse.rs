@@ -564,7 +564,6 @@ impl Gpu {
             v.buffer.same(y.buffer) && *p != call.y_place && !apart()
         };
         if wide
-            || acc == Acc::C64
             || x.len() > MAX_INPUTS
             || scalars.len() > MAX_SCALARS
             || call.n() > 1 << 31

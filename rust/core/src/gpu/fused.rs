@@ -315,7 +315,8 @@ struct Library {
 }
 
 fn library(acc: Acc) -> &'static Library {
-    static MADE: [OnceLock<Library>; Acc::ALL.len()] = [const { OnceLock::new() }; Acc::ALL.len()];
+    static MADE: [OnceLock<Library>; Acc::EACH.len()] =
+        [const { OnceLock::new() }; Acc::EACH.len()];
     MADE[acc as usize].get_or_init(|| {
         let texts = [acc.prelude(), acc.math(), SCALAR];
         let names = texts.iter().flat_map(|t| text::items(t)).map(|item| item.0);

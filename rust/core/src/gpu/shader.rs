@@ -6,6 +6,7 @@ use crate::error::Result;
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 /// The type that a kernel computes in: `alias Acc` in WGSL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +94,7 @@ impl Acc {
             Acc::F32 => floats!("math_f32.wgsl"),
             Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
             Acc::F64 => floats!("math_f64.wgsl"),
-            Acc::C64 => include_str!("../../../../shaders/math_c64.wgsl"),
+            Acc::C64 => complex_math(),
         }
     }
 
@@ -105,6 +106,17 @@ impl Acc {
             word || self.math().contains(&format!("fn {name}("))
         })
     }
+}
+
+/// Functions of complex numbers, and those of float32 that they are made of, whose names begin with `r_`.
+fn complex_math() -> &'static str {
+    static MADE: OnceLock<String> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let real = Acc::F32.math().replace("m_", "r_");
+        let pairs = include_str!("../../../../shaders/math_c64.wgsl");
+        let functions = include_str!("../../../../shaders/math_c64_functions.wgsl");
+        [&real, pairs, functions].concat()
+    })
 }
 
 fn split(v: u64) -> [u32; 2] {

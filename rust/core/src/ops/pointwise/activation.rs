@@ -45,6 +45,7 @@ pointwise! {
         let s = x.sigmoid();
         g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
     };
+    complex Forward;
 
     /// max(x, 0); NaN stays.
     op Relu[1] = "ReluBackward0", Same;

@@ -141,6 +141,12 @@ impl Real for C {
     fn is_nan(self) -> bool {
         self.0.is_nan() || self.1.is_nan()
     }
+    fn is_infinite(self) -> bool {
+        self.0.is_infinite() || self.1.is_infinite()
+    }
+    fn is_finite(self) -> bool {
+        self.0.is_finite() && self.1.is_finite()
+    }
     fn both(a: bool, b: bool) -> bool {
         a && b
     }

@@ -52,12 +52,12 @@ fn evaluated(
     wanted: Mask,
 ) -> Result<Grads> {
     let (base, outer) = TABLE.with_borrow_mut(|t| (t.tensors.len(), t.error.take()));
-    // Complex numbers are in every type or in none.
+    // Complex numbers are in every type or in none; a number of Python's has no precision of its own.
     let dtype = x
         .iter()
         .chain([&y.cloned()])
         .flatten()
-        .filter(|t| t.dtype().is_complex())
+        .filter(|t| t.dtype().is_complex() && !t.is_wrapped())
         .fold(g.dtype(), |d, t| d.promote(t.dtype()));
     let g = &conj(g)?;
     let out = (|| {

@@ -155,14 +155,6 @@ fn infix(sign: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
     with(|t| t.value(Value::Infix(sign, a.0, b.0)))
 }
 
-/// An order, which complex numbers do not have.
-fn ordered(sign: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
-    match with(|t| t.is_complex()) {
-        true => missing(a),
-        false => infix(sign, a, b),
-    }
-}
-
 /// A sign of the shader language, or the function that stands for it where numbers are pairs.
 fn infix_or(sign: &'static str, pairs: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
     match with(|t| t.is_complex()) {
@@ -326,9 +318,9 @@ impl Neg for Wgsl {
 }
 
 macro_rules! compared {
-    ($($m:ident $sign:literal;)*) => { $(
+    ($($m:ident $sign:literal $pairs:literal;)*) => { $(
         fn $m(self, o: Wgsl) -> Wgsl {
-            ordered($sign, self, o)
+            infix_or($sign, $pairs, self, o)
         }
     )* };
 }
@@ -380,15 +372,13 @@ impl Real for Wgsl {
     }
 
     compared! {
-        lt "<";
-        le "<=";
-        gt ">";
-        ge ">=";
+        lt "<" "m_less";
+        le "<=" "m_at_most";
+        gt ">" "m_more";
+        ge ">=" "m_at_least";
+        equal "==" "m_equal";
     }
 
-    fn equal(self, o: Wgsl) -> Wgsl {
-        infix_or("==", "m_equal", self, o)
-    }
     fn conj(self) -> Wgsl {
         match with(|t| t.is_complex()) {
             true => call("m_conj", &[self]),
@@ -409,6 +399,18 @@ impl Real for Wgsl {
     }
     fn is_nan(self) -> Wgsl {
         call("m_is_nan", &[self])
+    }
+    fn is_infinite(self) -> Wgsl {
+        match with(|t| t.is_complex()) {
+            true => call("m_is_infinite", &[self]),
+            false => self.abs().equal(Wgsl::lit(f64::INFINITY)),
+        }
+    }
+    fn is_finite(self) -> Wgsl {
+        match with(|t| t.is_complex()) {
+            true => call("m_is_finite", &[self]),
+            false => self.abs().lt(Wgsl::lit(f64::INFINITY)),
+        }
     }
     fn both(a: Wgsl, b: Wgsl) -> Wgsl {
         infix("&&", a, b)

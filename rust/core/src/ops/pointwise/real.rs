@@ -27,6 +27,16 @@ pub trait Real:
     fn le(self, o: Self) -> Self::Mask;
     fn equal(self, o: Self) -> Self::Mask;
     fn is_nan(self) -> Self::Mask;
+    /// Whether it, or a part of it, is infinite.
+    #[inline(always)]
+    fn is_infinite(self) -> Self::Mask {
+        self.abs().equal(Self::lit(f64::INFINITY))
+    }
+    /// Whether it, or each of its parts, is neither infinite nor NaN.
+    #[inline(always)]
+    fn is_finite(self) -> Self::Mask {
+        self.abs().lt(Self::lit(f64::INFINITY))
+    }
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn not(a: Self::Mask) -> Self::Mask;
