@@ -1,18 +1,21 @@
-//! Discrete Fourier transforms along one dimension after another, by the `rustfft` crate.
+//! Discrete Fourier transforms along one dimension after another: on the CPU by the `rustfft` crate, on the
+//! GPU by a shader of our own.
 
+mod gpu;
 mod lines;
 
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{one, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{one, Cut, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::shape::join::rearrange::roll;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, transfer};
 use lines::Plans;
 use rustfft::num_complex::Complex;
 use smallvec::SmallVec;
@@ -108,6 +111,15 @@ impl Op for Fft {
             (other, _) => bail!(Runtime, "Unsupported dtype {}", other.scalar_name()),
         }
         Ok(())
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        match x[0].dtype() {
+            DType::F32 | DType::C64 => transfer::ran(gpu::run(gpu, self, x[0], &y[0])),
+            _ => Ok(false),
+        }
+    }
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        Cut::of_lines(x, self.dim, y)
     }
 }
 
