@@ -198,6 +198,20 @@ def test_complex_frames_and_back():
     torch.testing.assert_close(torch.istft(y, 8, return_complex=True), x)
 
 
+@pytest.mark.parametrize(("n", "hop"), [(16, 16), (16, 5), (16, 4), (10, 3), (8, 1), (80, 2)])
+def test_frames_are_added_over_the_squares_of_windows(n, hop):
+    rng = np.random.default_rng(n + hop)
+    window = rng.uniform(0.5, 1.5, n)
+    y = rng.standard_normal((2, n // 2 + 1, 6)) + 1j * rng.standard_normal((2, n // 2 + 1, 6))
+    total, squares = np.zeros((2, n + 5 * hop)), np.zeros(n + 5 * hop)
+    for t in range(6):
+        total[:, t * hop : t * hop + n] += np.fft.irfft(y[..., t], n) * window
+        squares[t * hop : t * hop + n] += window**2
+    given = {"window": torch.from_numpy(window), "center": False}
+    got = torch.istft(torch.from_numpy(y), n, hop, **given)
+    np.testing.assert_allclose(got.numpy(), total / squares, atol=1e-12)
+
+
 def test_frames_that_do_not_fit_are_refused():
     x = torch.ones(20)
     with pytest.raises(RuntimeError, match="return_complex parameter be given"):
