@@ -287,6 +287,13 @@ for k, what in enumerate(("save", "load", "load mmap=True")):
 for k, what in enumerate(("save", "load")):
     case(D, f"{what} 64 tensors of 4 KB", f"h[{k}]()", h=FILES["h"])
 
+# --- Fourier transforms -------------------------------------------------------------------------------
+FT = "Fourier transforms"
+SECOND = {"x": "t.randn(16, 16000)", "w": "t.hann_window(400)"}
+case(FT, "rfft 1024x1024", "t.fft.rfft(x)", numpy="np.fft.rfft(x)", x="t.randn(1024, 1024)", bytes=8 * M, result="t.view_as_real(t.fft.rfft(x))")
+case(FT, "fft 4096x256", "t.fft.fft(x)", numpy="np.fft.fft(x)", x="t.randn(4096, 256, dtype=t.complex64)", bytes=16 * M)
+case(FT, "stft 16 signals of 1 s at 16 kHz, 400 and 160", "t.stft(x, 400, 160, window=w, return_complex=True)", **SECOND, result="t.view_as_real(t.stft(x, 400, 160, window=w, return_complex=True))", bytes=16 * 4 * (16000 + 2 * 201 * 101))
+
 # --- training steps -----------------------------------------------------------------------------------
 TR = "training step"
 case(TR, "MLP 100-64-64-10, batch 64, Adam", "step()", step="models.mlp(t, (100, 64, 64, 10), 64, 'Adam')", flops=6 * 64 * 11136)
