@@ -1,5 +1,7 @@
 """Reductions large enough to be read in several streams, against NumPy in float64."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,28 @@ def test_large_reductions_equal_numpy_with_any_threads(
             np.testing.assert_array_equal(low, a.min(-1))
     finally:
         torch.set_num_threads(before)
+
+
+def tree(a: np.ndarray, fold: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Combine rows in 64 running results, then halves of them with each other."""
+    lanes = a[:, :64].copy()
+    for i in range(64, a.shape[1], 64):
+        more = a[:, i : i + 64]
+        lanes[:, : more.shape[1]] = fold(lanes[:, : more.shape[1]], more)
+    while lanes.shape[1] > 1:
+        half = lanes.shape[1] // 2
+        lanes = fold(lanes[:, :half], lanes[:, half:])
+    return lanes[:, 0]
+
+
+@pytest.mark.parametrize("n", [64, 100, 128, 256, 320, 4095, 4096])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_rows_have_the_bits_of_64_running_results(n: int, dtype: type[np.generic]) -> None:
+    a = (np.random.default_rng(n).standard_normal((7, n)) * 100).astype(dtype)
+    x = torch.from_numpy(a)
+    assert x.sum(1).numpy().tobytes() == tree(a, np.add).tobytes()
+    # Many zeros, of both signs where there are: the first of equal numbers stays.
+    a[:5] = np.where(np.random.default_rng(1).integers(0, 2, (5, n)), a[:5] * 0, 0)
+    x = torch.from_numpy(a)
+    assert x.amax(1).numpy().tobytes() == tree(a, lambda y, z: np.where(z > y, z, y)).tobytes()
+    assert x.amin(1).numpy().tobytes() == tree(a, lambda y, z: np.where(z < y, z, y)).tobytes()

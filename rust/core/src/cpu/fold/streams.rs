@@ -17,6 +17,9 @@ pub(super) trait Wide<T>: Fold<T> {
     unsafe fn splat(x: T) -> Self::V;
     unsafe fn load(x: *const T) -> Self::V;
     unsafe fn fold(acc: Self::V, x: Self::V) -> Self::V;
+    /// The total of N registers, which hold LANES elements: with the bits of [`total`] where nothing is
+    /// missed.
+    unsafe fn across<const N: usize>(acc: [Self::V; N]) -> T;
     /// Not zero where either holds what [`Wide::fold`] does not see.
     unsafe fn missed(x: Self::V, y: Self::V) -> u16;
 }
@@ -37,8 +40,37 @@ macro_rules! nan {
         unsafe { _mm512_cmp_pd_mask::<_CMP_UNORD_Q>($x, $y) as u16 }
     };
 }
+/// Folds the upper half of a register into its lower one until one element is left.
+macro_rules! sixteen {
+    ($f:ty, $x:expr) => {{
+        let x = $x;
+        let x = <$f as Wide<f32>>::fold(x, _mm512_shuffle_f32x4::<0b_11_10_11_10>(x, x));
+        let x = <$f as Wide<f32>>::fold(x, _mm512_shuffle_f32x4::<0b_01_01_01_01>(x, x));
+        let x = <$f as Wide<f32>>::fold(x, _mm512_permute_ps::<0b_11_10_11_10>(x));
+        let x = <$f as Wide<f32>>::fold(x, _mm512_permute_ps::<0b_01_01_01_01>(x));
+        _mm512_cvtss_f32(x)
+    }};
+}
+macro_rules! eight {
+    ($f:ty, $x:expr) => {{
+        let x = $x;
+        let x = <$f as Wide<f64>>::fold(x, _mm512_shuffle_f64x2::<0b_11_10_11_10>(x, x));
+        let x = <$f as Wide<f64>>::fold(x, _mm512_shuffle_f64x2::<0b_01_01_01_01>(x, x));
+        let x = <$f as Wide<f64>>::fold(x, _mm512_permute_pd::<0b_01_01_01_01>(x));
+        _mm512_cvtsd_f64(x)
+    }};
+}
+macro_rules! eight_whole {
+    ($f:ty, $x:expr) => {{
+        let x = $x;
+        let x = <$f as Wide<i64>>::fold(x, _mm512_shuffle_i64x2::<0b_11_10_11_10>(x, x));
+        let x = <$f as Wide<i64>>::fold(x, _mm512_shuffle_i64x2::<0b_01_01_01_01>(x, x));
+        let x = <$f as Wide<i64>>::fold(x, _mm512_shuffle_epi32::<0b_11_10_11_10>(x));
+        _mm_cvtsi128_si64(_mm512_castsi512_si128(x))
+    }};
+}
 macro_rules! wide {
-    ($($fold:ident<$t:ident> $v:ident $splat:ident $load:ident $step:ident $missed:ident;)*) => {$(
+    ($($fold:ident<$t:ident> $v:ident $splat:ident $load:ident $step:ident $join:ident $missed:ident;)*) => {$(
         impl Wide<$t> for $fold {
             type V = $v;
             #[inline(always)]
@@ -60,6 +92,20 @@ macro_rules! wide {
                 }
             }
             #[inline(always)]
+            unsafe fn across<const N: usize>(mut acc: [$v; N]) -> $t {
+                // SAFETY: the caller has AVX-512.
+                unsafe {
+                    let mut half = N / 2;
+                    while half > 0 {
+                        for j in 0..half {
+                            acc[j] = <Self as Wide<$t>>::fold(acc[j], acc[j + half]);
+                        }
+                        half /= 2;
+                    }
+                    $join!(Self, acc[0])
+                }
+            }
+            #[inline(always)]
             unsafe fn missed(x: $v, y: $v) -> u16 {
                 $missed!($v, x, y)
             }
@@ -67,13 +113,13 @@ macro_rules! wide {
     )*};
 }
 wide! {
-    Sum<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_add_ps none;
-    Max<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_max_ps nan;
-    Min<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_min_ps nan;
-    Sum<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_add_pd none;
-    Max<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_max_pd nan;
-    Min<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_min_pd nan;
-    Sum<i64> __m512i _mm512_set1_epi64 _mm512_loadu_si512 _mm512_add_epi64 none;
+    Sum<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_add_ps sixteen none;
+    Max<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_max_ps sixteen nan;
+    Min<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_min_ps sixteen nan;
+    Sum<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_add_pd eight none;
+    Max<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_max_pd eight nan;
+    Min<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_min_pd eight nan;
+    Sum<i64> __m512i _mm512_set1_epi64 _mm512_loadu_si512 _mm512_add_epi64 eight_whole none;
 }
 
 compiled! { avx512:
@@ -109,6 +155,10 @@ compiled! { avx512:
             for r in 0..R {
                 if missed[r] != 0 {
                     out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
+                    continue;
+                }
+                if i == n {
+                    out[r] = F::across(acc[r]);
                     continue;
                 }
                 // N registers hold LANES elements.
