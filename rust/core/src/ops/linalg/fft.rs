@@ -3,6 +3,8 @@
 
 mod gpu;
 mod lines;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use crate::autograd::Vjp;
 use crate::dispatch;

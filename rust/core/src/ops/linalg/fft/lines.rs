@@ -1,6 +1,8 @@
 //! The lines of a transform. A line of an even number of real values is half as many complex ones:
 //! even and odd places are told apart after the transform, or brought together before it.
 
+#[cfg(target_arch = "x86_64")]
+use super::wide;
 use super::{Fft, Half};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::transpose;
@@ -135,7 +137,16 @@ per_isa! {
             *y.add(1) = T::zero();
             *y.add(2 * m) = (a - b) * scale;
             *y.add(2 * m + 1) = T::zero();
-            for k in 1..m.div_ceil(2) {
+            #[cfg(target_arch = "x86_64")]
+            let done = wide::takes::<T>(m);
+            #[cfg(not(target_arch = "x86_64"))]
+            let done = false;
+            #[cfg(target_arch = "x86_64")]
+            if done {
+                let half = std::ptr::from_ref(&h).cast::<f32>().read();
+                wide::tell_apart(z.cast(), m, re.cast(), im.cast(), half, y.cast());
+            }
+            for k in if done { 0..0 } else { 1..m.div_ceil(2) } {
                 let l = m - k;
                 let (a_re, a_im) = (*z.add(2 * k), *z.add(2 * k + 1));
                 let (b_re, b_im) = (*z.add(2 * l), *z.add(2 * l + 1));
@@ -173,7 +184,16 @@ per_isa! {
             let (a, b) = (*x * scale, *x.add(2 * m) * scale);
             *z = a + b;
             *z.add(1) = a - b;
-            for k in 1..m.div_ceil(2) {
+            #[cfg(target_arch = "x86_64")]
+            let done = wide::takes::<T>(m);
+            #[cfg(not(target_arch = "x86_64"))]
+            let done = false;
+            #[cfg(target_arch = "x86_64")]
+            if done {
+                let inner = std::ptr::from_ref(&inner).cast::<f32>().read();
+                wide::bring_together(x.cast(), m, re.cast(), im.cast(), inner, z.cast());
+            }
+            for k in if done { 0..0 } else { 1..m.div_ceil(2) } {
                 let l = m - k;
                 let (a_re, a_im) = (*x.add(2 * k) * inner, *x.add(2 * k + 1) * inner);
                 let (b_re, b_im) = (*x.add(2 * l) * inner, *x.add(2 * l + 1) * inner);
