@@ -53,6 +53,21 @@ def test_layer_keeps_the_order_the_values_and_the_gradients(name):
     torch.testing.assert_close(ga, gb)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("channels", [1, 2, 3, 17])
+def test_elements_that_are_moved_in_that_order(channels, dtype):
+    x = torch.arange(2 * channels * 5 * 7).remainder(251).reshape(2, channels, 5, 7).to(dtype)
+    y = x.to(memory_format=torch.channels_last)
+    ways = [lambda t, s=s: F.interpolate(t, size=s) for s in ((10, 14), (10, 7), (3, 21), (5, 7))]
+    ways += [lambda t: F.interpolate(t, size=(9, 4), mode="nearest-exact")]
+    ways += [lambda t, m=m: F.pad(t, (2, 3, -1, 4), mode=m) for m in ("reflect", "replicate")]
+    for way in ways:
+        got = way(y)
+        assert is_last(got) or channels == 1
+        assert torch.equal(got, way(x))
+        assert got.grad_fn is None and got._base is None
+
+
 def test_weight_in_that_order_decides_too():
     assert is_last(F.conv2d(X, W.to(memory_format=torch.channels_last)))
     assert not is_last(F.conv2d(X, W))

@@ -44,6 +44,13 @@ impl<'a> Row<'a> {
         Row::Runs(index, runs)
     }
 
+    /// Elements in groups of `unit`, which move together.
+    fn write_units<U: Copy>(index: &[usize], unit: usize, x: &[U], y: &mut [U]) {
+        for (y, &j) in y.chunks_exact_mut(unit).zip(index) {
+            y.copy_from_slice(&x[j * unit..][..unit]);
+        }
+    }
+
     fn write<U: Copy>(&self, x: &[U], y: &mut [U]) {
         fn repeat<U: Copy, const N: usize>(x: &[U], y: &mut [U]) {
             for (y, &x) in y.as_chunks_mut::<N>().0.iter_mut().zip(x) {
@@ -105,10 +112,15 @@ impl Resample {
     }
 
     fn rows<U: Copy + Send + Sync>(&self, x: &[U], y: &mut [U]) {
-        let Some((last, outer)) = self.axes.split_last() else {
+        // Along a last dimension that stays, elements move together.
+        let (moved, unit) = match self.axes.split_last() {
+            Some((last, rest)) if !rest.is_empty() && last.is_identity() => (rest, last.inputs),
+            _ => (&self.axes[..], 1),
+        };
+        let Some((last, outer)) = moved.split_last() else {
             return;
         };
-        let (n, m) = (last.inputs, last.outputs());
+        let (n, m) = (last.inputs * unit, last.outputs() * unit);
         let (row, grain) = (Row::of(last), (1 << 14) / m + 1);
         let source = |r: usize| {
             let (mut rest, mut at): (usize, SmallVec<[usize; 3]>) = (r, SmallVec::new());
@@ -126,6 +138,9 @@ impl Resample {
                 let from = source(first + r);
                 if before == Some(from) {
                     all.copy_within((r - 1) * m..r * m, r * m);
+                } else if unit > 1 {
+                    let (x, y) = (&x[from * n..][..n], &mut all[r * m..][..m]);
+                    Row::write_units(&last.index, unit, x, y);
                 } else {
                     row.write(&x[from * n..][..n], &mut all[r * m..][..m]);
                 }

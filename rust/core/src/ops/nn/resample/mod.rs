@@ -6,9 +6,10 @@ mod copies;
 pub mod gpu;
 
 use crate::alloc;
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::{self, Level};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -16,6 +17,7 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta};
 use crate::ops::nn::conv::Number;
+use crate::schema::MemoryFormat;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa, transfer, with_compute};
@@ -76,7 +78,16 @@ impl Axis {
 
     /// Each output is one input.
     pub fn gather(inputs: usize, outputs: usize, f: impl Fn(usize) -> usize) -> Result<Axis> {
-        Axis::new(inputs, outputs, false, |i, push| push(f(i), 1.0))
+        alloc::check(outputs, 16)?;
+        let (mut start, mut index) = (alloc::list(outputs + 1)?, alloc::list(outputs)?);
+        start.extend(0..=outputs);
+        index.extend((0..outputs).map(f));
+        Ok(Axis {
+            inputs,
+            start,
+            index,
+            weight: Bitwise(Vec::new()),
+        })
     }
 
     pub fn outputs(&self) -> usize {
@@ -607,16 +618,30 @@ impl Tensor {
         pool: Option<(Pool2d, Divisor)>,
     ) -> Result<Tensor> {
         let divisors = divisors.map(|all| Arc::new(all.into_iter().map(Bitwise).collect()));
-        dispatch::call1(
-            Resample {
-                name,
-                axes: Arc::new(axes),
-                divisors,
-                adjoint: false,
-                steps,
-                pool,
-            },
-            &[self],
-        )
+        let mut op = Resample {
+            name,
+            axes: Arc::new(axes),
+            divisors,
+            adjoint: false,
+            steps,
+            pool,
+        };
+        let tracked = mode::grad() && self.requires_grad();
+        if op.axes.len() == 2 && op.copies() && !tracked && self.has_channels_last() {
+            // The channels are one more dimension, which stays: no image is turned over and back.
+            let channels = self.size(1);
+            let mut axes = (*op.axes).clone();
+            axes.push(Axis::gather(channels, channels, |i| i)?);
+            op.axes = Arc::new(axes);
+            let y = dispatch::call1(op, &[&self.permute(&[0, 2, 3, 1])?])?;
+            return y.permute(&[0, 3, 1, 2]);
+        }
+        dispatch::call1(op, &[self])
+    }
+
+    /// Whether these are images on the CPU whose channels lie next to each other.
+    fn has_channels_last(&self) -> bool {
+        let images = self.ndim() == 4 && self.device() == Device::Cpu && !self.is_contiguous();
+        images && self.is_contiguous_as(MemoryFormat::ChannelsLast)
     }
 }
