@@ -205,7 +205,12 @@ def stft(
     signal = input if input.dim() == 2 else input[None]
     if center:
         half = n_fft // 2
-        signal = _C._nn.pad(signal[:, None], (half, half), mode=pad_mode)[:, 0]
+        if pad_mode == "reflect" and 0 < half < signal.size(1):
+            # As `pad` does, without a table of places.
+            edges = signal[:, 1 : half + 1], signal[:, -half - 1 : -1]
+            signal = _C.cat((edges[0].flip(1), signal, edges[1].flip(1)), 1)
+        else:
+            signal = _C._nn.pad(signal[:, None], (half, half), mode=pad_mode)[:, 0]
     elif not align_to_window and align_to_window is not None:
         left = (n_fft - length) // 2
         signal = _C._nn.pad(signal, (left, n_fft - length - left))
