@@ -90,6 +90,11 @@ def _momentum(group: dict[str, Any]) -> float | None:
     return value if type(value) is float and value > 0 else None
 
 
+def _is_cycled(betas: Any) -> bool:
+    """Return whether a schedule may change the first of these decays."""
+    return type(betas) is tuple and type(betas[0]) is float
+
+
 class _Rate:
     """What of a group's options a fused step takes anew in each call."""
 
@@ -145,6 +150,9 @@ class _Capture:
         self.cells: list[tuple[_Cell, Number]] = []
         # Groups whose learning rate may change.
         self.live: dict[int, Any] = {}
+        # Groups whose first decay may change, with the others; and those where it may not.
+        self.cycled: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+        self.fixed: set[int] = set()
         # Counts of steps with a test of what they are once there is one more, and what that said.
         self.tests: list[tuple[Any, Callable[[float], bool], bool]] = []
         self.scalers: dict[int, Any] = {}
@@ -191,6 +199,17 @@ class _Capture:
             return rate
         self.live.setdefault(id(group), group)
         return Number(rate, lambda: _rate(group["lr"]))
+
+    def followed_betas(self, group: dict[str, Any], fits: bool) -> tuple[Any, ...]:
+        """Return the decays of a group, the first as a number that may be another one next time."""
+        betas = group["betas"]
+        if self.thread != threading.get_ident():
+            return betas
+        if not (fits and _is_cycled(betas)):
+            self.fixed.add(id(group))
+            return betas
+        self.cycled[id(group)] = group, betas[1:]
+        return Number(betas[0], lambda: group["betas"][0]), *betas[1:]
 
     def followed(self, x: Any, more: int) -> Any:
         """Return what a tensor of an optimizer holds; `more` than when the call began."""
@@ -271,6 +290,7 @@ class _Entry:
         self.program, self.guards, self.spec = program, guards, spec
         self.rates, self.tests = capture.taken, capture.tests
         self.cells, self.live = capture.cells, list(capture.live.values())
+        self.cycled = [capture.cycled[key] for key in capture.cycled.keys() - capture.fixed]
 
     def __call__(self, tensors: list[Any]) -> list[Any] | None:
         if not self.guards.hold():
@@ -279,6 +299,9 @@ class _Entry:
         plain = (type(_rate(group["lr"])) in (int, float) for group in self.live)
         if None in rates or not all(plain):
             return None
+        for group, others in self.cycled:
+            if not (_is_cycled(group["betas"]) and group["betas"][1:] == others):
+                return None
         if not all(test(count.item() + 1) is found for count, test, found in self.tests):
             return None
         for cell, number in self.cells:
@@ -445,7 +468,9 @@ class Recorded:
         if before is None:
             return result
         program = trace.program(before) if same else "it returns something else each time"
+        cycled = capture.cycled.keys() - capture.fixed
         live = {key: {"lr"} for key in capture.live}
+        live |= {key: live.get(key, set()) | {"betas"} for key in cycled}
         live |= {id(taken.group): taken.names for taken in capture.taken}
         for scaler in capture.scalers.values():
             walk.scaler(scaler)

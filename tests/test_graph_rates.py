@@ -66,6 +66,9 @@ CYCLED: dict[str, Callable[[Any], Any]] = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.1),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, betas=(0.8, 0.99), amsgrad=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1, momentum=0.9),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.1, decoupled_weight_decay=True),
+    "radam": lambda p: torch.optim.RAdam(p, lr=0.1),
+    "adamax": lambda p: torch.optim.Adamax(p, lr=0.1),
 }
 
 
@@ -98,8 +101,30 @@ def test_momentum_that_a_schedule_cycles_is_taken_anew_in_each_call(device: str,
             momenta.add(group["betas"][0] if "betas" in group else group["momentum"])
         assert len(momenta) > 10
         if recorded:
-            assert len(call.programs) == 1
+            # RAdam begins without its denominator.
+            assert len(call.programs) == 1 + (kind == "radam")
         return [t.detach().cpu() for t in [*losses, *net.parameters()]]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
+
+
+@pytest.mark.parametrize("kind", [torch.optim.NAdam, torch.optim.Adamax])
+def test_first_decay_of_half_parameters_is_part_of_the_record(kind: Any) -> None:
+    def run(recorded: bool) -> list[Any]:
+        # Both are of one group; a number is not followed into half types.
+        leaves = [torch.ones(4, dtype=d, requires_grad=True) for d in (torch.float32, torch.half)]
+        optimizer = kind(leaves, lr=0.1)
+
+        def step() -> None:
+            for leaf in leaves:
+                leaf.grad = leaf.detach() * 2
+            optimizer.step()
+
+        call = torch.graph(step, fullgraph=True) if recorded else step
+        for i in range(9):
+            optimizer.param_groups[0]["betas"] = (0.9 if i < 5 else 0.5, 0.999)
+            call()
+        return [leaf.detach() for leaf in leaves]
 
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
 

@@ -11,11 +11,13 @@ from .optimizer import (
     GradientOptimizer,
     add_quotient,
     add_times_quotient,
+    betas_of,
     check,
     check_betas,
     check_lr,
     count_of,
     decayed,
+    factor,
     new_step,
     number,
     rate_of,
@@ -104,9 +106,9 @@ class Adamax(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = betas_of(group, p)
         m, u = state["exp_avg"], state["exp_inf"]
-        m.lerp_(g, 1 - beta1)
+        m.lerp_(g, factor(1 - beta1, m))
         u.copy_(pt.maximum(u * beta2, g.abs() + group["eps"]))
         if group["differentiable"] or group["capturable"]:
             lr = group["lr"] if group["differentiable"] else number(group["lr"])

@@ -14,6 +14,7 @@ from .optimizer import (
     GradientOptimizer,
     add_quotient,
     add_times_quotient,
+    betas_of,
     check,
     check_betas,
     check_lr,
@@ -120,7 +121,7 @@ class NAdam(GradientOptimizer):
             p.mul_(factor(1 - lr * group["weight_decay"], p))
         else:
             g = decayed(p, g, group["weight_decay"])
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = betas_of(group, p)
         t = count_of(state) if plain else state["step"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((t + 1) * group["momentum_decay"]))
@@ -131,7 +132,7 @@ class NAdam(GradientOptimizer):
             product = apply(lambda a, b: float(wide(a) * wide(b)), value_of(product), mu)
         state["mu_product"] *= factor(mu, state["mu_product"])
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        m.lerp_(g, 1 - beta1)
+        m.lerp_(g, factor(1 - beta1, m))
         v.mul_(beta2).add_(g * g * (1 - beta2))
         below = (v / factor(1 - beta2**t, p)).sqrt() + group["eps"]
         lr = lr * -1

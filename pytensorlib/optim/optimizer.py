@@ -602,6 +602,17 @@ def rate_of(group: dict[str, Any]) -> Any:
     return number(group["lr"]) if recording is None else recording.followed_rate(group)
 
 
+def betas_of(group: dict[str, Any], p: Any) -> tuple[Any, ...]:
+    """Return the decays of a group, the first as a number that a recorded call follows.
+
+    A schedule may cycle it. Themselves where the step is differentiable or capturable.
+    """
+    recording = _recording.current
+    if recording is None or group.get("differentiable") or group.get("capturable"):
+        return group["betas"]
+    return recording.followed_betas(group, p.dtype in (pt.float32, pt.float64))
+
+
 def count_of(state: dict[str, Any]) -> Any:
     """Return the steps of a parameter, this one too, as a number that is followed."""
     recording = _recording.current

@@ -12,6 +12,7 @@ from .optimizer import (
     add_times,
     add_times_quotient,
     after,
+    betas_of,
     check,
     check_betas,
     check_lr,
@@ -109,9 +110,9 @@ class RAdam(GradientOptimizer):
             p.mul_(factor(1 - lr * group["weight_decay"], p))
         else:
             g = decayed(p, g, group["weight_decay"])
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = betas_of(group, p)
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        m.lerp_(g, 1 - beta1)
+        m.lerp_(g, factor(1 - beta1, m))
         v.mul_(beta2).add_(g * g * (1 - beta2))
         t = count_of(state)
         rho_inf = 2 / (1 - beta2) - 1
