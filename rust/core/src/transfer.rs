@@ -170,11 +170,16 @@ pub fn is_bound_whole(t: &Tensor) -> bool {
 
 /// Whether a kernel can bind a line along a dimension, as it always can on the CPU.
 pub fn has_short_lines(x: &Tensor, dim: usize) -> bool {
+    has_short_lines_of(x, dim, x.dtype().compute())
+}
+
+/// [`has_short_lines`] of this type beside it.
+pub fn has_short_lines_of(x: &Tensor, dim: usize, dtype: DType) -> bool {
     let Device::Wgpu(index) = x.device() else {
         return true;
     };
     let line = x.shape().get(dim).copied().unwrap_or(1);
-    line * x.dtype().compute().size() <= bindable_bytes(index)
+    line * dtype.size() <= bindable_bytes(index)
 }
 
 /// The bytes that a kernel can bind whatever the pool adds to them, up to a fifth.

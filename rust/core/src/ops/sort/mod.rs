@@ -1,6 +1,7 @@
 //! Sorting and what follows from order: topk, kthvalue, median, mode, quantile.
 
 mod gpu;
+mod halves;
 mod long;
 mod quantile;
 
@@ -20,7 +21,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{function_name, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{
+    function_name, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors,
+};
 use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show, Span};
@@ -273,6 +276,10 @@ impl Op for Ordered {
         Cut::of_lines(x, self.dim, y)
     }
 
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        halves::taken(x[0], self.dim, self.which, self.keepdim)
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 {
             y[0].write_from(x[0])?;
@@ -402,6 +409,11 @@ impl Op for Argsort {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let sorted = halves::sorted(x[0], self.dim, self.descending)?;
+        Ok(sorted.map(|[_, at]| smallvec![at]))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

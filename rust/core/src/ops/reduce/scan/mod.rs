@@ -18,7 +18,7 @@ use crate::op::one;
 use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Logaddexp;
-use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::compare::{Eq, Ge, Le, LogicalOr, Ne};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Conj, Exp};
 use crate::ops::shape::copy::by_parts;
@@ -75,6 +75,16 @@ fn launch(
     transfer::ran(scan.run(gpu, transfer::whole(&y[0])?, index))
 }
 
+/// Both halves of lines that no kernel binds, as where they begin and how long they are; `None` of others.
+fn halves(x: &Tensor, (dim, reverse): (usize, bool), widest: DType) -> Option<[(i64, i64); 2]> {
+    if transfer::has_short_lines_of(x, dim, widest) {
+        return None;
+    }
+    let n = x.size(dim) as i64;
+    let (low, high) = ((0, n / 2), (n / 2, n - n / 2));
+    Some(if reverse { [high, low] } else { [low, high] })
+}
+
 /// A scan of lines that no binding has, by their halves: what the one in front ends with is joined to all
 /// of the other. `None` where a kernel can bind a line.
 fn by_halves<O: Op + Clone>(
@@ -84,16 +94,10 @@ fn by_halves<O: Op + Clone>(
     dtype: DType,
     join: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Option<Tensors>> {
-    if transfer::has_short_lines(x, dim) {
+    let Some([first, second]) = halves(x, (dim, reverse), x.dtype().compute()) else {
         return Ok(None);
-    }
-    let (n, d) = (x.size(dim) as i64, dim as i64);
-    let halves = [(0, n / 2), (n / 2, n - n / 2)];
-    let part = |t: &Tensor, (from, n)| t.narrow(d, from, n);
-    let (first, second) = match reverse {
-        true => (halves[1], halves[0]),
-        false => (halves[0], halves[1]),
     };
+    let part = |t: &Tensor, (from, n)| t.narrow(dim as i64, from, n);
     let y = Tensor::empty(x.shape(), dtype, x.device())?;
     let front = dispatch::call1(op.clone(), &[&part(x, first)?])?;
     let end = if reverse { 0 } else { first.1 - 1 };
@@ -382,6 +386,37 @@ impl Op for Recurrence {
         Cut::of_lines(x, self.dim, y)
     }
 
+    /// Of a line that no kernel binds the second half by itself, and what the first one adds to it: its last
+    /// result times the coefficients from there on.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let Some([first, second]) = halves(x[0], (self.dim, self.reverse), x[0].dtype().compute())
+        else {
+            return Ok(None);
+        };
+        let part = |t: &Tensor, (from, n)| t.narrow(self.dim as i64, from, n);
+        let run = |of| dispatch::call1(self.clone(), &[&part(x[0], of)?, &part(x[1], of)?]);
+        let front = run(first)?;
+        let end = if self.reverse { 0 } else { first.1 - 1 };
+        let last = part(&front, (end, 1))?;
+        // Where they are not a step's own they are those of the step before.
+        let by = match (self.own, self.reverse) {
+            (true, _) => second,
+            (false, false) => (second.0 - 1, second.1),
+            (false, true) => (second.0 + 1, second.1),
+        };
+        let growth = Cumprod {
+            dim: self.dim,
+            reverse: self.reverse,
+            dtype: x[0].dtype(),
+        };
+        let growth = dispatch::call1(growth, &[&part(x[1], by)?.to_dtype(x[0].dtype())?])?;
+        let rest = run(second)?.add(&growth.mul(&last)?)?;
+        let y = Tensor::empty(x[0].shape(), x[0].dtype(), x[0].device())?;
+        part(&y, first)?.write_from(&front)?;
+        part(&y, second)?.write_from(&rest)?;
+        Ok(Some(smallvec![y]))
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let step = if self.own { Step::Own } else { Step::Before };
         launch(gpu, (step, ""), (self.dim, self.reverse), x, y)
@@ -543,6 +578,36 @@ impl Op for CumulativeExtreme {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    /// Of a line that no kernel binds each half by itself; what the first one ends with stays until the second
+    /// has something as extreme.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let Some([first, second]) = halves(x[0], (self.dim, false), DType::I64) else {
+            return Ok(None);
+        };
+        let d = self.dim as i64;
+        let run = |(from, n)| dispatch::call(self.clone(), &[&x[0].narrow(d, from, n)?]);
+        let (front, mut rest) = (run(first)?, run(second)?);
+        let last = |t: &Tensor| t.narrow(d, first.1 - 1, 1);
+        let (held, at) = (last(&front[0])?, last(&front[1])?);
+        let beyond = match self.largest {
+            true => apply(Ge, [&rest[0], &held])?,
+            false => apply(Le, [&rest[0], &held])?,
+        };
+        // NaN stays from the first one on.
+        let nan = apply(Ne, [&rest[0], &rest[0]])?;
+        let taken = apply(LogicalOr, [&beyond, &nan])?;
+        rest[1] = rest[1].add_scalar(Scalar::Int(first.1))?;
+        let y = [(0, held), (1, at)].map(|(i, held)| -> Result<Tensor> {
+            let y = Tensor::empty(x[0].shape(), front[i].dtype(), x[0].device())?;
+            y.narrow(d, first.0, first.1)?.write_from(&front[i])?;
+            let rest = where_(&taken, &rest[i], &held)?;
+            y.narrow(d, second.0, second.1)?.write_from(&rest)?;
+            Ok(y)
+        });
+        let [values, indices] = y;
+        Ok(Some(smallvec![values?, indices?]))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
