@@ -394,3 +394,57 @@ pub(super) fn run(gpu: &Gpu, op: &Fft, x: &Tensor, y: &Tensor) -> Result<()> {
     all.run(true, 1.0, from.times(0, back), between.times(n, back))?;
     all.run(false, scale, between, to.times(0, back))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_of_quarters_are_exact_and_others_symmetric() {
+        let parts = |k, n| (root(k, n).re, root(k, n).im);
+        let quarters = [(1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0)];
+        for n in [4, 12, 1020] {
+            for (q, z) in quarters.iter().enumerate() {
+                assert_eq!(parts(q * n / 4, n), *z);
+            }
+        }
+        for n in [7, 12, 1021, 65536] {
+            for k in 1..n {
+                let (z, mirrored) = (root(k, n), root(n - k, n).conj());
+                // As they are stored.
+                assert_eq!(
+                    (z.re as f32, z.im as f32),
+                    (mirrored.re as f32, mirrored.im as f32)
+                );
+                let angle = -std::f64::consts::TAU * k as f64 / n as f64;
+                assert!((z - Complex::cis(angle)).norm() < 2e-15);
+            }
+        }
+    }
+
+    #[test]
+    fn passes_fit_and_make_the_whole() {
+        for n in (1..5000).chain([1 << 20, 1 << 21, 3 << 25, 1594323, 9765625, 1 << 30]) {
+            let Some(primes) = primes(n) else { continue };
+            let parts = passes(&primes);
+            assert_eq!(parts.iter().product::<usize>(), n);
+            for part in parts {
+                assert!(part <= MOST);
+                let (words, count) = stages(part);
+                let radix = |i: usize| (words[i / 8] >> (4 * (i % 8)) & 15) as usize;
+                assert_eq!((0..count as usize).map(radix).product::<usize>(), part);
+            }
+        }
+    }
+
+    #[test]
+    fn convolutions_are_long_enough_and_have_passes() {
+        for n in (2..3000).chain([131071, 1000003]) {
+            let m = convolved(n);
+            assert!(
+                m >= 2 * n - 1 && 2 * m < 5 * n + 8 && primes(m).is_some(),
+                "{n} {m}"
+            );
+        }
+    }
+}
