@@ -55,7 +55,7 @@ def test_elements_over_several_buffers_are_copied_both_ways() -> None:
 
 @pytest.mark.parametrize(
     ("calls", "count"),
-    [(PRODUCTS, 15), (ROWS, 34), (PLACES, 21), (IMAGES, 12), (RECURRENT, 16), (LINES, 12)],
+    [(PRODUCTS, 15), (ROWS, 34), (PLACES, 21), (IMAGES, 12), (RECURRENT, 16), (LINES, 13)],
 )
 def test_calls_on_several_buffers_equal_the_cpu(calls: str, count: int) -> None:
     assert run(PROGRAM + calls + TELL, **SMALL) == f"{count}\n"
