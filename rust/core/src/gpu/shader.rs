@@ -19,11 +19,17 @@ pub enum Acc {
     C64,
 }
 
-/// A file of functions with those that both float types share.
+macro_rules! math_f32 {
+    () => {
+        include_str!("../../../../shaders/math_f32.wgsl")
+    };
+}
+
+/// A text of functions with those that both float types share.
 macro_rules! floats {
-    ($file:literal) => {
+    ($($own:tt)*) => {
         concat!(
-            include_str!(concat!("../../../../shaders/", $file)),
+            $($own)*,
             include_str!("../../../../shaders/math_special.wgsl"),
             include_str!("../../../../shaders/math_polynomials.wgsl"),
         )
@@ -91,9 +97,9 @@ impl Acc {
 
     pub(super) fn math(self) -> &'static str {
         match self {
-            Acc::F32 => floats!("math_f32.wgsl"),
+            Acc::F32 => floats!(math_f32!()),
             Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
-            Acc::F64 => floats!("math_f64.wgsl"),
+            Acc::F64 => floats!(include_str!("../../../../shaders/math_f64.wgsl")),
             Acc::C64 => complex_math(),
         }
     }
@@ -112,7 +118,7 @@ impl Acc {
 fn complex_math() -> &'static str {
     static MADE: OnceLock<String> = OnceLock::new();
     MADE.get_or_init(|| {
-        let real = Acc::F32.math().replace("m_", "r_");
+        let real = math_f32!().replace("m_", "r_");
         let pairs = include_str!("../../../../shaders/math_c64.wgsl");
         let functions = include_str!("../../../../shaders/math_c64_functions.wgsl");
         [&real, pairs, functions].concat()
