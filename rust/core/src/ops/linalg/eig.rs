@@ -6,11 +6,19 @@ use crate::error::Result;
 use crate::schema::Value;
 use crate::tensor::Tensor;
 
+/// Numbers that are pairs where the matrix is real.
+fn complex(t: &Tensor) -> Result<Tensor> {
+    match t.dtype().is_complex() {
+        true => Ok(t.clone()),
+        false => t.as_complex(),
+    }
+}
+
 fn eig(name: &str, a: &Tensor) -> Result<[Tensor; 2]> {
     check_square(name, a)?;
     check_finite(name, a)?;
     let y = Factor(Kind::Eig { vectors: true }).run(&[a])?;
-    Ok([y[0].as_complex()?, y[1].as_complex()?])
+    Ok([complex(&y[0])?, complex(&y[1])?])
 }
 
 fn eigvals(a: &Tensor) -> Result<Tensor> {
@@ -20,9 +28,7 @@ fn eigvals(a: &Tensor) -> Result<Tensor> {
     }
     check_square(NAME, a)?;
     check_finite(NAME, a)?;
-    Factor(Kind::Eig { vectors: false })
-        .first(&[a])?
-        .as_complex()
+    complex(&Factor(Kind::Eig { vectors: false }).first(&[a])?)
 }
 
 crate::entries! {

@@ -1,14 +1,16 @@
 //! Factorisations of small matrices on the GPU, and what is computed with their factors.
 
 use super::matmul::swapped;
-use super::{batch_of, cols, join, ldl_gpu, orthogonal, rows, Factor, Kind};
+use super::{batch_of, cols, eye, join, ldl_gpu, orthogonal, real_form, rows, Factor, Kind};
+use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::{Lt, Ne};
+use crate::ops::pointwise::compare::{Gt, Lt, Ne};
 use crate::ops::pointwise::unary::{Abs, Log, LogicalNot, Sign};
+use crate::ops::shape::join::cat;
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::transfer::dense;
@@ -208,6 +210,19 @@ fn least_squares(gpu: &Gpu, a: &Tensor, b: &Tensor, y: &[Tensor], rcond: f64) ->
     y[1].write_from(&apply(LogicalNot, [&sure])?.to_dtype(DType::I32)?)
 }
 
+/// The solution of A X = B for complex numbers, by a system of real ones.
+fn complex_system(a: &Tensor, b: &Tensor, y: &[Tensor]) -> Result<()> {
+    let n = cols(a);
+    let parts = cat(&[b.real_part(0)?, b.real_part(1)?], -2)?;
+    let both = dispatch::compute(&Factor(Kind::Solve), &[&real_form(a)?, &parts])?;
+    let part = |from: usize| both[0].narrow(both[0].ndim() as i64 - 2, from as i64, n as i64);
+    y[0].write_from(&Tensor::of_parts(&part(0)?, &part(n)?)?)?;
+    // The pivot of a dependent column is that of its imaginary part, which comes after all real ones.
+    let count = Tensor::full(&[], Scalar::Int(n as i64), DType::I32, a.device())?;
+    let beyond = apply(Gt, [&both[1], &count])?.to_dtype(DType::I32)?;
+    y[1].write_from(&both[1].sub(&beyond.mul(&count)?)?)
+}
+
 impl Factor {
     /// Writes the results where there is a kernel; `false` where there is none.
     pub(super) fn on_gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -220,6 +235,13 @@ impl Factor {
         };
         let whole = |t: &Tensor| dense(gpu, &t.expand_to(&join(&batch, &[rows(t), cols(t)]))?);
         let a = whole(x[0])?;
+        if a.dtype().is_complex() {
+            return match self.0 {
+                Kind::Inverse => complex_system(&a, &eye(&a, cols(&a))?, y).map(|()| true),
+                Kind::Solve => complex_system(&a, &whole(x[1])?, y).map(|()| true),
+                _ => Ok(false),
+            };
+        }
         match self.0 {
             Kind::Cholesky => {
                 y[0].write_scalar(0.into())?;

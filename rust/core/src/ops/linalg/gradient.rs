@@ -6,7 +6,7 @@ use crate::autograd::Vjp;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
-use crate::ops::linalg::matmul::swapped;
+use crate::ops::linalg::matmul::adjoint;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::unary::{Abs, Reciprocal};
@@ -36,19 +36,19 @@ pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: &Tensor) -> Resul
     let (m, k, n) = (rows(l) as i64, cols(l) as i64, cols(u) as i64);
     let part = |t: &Tensor, d, a, b| t.slice_dim(d, Some(a), Some(b), 1);
     let (square_l, square_u) = (part(l, -2, 0, k)?, part(u, -1, 0, k)?);
-    let mut low = swapped(&square_l)?.matmul(&part(gl, -2, 0, k)?)?;
-    let mut high = part(gu, -1, 0, k)?.matmul(&swapped(&square_u)?)?;
+    let mut low = adjoint(&square_l)?.matmul(&part(gl, -2, 0, k)?)?;
+    let mut high = part(gu, -1, 0, k)?.matmul(&adjoint(&square_u)?)?;
     let (more_u, more_l) = (part(gu, -1, k, n)?, part(gl, -2, k, m)?);
     if n > k {
-        low = low.sub(&more_u.matmul(&swapped(&part(u, -1, k, n)?)?)?)?;
+        low = low.sub(&more_u.matmul(&adjoint(&part(u, -1, k, n)?)?)?)?;
     }
     if m > k {
-        high = high.sub(&swapped(&part(l, -2, k, m)?)?.matmul(&more_l)?)?;
+        high = high.sub(&adjoint(&part(l, -2, k, m)?)?.matmul(&more_l)?)?;
     }
     let inner = triangle(&low, false, true)?.add(&triangle(&high, true, false)?)?;
     // L^-T X and X U^-T
-    let from_left = |x: &Tensor| solve_triangular(&swapped(&square_l)?, x, true, true);
-    let from_right = |x: &Tensor| swapped(&solve_triangular(&square_u, &swapped(x)?, true, false)?);
+    let from_left = |x: &Tensor| solve_triangular(&adjoint(&square_l)?, x, true, true);
+    let from_right = |x: &Tensor| adjoint(&solve_triangular(&square_u, &adjoint(x)?, true, false)?);
     let mut d = from_right(&from_left(&inner)?)?;
     if n > k {
         d = crate::ops::shape::join::cat(&[d, from_left(&more_u)?], -1)?;
@@ -77,19 +77,21 @@ pub fn qr(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
     // More columns than rows: A = [X Y] and R = [U V] with X = Q U and Y = Q V.
     let part = |t: &Tensor, a, b| t.slice_dim(-1, Some(a), Some(b), 1);
     let (v, gv) = (part(&r, k, n)?, part(&gr, k, n)?);
-    let gq = gq.add(&q.matmul(&v.matmul(&swapped(&gv)?)?)?)?;
+    let gq = gq.add(&q.matmul(&v.matmul(&adjoint(&gv)?)?)?)?;
     let left = qr_square(&q, &part(&r, 0, k)?, &gq, &part(&gr, 0, k)?)?;
     crate::ops::shape::join::cat(&[left, q.matmul(&gv)?], -1)
 }
 
 /// The gradient of a decomposition with a square R.
 fn qr_square(q: &Tensor, r: &Tensor, gq: &Tensor, gr: &Tensor) -> Result<Tensor> {
-    let m = gr.matmul(&swapped(r)?)?.sub(&swapped(q)?.matmul(gq)?)?;
+    let m = gr.matmul(&adjoint(r)?)?.sub(&adjoint(q)?.matmul(gq)?)?;
     let upper = triangle(&m, true, false)?;
-    let strict = triangle(&m, true, true)?;
-    let inner = gq.add(&q.matmul(&upper.add(&swapped(&strict)?)?)?)?;
+    let n = cols(&m);
+    let once = constant(&m, n, n, |i, j| if i == j { 0.5 } else { 1.0 })?;
+    let inner = upper.add(&adjoint(&upper)?)?.mul(&once)?;
+    let inner = gq.add(&q.matmul(&inner)?)?;
     // inner R^-T
-    swapped(&solve_triangular(r, &swapped(&inner)?, true, false)?)
+    adjoint(&solve_triangular(r, &adjoint(&inner)?, true, false)?)
 }
 
 pub fn svd(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
@@ -113,20 +115,26 @@ pub fn svd(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
     let mut inner = diag(&cx.grad_or_zeros(g, 1)?)?;
     let squares = s.mul(&s)?;
     let gap = || row(&squares)?.sub(&column(&squares)?);
-    let skew = |t: Tensor| t.sub(&swapped(&t)?);
-    let v = swapped(&vh)?;
+    let skew = |t: Tensor| t.sub(&adjoint(&t)?);
+    let v = adjoint(&vh)?;
     if let Some(gu) = &gu {
-        let t = off_diagonal(&skew(swapped(&u)?.matmul(gu)?)?, &gap()?)?;
+        let turned = skew(adjoint(&u)?.matmul(gu)?)?;
+        let t = off_diagonal(&turned, &gap()?)?;
         inner = inner.add(&t.mul(&row(&s)?)?)?;
+        if u.dtype().is_complex() {
+            // Phases of the columns, which U and V share.
+            let own = turned.part("DiagonalBackward0", |l| l.diagonal(0, -2, -1))?;
+            inner = inner.add(&diag(&own.div(&s.mul_scalar(2.0)?)?)?)?;
+        }
     }
     if let Some(gvh) = &gvh {
-        let t = off_diagonal(&skew(vh.matmul(&swapped(gvh)?)?)?, &gap()?)?;
+        let t = off_diagonal(&skew(vh.matmul(&adjoint(gvh)?)?)?, &gap()?)?;
         inner = inner.add(&column(&s)?.mul(&t)?)?;
     }
-    let mut d = u.matmul(&inner)?.matmul(&vh)?;
+    let mut d = u.matmul(&inner.to_dtype(u.dtype())?)?.matmul(&vh)?;
     let inverse = apply(Reciprocal, [&s])?;
     if let (Some(gu), true) = (&gu, m > k) {
-        let rest = gu.sub(&u.matmul(&swapped(&u)?.matmul(gu)?)?)?;
+        let rest = gu.sub(&u.matmul(&adjoint(&u)?.matmul(gu)?)?)?;
         d = d.add(&rest.mul(&row(&inverse)?)?.matmul(&vh)?)?;
     }
     if let (Some(gvh), true) = (&gvh, n > k) {
@@ -139,9 +147,13 @@ pub fn svd(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
 /// A = V diag(L) V^-1 with columns of V of length 1. Giles 2008, "An extended collection of matrix
 /// derivative results", with the derivative of the length; of a real matrix the real part.
 pub fn eig(cx: &Vjp, g: &[Option<Tensor>]) -> Result<Tensor> {
-    let complex = |t: &Tensor| t.contiguous()?.as_complex();
+    let real = !cx.output(0)?.dtype().is_complex();
+    let complex = |t: &Tensor| match real {
+        true => t.contiguous()?.as_complex(),
+        false => Ok(t.clone()),
+    };
     let (l, v) = (complex(&cx.output(0)?)?, complex(&cx.output(1)?)?);
-    let vh = swapped(&v)?.conj()?;
+    let vh = adjoint(&v)?;
     let mut inner = diag(&complex(&cx.grad_or_zeros(g, 0)?)?)?;
     if let Some(gv) = &g[1] {
         let t = vh.matmul(&complex(gv)?)?;
@@ -159,8 +171,11 @@ pub fn eig(cx: &Vjp, g: &[Option<Tensor>]) -> Result<Tensor> {
         let gap = row(&l)?.sub(&column(&l)?)?.conj()?;
         inner = inner.add(&off_diagonal(&t, &gap)?)?;
     }
-    // V^-H inner V^H, by real numbers.
     let right = inner.matmul(&vh)?;
+    if !real {
+        return solve_matrix(&vh, &right);
+    }
+    // V^-H inner V^H, by real numbers.
     let parts = cat(&[right.real_part(0)?, right.real_part(1)?], -2)?;
     let x = solve_matrix(&real_form(&vh)?, &parts)?;
     x.slice_dim(-2, Some(0), Some(cols(&v) as i64), 1)

@@ -5,8 +5,19 @@ use crate::ops::shape::join::cat;
 use crate::schema::Value;
 use crate::shape::Show;
 
-fn ldl_factor(name: &str, a: &Tensor, check: bool) -> Result<Vec<Tensor>> {
+fn check_real(name: &str, a: &Tensor) -> Result<()> {
     check_square(name, a)?;
+    ensure!(
+        !a.dtype().is_complex(),
+        NotImplemented,
+        "{name}: matrices of complex numbers are not implemented, got {}: linalg.solve takes them",
+        a.dtype().scalar_name()
+    );
+    Ok(())
+}
+
+fn ldl_factor(name: &str, a: &Tensor, check: bool) -> Result<Vec<Tensor>> {
+    check_real(name, a)?;
     let y = Factor(Kind::Ldl).run(&[a])?.into_vec();
     if let (true, Some((i, at))) = (check, failure(&y[2])?) {
         bail!(
@@ -47,7 +58,7 @@ fn check_pivots(pivots: &Tensor) -> Result<()> {
 
 fn ldl_solve(ld: &Tensor, pivots: &Tensor, b: &Tensor) -> Result<Tensor> {
     const NAME: &str = "linalg.ldl_solve";
-    check_square(NAME, ld)?;
+    check_real(NAME, ld)?;
     ensure!(
         b.ndim() >= 2,
         Runtime,

@@ -7,7 +7,7 @@ use crate::dtype::Scalar;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::Reciprocal;
+use crate::ops::pointwise::unary::{Abs, Reciprocal};
 use crate::schema::{Args, Value};
 use crate::shape::{DimSet, Show};
 
@@ -30,13 +30,13 @@ impl Derivative for Lstsq {
         let mut out: Grads = SmallVec::from_elem(None, 2);
         let Some(g) = &g[0] else { return Ok(out) };
         let (a, b) = (cx.input(0)?, cx.input(1)?);
-        let rcond = Tensor::full(&[], self.rcond, a.dtype(), a.device())?;
+        let rcond = Tensor::full(&[], self.rcond, a.dtype().part(), a.device())?;
         let y = pinv(NAME, &a, None, Some(rcond), false)?;
         if cx.needs(0) {
-            out[0] = Some(pinv_gradient(&a, &y, &g.matmul(&swapped(&b)?)?)?);
+            out[0] = Some(pinv_gradient(&a, &y, &g.matmul(&adjoint(&b)?)?)?);
         }
         if cx.needs(1) {
-            out[1] = Some(swapped(&y)?.matmul(g)?);
+            out[1] = Some(adjoint(&y)?.matmul(g)?);
         }
         Ok(out)
     }
@@ -44,7 +44,7 @@ impl Derivative for Lstsq {
 
 /// The solution of A X = B for matrices whose columns are independent by far, and how many there are.
 fn direct(a: &Tensor, b: &Tensor, rcond: f64) -> Result<Option<[Tensor; 2]>> {
-    if !a.has_data() || rows(a) < cols(a) || cols(b) == 0 {
+    if !a.has_data() || a.dtype().is_complex() || rows(a) < cols(a) || cols(b) == 0 {
         return Ok(None);
     }
     let kind = Kind::LeastSquares {
@@ -72,8 +72,8 @@ fn solve(a: &Tensor, b: &Tensor, rcond: f64) -> Result<[Tensor; 3]> {
     let large = apply(Gt, [&s, &top.mul_scalar(rcond)?])?;
     let zero = Tensor::zeros(&[], s.dtype(), s.device())?;
     let inverse = where_(&large, &apply(Reciprocal, [&s])?, &zero)?;
-    let parts = swapped(&u)?.matmul(&y)?.mul(&column(&inverse)?)?;
-    let solution = swapped(&vh)?.matmul(&parts)?;
+    let parts = adjoint(&u)?.matmul(&y)?.mul(&column(&inverse)?)?;
+    let solution = adjoint(&vh)?.matmul(&parts)?;
     let rank = large.sum_mask(DimSet::last(1, s.ndim())?, false, None)?;
     let op = Lstsq {
         rcond: Scalar::Float(rcond),
@@ -129,7 +129,7 @@ fn lstsq(args: &Args) -> Result<Value> {
     let batch = shape::broadcast(batch_of(a), batch_of(b))?;
     let (m, n, k) = (rows(a), cols(a), cols(b));
     let none = |dtype| Tensor::zeros(&[0], dtype, a.device());
-    let eps = match a.dtype() {
+    let eps = match a.dtype().part() {
         DType::F64 => f64::EPSILON,
         _ => f32::EPSILON as f64,
     };
@@ -149,7 +149,7 @@ fn lstsq(args: &Args) -> Result<Value> {
         true => [
             Tensor::zeros(&join(&batch, &[n, k]), a.dtype(), a.device())?,
             Tensor::zeros(batch_of(a), DType::I64, a.device())?,
-            Tensor::zeros(&join(batch_of(a), &[0]), a.dtype(), a.device())?,
+            Tensor::zeros(&join(batch_of(a), &[0]), a.dtype().part(), a.device())?,
         ],
         false => match quick {
             Some([solution, rank]) => [solution, rank, none(a.dtype())?],
@@ -168,13 +168,20 @@ fn lstsq(args: &Args) -> Result<Value> {
     let residuals = match exact {
         true => {
             let d = a.matmul(&solution)?.sub(b)?;
+            let d = match d.dtype().is_complex() {
+                true => apply(Abs, [&d])?,
+                false => d,
+            };
             d.mul(&d)?.sum_dim(-2, false)?
         }
         // Nothing, of what depends on A and B.
-        false => solution
-            .reshape(&[-1])?
-            .slice_dim(0, Some(0), Some(0), 1)?
-            .copy_dense()?,
+        false => {
+            let none = solution.reshape(&[-1])?.slice_dim(0, Some(0), Some(0), 1)?;
+            match none.dtype().is_complex() {
+                true => none.real_part(0)?.copy_dense()?,
+                false => none.copy_dense()?,
+            }
+        }
     };
     if vector {
         solution = solution.reshape_to(&solution.shape()[..solution.ndim() - 1])?;
@@ -182,7 +189,7 @@ fn lstsq(args: &Args) -> Result<Value> {
     let rank = if full { none(DType::I64)? } else { rank };
     let values = match driver {
         "gelsd" | "gelss" => values,
-        _ => none(a.dtype())?,
+        _ => none(a.dtype().part())?,
     };
     Ok(Value::Tuple(vec![solution, residuals, rank, values]))
 }

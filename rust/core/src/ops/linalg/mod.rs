@@ -24,7 +24,7 @@ use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tenso
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
-use matmul::swapped;
+use matmul::{adjoint, swapped};
 use smallvec::SmallVec;
 
 /// A floating tensor of at least two dimensions that solvers take.
@@ -39,19 +39,13 @@ pub fn check_matrix(name: &str, a: &Tensor) -> Result<()> {
 
 pub fn check_float(name: &str, a: &Tensor) -> Result<()> {
     ensure!(
-        !a.dtype().is_complex(),
-        NotImplemented,
-        "{name}: matrices of complex numbers are not implemented, got {}",
-        a.dtype().scalar_name()
-    );
-    ensure!(
-        a.dtype().is_float(),
+        a.dtype().differentiable(),
         Runtime,
         "{name}: Expected a floating point or complex tensor as input. Got {}",
         a.dtype().scalar_name()
     );
     ensure!(
-        !a.dtype().is_half(),
+        matches!(a.dtype().part(), DType::F32 | DType::F64),
         NotImplemented,
         "{name}: Low precision dtypes not supported. Got {}",
         a.dtype().scalar_name()
@@ -232,7 +226,8 @@ impl Derivative for Factor {
             Kind::Cholesky | Kind::Inverse => Save::outputs([0]),
             Kind::Solve | Kind::Triangular { .. } => Save::inputs([0]).and_outputs([0]),
             Kind::Det => Save::inputs([0]).and_outputs([0]),
-            Kind::Slogdet | Kind::Cofactors => Save::inputs([0]),
+            Kind::Slogdet => Save::inputs([0]).and_outputs([0]),
+            Kind::Cofactors => Save::inputs([0]),
             Kind::Eigenvalues | Kind::SingularValues => Save::NONE,
             Kind::LeastSquares { .. } | Kind::Reflectors | Kind::Ldl => Save::NONE,
             Kind::LdlSolve => Save::inputs([0]),
@@ -249,6 +244,7 @@ impl Derivative for Factor {
             return Ok(out);
         }
         let of = |i: usize| cx.grad_or_zeros(g, i);
+        let complex = g.iter().flatten().any(|g| g.dtype().is_complex());
         match self.0 {
             Kind::Cholesky => {
                 let l = cx.output(0)?;
@@ -258,27 +254,38 @@ impl Derivative for Factor {
                     std::cmp::Ordering::Equal => 0.5,
                     std::cmp::Ordering::Less => 0.0,
                 })?;
-                let phi = swapped(&l)?.matmul(&of(0)?)?.mul(&half)?;
+                let lt = adjoint(&l)?;
+                let mut phi = lt.matmul(&of(0)?)?;
+                phi = match complex {
+                    false => phi.mul(&half)?,
+                    // The diagonal keeps its imaginary part, as PyTorch's does.
+                    true => triangle(&phi, false, true)?
+                        .add(&adjoint(&triangle(&phi, false, false)?)?)?,
+                };
                 // L^-T phi L^-1, made symmetric.
-                let lt = swapped(&l)?;
                 let left = solve_triangular(&lt, &phi, true, false)?;
-                let both = swapped(&solve_triangular(&lt, &swapped(&left)?, true, false)?)?;
-                out.push(Some(both.add(&swapped(&both)?)?.mul_scalar(0.5)?));
+                let both = adjoint(&solve_triangular(&lt, &adjoint(&left)?, true, false)?)?;
+                let sum = if complex {
+                    both
+                } else {
+                    both.add(&adjoint(&both)?)?
+                };
+                out.push(Some(sum.mul_scalar(0.5)?));
             }
             Kind::Inverse => {
-                let t = swapped(&cx.output(0)?)?;
+                let t = adjoint(&cx.output(0)?)?;
                 out.push(Some(t.matmul(&of(0)?)?.matmul(&t)?.neg()?));
             }
             Kind::Solve => {
                 let (a, x) = (cx.input(0)?, cx.output(0)?);
-                let gb = solve_matrix(&swapped(&a)?, &of(0)?)?;
-                let ga = gb.matmul(&swapped(&x)?)?.neg()?;
+                let gb = solve_matrix(&adjoint(&a)?, &of(0)?)?;
+                let ga = gb.matmul(&adjoint(&x)?)?.neg()?;
                 out.extend([Some(ga), Some(gb)]);
             }
             Kind::Triangular { upper, unit } => {
                 let (a, x) = (cx.input(0)?, cx.output(0)?);
-                let gb = solve_triangular(&swapped(&a)?, &of(0)?, !upper, unit)?;
-                let ga = triangle(&gb.matmul(&swapped(&x)?)?.neg()?, upper, unit)?;
+                let gb = solve_triangular(&adjoint(&a)?, &of(0)?, !upper, unit)?;
+                let ga = triangle(&gb.matmul(&adjoint(&x)?)?.neg()?, upper, unit)?;
                 out.extend([Some(ga), Some(gb)]);
             }
             Kind::Det => {
@@ -286,20 +293,23 @@ impl Derivative for Factor {
                 let zero = gradient::has_zero(&d)?;
                 let wide = |t: &Tensor| t.reshape_to(&join(t.shape(), &[1, 1]));
                 let cofactors = if zero {
-                    Factor(Kind::Cofactors).first(&[&a])?
+                    Factor(Kind::Cofactors).first(&[&a])?.conj()?
                 } else {
                     let n = cols(&a);
-                    wide(&d)?.mul(&solve_matrix(&swapped(&a)?, &eye(&a, n)?)?)?
+                    wide(&d.conj()?)?.mul(&solve_matrix(&adjoint(&a)?, &eye(&a, n)?)?)?
                 };
                 out.push(Some(wide(&of(0)?)?.mul(&cofactors)?));
             }
             Kind::Slogdet => {
                 let a = cx.input(0)?;
-                let inverse = solve_matrix(&swapped(&a)?, &eye(&a, cols(&a))?)?;
-                let g = of(1)?;
-                out.push(Some(
-                    g.reshape_to(&join(g.shape(), &[1, 1]))?.mul(&inverse)?,
-                ));
+                let inverse = solve_matrix(&adjoint(&a)?, &eye(&a, cols(&a))?)?;
+                let mut h = of(1)?;
+                if let (true, Some(g)) = (a.dtype().is_complex(), &g[0]) {
+                    let turn = g.conj()?.mul(&cx.output(0)?)?.real_part(1)?.neg()?;
+                    h = Tensor::of_parts(&h, &turn)?;
+                }
+                let h = h.reshape_to(&join(h.shape(), &[1, 1]))?;
+                out.push(Some(h.mul(&inverse)?));
             }
             Kind::Cofactors => bail!(
                 NotImplemented,
@@ -333,12 +343,13 @@ impl Derivative for Factor {
             ),
             Kind::Eigh => {
                 let (w, v) = (cx.output(0)?, cx.output(1)?);
-                let vt = swapped(&v)?;
+                let vt = adjoint(&v)?;
                 let mut inner = diag(&of(0)?)?;
                 if let Some(gv) = &g[1] {
                     let gap = row(&w)?.sub(&column(&w)?)?;
                     inner = inner.add(&gradient::off_diagonal(&vt.matmul(gv)?, &gap)?)?;
                 }
+                let inner = inner.to_dtype(v.dtype())?;
                 out.push(Some(v.matmul(&inner)?.matmul(&vt)?));
             }
             Kind::Svd { full } => out.push(Some(gradient::svd(cx, g, full)?)),
@@ -372,43 +383,49 @@ impl Op for Factor {
             Some(b) => shape::broadcast(batch_of(a), batch_of(b))?,
             None => Dims::from_slice(batch_of(a)),
         };
-        let real = |tail: &[usize]| TensorMeta {
+        let own = |tail: &[usize]| TensorMeta {
             shape: join(&batch, tail),
             dtype,
             device,
         };
+        let real = |tail: &[usize]| TensorMeta {
+            dtype: dtype.part(),
+            ..own(tail)
+        };
         let ints = |tail: &[usize]| TensorMeta {
             dtype: DType::I32,
-            ..real(tail)
+            ..own(tail)
         };
         Ok(SmallVec::from_vec(match self.0 {
-            Kind::Cholesky | Kind::Inverse => vec![real(&[n, n]), ints(&[])],
-            Kind::Solve => vec![real(&[n, cols(x[1])]), ints(&[])],
-            Kind::Triangular { .. } => vec![real(&[n, cols(x[1])])],
-            Kind::Det => vec![real(&[])],
-            Kind::Slogdet => vec![real(&[]), real(&[])],
-            Kind::Cofactors => vec![real(&[n, n])],
-            Kind::Eigh => vec![real(&[n]), real(&[n, n])],
+            Kind::Cholesky | Kind::Inverse => vec![own(&[n, n]), ints(&[])],
+            Kind::Solve => vec![own(&[n, cols(x[1])]), ints(&[])],
+            Kind::Triangular { .. } => vec![own(&[n, cols(x[1])])],
+            Kind::Det => vec![own(&[])],
+            Kind::Slogdet => vec![own(&[]), real(&[])],
+            Kind::Cofactors => vec![own(&[n, n])],
+            Kind::Eigh => vec![real(&[n]), own(&[n, n])],
             Kind::Eigenvalues => vec![real(&[n])],
             Kind::SingularValues => vec![real(&[k])],
-            Kind::Eig { vectors: true } => vec![real(&[n, 2]), real(&[n, n, 2])],
-            Kind::Eig { vectors: false } => vec![real(&[n, 2])],
-            Kind::LeastSquares { .. } => vec![real(&[n, cols(x[1])]), ints(&[])],
-            Kind::Reflectors => vec![real(&[m, n]), real(&[k])],
-            Kind::Ldl => vec![real(&[n, n]), ints(&[n]), ints(&[])],
-            Kind::LdlSolve => vec![real(&[m, cols(x[1])])],
-            Kind::Svd { full: true } => vec![real(&[m, m]), real(&[k]), real(&[n, n])],
-            Kind::Svd { full: false } => vec![real(&[m, k]), real(&[k]), real(&[k, n])],
-            Kind::Qr { full: true } => vec![real(&[m, m]), real(&[m, n])],
-            Kind::Qr { full: false } => vec![real(&[m, k]), real(&[k, n])],
+            Kind::Eig { vectors: true } if dtype.is_complex() => vec![own(&[n]), own(&[n, n])],
+            Kind::Eig { .. } if dtype.is_complex() => vec![own(&[n])],
+            Kind::Eig { vectors: true } => vec![own(&[n, 2]), own(&[n, n, 2])],
+            Kind::Eig { vectors: false } => vec![own(&[n, 2])],
+            Kind::LeastSquares { .. } => vec![own(&[n, cols(x[1])]), ints(&[])],
+            Kind::Reflectors => vec![own(&[m, n]), own(&[k])],
+            Kind::Ldl => vec![own(&[n, n]), ints(&[n]), ints(&[])],
+            Kind::LdlSolve => vec![own(&[m, cols(x[1])])],
+            Kind::Svd { full: true } => vec![own(&[m, m]), real(&[k]), own(&[n, n])],
+            Kind::Svd { full: false } => vec![own(&[m, k]), real(&[k]), own(&[k, n])],
+            Kind::Qr { full: true } => vec![own(&[m, m]), own(&[m, n])],
+            Kind::Qr { full: false } => vec![own(&[m, k]), own(&[k, n])],
             Kind::Lu { pivot } => {
                 vec![
-                    real(&[if pivot { m } else { 0 }, if pivot { m } else { 0 }]),
-                    real(&[m, k]),
-                    real(&[k, n]),
+                    own(&[if pivot { m } else { 0 }, if pivot { m } else { 0 }]),
+                    own(&[m, k]),
+                    own(&[k, n]),
                 ]
             }
-            Kind::LuFactor { .. } => vec![real(&[m, n]), ints(&[k]), ints(&[])],
+            Kind::LuFactor { .. } => vec![own(&[m, n]), ints(&[k]), ints(&[])],
         }))
     }
 
@@ -424,7 +441,11 @@ impl Op for Factor {
             Some(b) => shape::broadcast(batch_of(x[0]), batch_of(b))?,
             None => Dims::from_slice(batch_of(x[0])),
         };
-        let dtype = x[0].dtype();
+        // Complex numbers are computed with in double precision.
+        let dtype = match x[0].dtype() {
+            DType::C64 => DType::C128,
+            other => other,
+        };
         let inputs: Vec<Tensor> = x
             .iter()
             .map(|t| {
@@ -434,10 +455,24 @@ impl Op for Factor {
             })
             .collect::<Result<_>>()?;
         let count = batch.iter().product();
-        let converged = if dtype == DType::F64 {
-            cpu::run::<f64>(self.0, count, &inputs, y)
-        } else {
-            cpu::run::<f32>(self.0, count, &inputs, y)
+        let converged = match dtype {
+            DType::C128 => {
+                let wide = |t: &Tensor| {
+                    let dtype = match t.dtype() {
+                        DType::C64 => DType::C128,
+                        DType::F32 => DType::F64,
+                        other => other,
+                    };
+                    Tensor::zeros(t.shape(), dtype, t.device())
+                };
+                let made: Vec<Tensor> = y.iter().map(wide).collect::<Result<_>>()?;
+                let done = cpu::complex::run(self.0, count, &inputs, &made);
+                let mut both = y.iter().zip(&made);
+                both.try_for_each(|(to, from)| to.write_from(from))?;
+                done
+            }
+            DType::F64 => cpu::run::<f64>(self.0, count, &inputs, y),
+            _ => cpu::run::<f32>(self.0, count, &inputs, y),
         };
         ensure!(
             converged,

@@ -11,12 +11,12 @@ fn reflected(a: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool) -> Result<Te
     let (m, k) = (rows(a), tau.size(tau.ndim() - 1));
     let v = a.slice_dim(-1, Some(0), Some(k as i64), 1)?;
     let v = v.tril(-1)?.add(&factor_eye(a, m, k)?)?;
-    let (vt, d) = (swapped(&v)?, column(tau)?);
+    let (vt, d) = (adjoint(&v)?, column(tau)?);
     let inner = vt.matmul(&v)?.triu(1)?.mul(&d)?;
     let (inner, x) = (inner.add(&eye(a, k)?)?, vt.matmul(c)?);
     let x = match transpose {
         false => solve_triangular(&inner, &x.mul(&d)?, true, true)?,
-        true => solve_triangular(&swapped(&inner)?, &x, false, true)?.mul(&d)?,
+        true => solve_triangular(&adjoint(&inner)?, &x, false, true)?.mul(&d.conj()?)?,
     };
     c.sub(&v.matmul(&x)?)
 }
@@ -109,7 +109,7 @@ fn ormqr(a: &Args) -> Result<Tensor> {
     match left {
         true => reflected(x, tau, c, transpose),
         // C Q = (Q' C')'.
-        false => swapped(&reflected(x, tau, &swapped(c)?, !transpose)?),
+        false => adjoint(&reflected(x, tau, &adjoint(c)?, !transpose)?),
     }
 }
 

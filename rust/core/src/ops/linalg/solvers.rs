@@ -64,11 +64,11 @@ pub fn check_solve(name: &str, info: &Tensor) -> Result<()> {
 /// `linalg.cholesky_ex`.
 pub fn cholesky_ex(name: &str, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     check_square(name, a)?;
-    let lower = if upper { swapped(a)? } else { a.clone() };
+    let lower = if upper { adjoint(a)? } else { a.clone() };
     let mut y = Factor(Kind::Cholesky).run(&[&lower])?;
     let info = y.swap_remove(1);
     let l = y.swap_remove(0);
-    Ok((if upper { swapped(&l)? } else { l }, info))
+    Ok((if upper { adjoint(&l)? } else { l }, info))
 }
 
 /// `linalg.inv_ex`.
@@ -187,6 +187,10 @@ pub fn check_finite(name: &str, a: &Tensor) -> Result<()> {
     if !a.has_data() {
         return Ok(());
     }
+    let a = match a.dtype().is_complex() {
+        true => &a.detach().as_real()?,
+        false => a,
+    };
     let x = a.detach().prepared(a.dtype())?;
     let finite = crate::with_element!(x.dtype(), T => {
         // SAFETY: contiguous host memory of this type.
@@ -241,7 +245,7 @@ fn half(a: &Tensor, lower: bool) -> Result<Tensor> {
     if lower {
         Ok(a.detach())
     } else {
-        swapped(&a.detach())
+        adjoint(&a.detach())
     }
 }
 

@@ -5,6 +5,7 @@
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
+pub mod complex;
 mod conquer;
 pub mod exponential;
 mod general;

@@ -132,6 +132,11 @@ pub(crate) fn swapped(t: &Tensor) -> Result<Tensor> {
     t.transpose(-2, -1)
 }
 
+/// The conjugate of the transpose.
+pub(crate) fn adjoint(t: &Tensor) -> Result<Tensor> {
+    swapped(t)?.conj()
+}
+
 impl MatMul {
     /// Complex numbers are multiplied part by part.
     fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {

@@ -2,7 +2,7 @@
 
 pub mod norms;
 
-use super::matmul::swapped;
+use super::matmul::{adjoint, swapped};
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -38,7 +38,7 @@ fn threshold(
     atol: Option<Tensor>,
     rtol: Option<Tensor>,
 ) -> Result<Tensor> {
-    let eps = if x.dtype() == DType::F64 {
+    let eps = if x.dtype().part() == DType::F64 {
         f64::EPSILON
     } else {
         f32::EPSILON as f64
@@ -71,7 +71,7 @@ fn threshold(
 fn spectrum(name: &str, x: &Tensor, hermitian: bool) -> Result<[Tensor; 3]> {
     if hermitian {
         let [w, v] = eigh(name, x, "L")?;
-        return Ok([v.clone(), w, swapped(&v)?]);
+        return Ok([v.clone(), w, adjoint(&v)?]);
     }
     svd(name, x, false)
 }
@@ -89,7 +89,7 @@ pub fn pinv(
 ) -> Result<Tensor> {
     check_matrix(name, x)?;
     if x.numel() == 0 {
-        return swapped(x)?.copy_dense();
+        return adjoint(x)?.copy_dense();
     }
     let source = x;
     let x = &x.detach();
@@ -101,26 +101,26 @@ pub fn pinv(
     let large = apply(Gt, [&size, &limit])?;
     let inverse = apply(Reciprocal, [&where_(&large, &s, &one)?])?;
     let inverse = where_(&large, &inverse, &zero)?;
-    let y = swapped(&vh)?.mul(&row(&inverse)?)?.matmul(&swapped(&u)?)?;
+    let y = adjoint(&vh)?.mul(&row(&inverse)?)?.matmul(&adjoint(&u)?)?;
     dispatch::record(Pinv, &[source], std::slice::from_ref(&y))?;
     Ok(y)
 }
 
 /// The gradient of A from that of its pseudo-inverse Y.
 pub fn pinv_gradient(a: &Tensor, y: &Tensor, g: &Tensor) -> Result<Tensor> {
-    let (gt, yt) = (swapped(g)?, swapped(y)?);
+    let (gt, yt) = (adjoint(g)?, adjoint(y)?);
     if rows(a) <= cols(a) {
         let k = gt.matmul(y)?;
         let kyt = k.matmul(&yt)?;
         let rest = yt.matmul(y)?.matmul(&gt.sub(&k.matmul(a)?)?)?;
-        kyt.sub(&swapped(&y.matmul(&k)?)?)?
+        kyt.sub(&adjoint(&y.matmul(&k)?)?)?
             .sub(&a.matmul(y)?.matmul(&kyt)?)?
             .add(&rest)
     } else {
         let k = y.matmul(&gt)?;
         let ytk = yt.matmul(&k)?;
         let rest = gt.sub(&a.matmul(&k)?)?.matmul(y)?.matmul(&yt)?;
-        ytk.sub(&swapped(&k.matmul(y)?)?)?
+        ytk.sub(&adjoint(&k.matmul(y)?)?)?
             .sub(&ytk.matmul(y)?.matmul(a)?)?
             .add(&rest)
     }
@@ -220,7 +220,7 @@ fn cholesky(name: &str, x: &Tensor, upper: bool) -> Result<Tensor> {
 /// The solution of A X = B for A = L L', without history.
 fn cholesky_system(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
     const NAME: &str = "cholesky_solve";
-    let t = swapped(l)?;
+    let t = adjoint(l)?;
     let (lower, high) = if upper { (&t, l) } else { (l, &t) };
     let y = triangular_system(NAME, lower, b, false, true, false)?;
     triangular_system(NAME, high, &y, true, true, false)
@@ -251,8 +251,8 @@ impl Derivative for CholeskySolve {
         };
         let (l, y) = (cx.input(1)?, cx.output(0)?);
         let gb = cholesky_solve(g, &l, self.upper)?;
-        let common = gb.matmul(&swapped(&y)?)?;
-        let common = common.add(&swapped(&common)?)?;
+        let common = gb.matmul(&adjoint(&y)?)?;
+        let common = common.add(&adjoint(&common)?)?;
         let gl = if self.upper {
             l.matmul(&common)?
         } else {
@@ -314,7 +314,7 @@ impl Derivative for CholeskyInverse {
             return Ok(Grads::new());
         };
         let (l, y) = (cx.input(0)?, cx.output(0)?);
-        let common = y.matmul(&g.add(&swapped(g)?)?.matmul(&y)?)?;
+        let common = y.matmul(&g.add(&adjoint(g)?)?.matmul(&y)?)?;
         let gl = if self.upper {
             l.matmul(&common)?
         } else {
@@ -330,7 +330,7 @@ fn optional(a: &Args, i: usize) -> Result<Option<Tensor>> {
         (None, Some(v)) => Ok(Some(Tensor::full(
             &[],
             Scalar::Float(v),
-            a.tensor(0)?.dtype(),
+            a.tensor(0)?.dtype().part(),
             a.tensor(0)?.device(),
         )?)),
         _ => Ok(None),
@@ -361,6 +361,8 @@ fn lu_solve(
         Show(lu.shape())
     );
     let p = permutation(pivots, rows(lu), lu.dtype())?;
+    // The adjoint is the transpose of the conjugate.
+    let lu = &if adjoint { lu.conj()? } else { lu.clone() };
     // X A = B is A' X' = B'.
     let b = if left { b.clone() } else { swapped(b)? };
     let y = if adjoint == left {
@@ -554,7 +556,7 @@ crate::entries! {
             };
             return tuple([side(rows(x))?, s, side(cols(x))?]);
         }
-        tuple([u, s, swapped(&vh)?])
+        tuple([u, s, adjoint(&vh)?])
     };
     /// Singular values, descending.
     "svdvals(Tensor A, *, str? driver=None) -> Tensor", LINALG | OUT,
@@ -588,7 +590,7 @@ crate::entries! {
     };
     "matrix_rank(Tensor input, Tensor|Scalar tol, bool hermitian=False) -> Tensor", LINALG | CASTS,
     |a| {
-        let zero = Tensor::full(&[], Scalar::Float(0.0), a.tensor(0)?.dtype(), a.tensor(0)?.device())?;
+        let zero = Tensor::full(&[], Scalar::Float(0.0), a.tensor(0)?.dtype().part(), a.tensor(0)?.device())?;
         Ok(matrix_rank(a.tensor(0)?, optional(a, 1)?, Some(zero), a.bool(2)?)?.into())
     };
     /// The ratio of a matrix norm of A to that of its inverse's reciprocal.

@@ -339,7 +339,7 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
     };
     let dtype = x.dtype().promote(y.dtype());
     ensure!(
-        !dtype.is_complex() && dtype != DType::Bool,
+        dtype != DType::Bool,
         NotImplemented,
         "\"cross\" not implemented for '{}'",
         dtype.scalar_name()
