@@ -290,3 +290,26 @@ def test_silu_of_complex_numbers_has_a_value_and_no_derivative():
     np.testing.assert_allclose(y.detach().numpy(), want, rtol=1e-6)
     with pytest.raises(NotImplementedError, match="complex"):
         y.backward(torch.ones_like(y.detach()))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_convolutions_are_sums_of_products(dtype):
+    rng = np.random.default_rng(8)
+    make = lambda *s: (rng.standard_normal(s) + 1j * rng.standard_normal(s)).astype(dtype)  # noqa: E731
+    x, w, b = make(2, 4, 9), make(6, 2, 3), make(6)
+    expected = np.zeros((2, 6, 4), "complex128")
+    for o in range(6):
+        for i in range(4):
+            window = x[:, 2 * (o // 3) : 2 * (o // 3) + 2, 2 * i : 2 * i + 3]
+            expected[:, o, i] = (window * w[o]).sum((1, 2)) + b[o]
+    found = torch.conv1d(t(x), t(w), t(b), stride=2, groups=2)
+    np.testing.assert_allclose(
+        found.numpy(), expected, atol=1e-5 if dtype == "complex64" else 1e-12
+    )
+    leaves = [t(v.astype("complex128")).requires_grad_() for v in (x, w, b)]
+    F = torch.nn.functional
+    assert torch.autograd.gradcheck(lambda x, w, b: F.conv1d(x, w, b, 2, 1, 2, 2), leaves)
+    up = lambda x, w: F.conv_transpose1d(x, w.mT.reshape(4, 3, 3), stride=2)  # noqa: E731
+    assert torch.autograd.gradcheck(up, leaves[:2])
+    with pytest.raises(RuntimeError, match="one type"):
+        torch.conv1d(t(x), t(w).real)

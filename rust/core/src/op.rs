@@ -308,6 +308,12 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
+    /// The inputs whose real and imaginary parts go the same way and apart: on a GPU its kernel then takes
+    /// one after the other where it has none for complex numbers.
+    fn linear(&self) -> &'static [usize] {
+        &[]
+    }
+
     /// The results, as `infer` describes them, written with other ops; what runs on the GPU where
     /// there is no kernel. `None` where nothing is gained over the host.
     fn decompose(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {

@@ -31,6 +31,7 @@ use crate::host;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
+use crate::ops::shape::copy::each_part;
 use crate::shape::Show;
 use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
@@ -524,8 +525,19 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// Computes on a GPU, by the op's kernel or what it is made of; `false` where no kernel computes in this
 /// type, or the sizes are beyond one.
 fn launched(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-    let kernel = || -> Result<_> { Ok(op.gpu(gpu, x, y)? || composed(op, x, y)?) };
-    match working_for(op.name(), kernel) {
+    let complex = |t: &Tensor| t.dtype() == DType::C64;
+    let apart = || match (op.linear(), y) {
+        ([_, ..], [y]) if complex(y) => each_part(x, op.linear(), y, |x, y| op.gpu(gpu, x, y)),
+        _ => Ok(false),
+    };
+    let whole = || -> Result<_> { Ok(op.gpu(gpu, x, y)? || composed(op, x, y)?) };
+    working_for(op.name(), || {
+        Ok(implemented(whole())? || implemented(apart())?)
+    })
+}
+
+fn implemented(done: Result<bool>) -> Result<bool> {
+    match done {
         Err(e) if e.kind == Kind::NotImplemented => Ok(false),
         done => done,
     }

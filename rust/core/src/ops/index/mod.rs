@@ -489,6 +489,10 @@ impl Op for IndexPut {
         })
     }
 
+    fn linear(&self) -> &'static [usize] {
+        &[0, 1]
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
         let scale = match self.mode {

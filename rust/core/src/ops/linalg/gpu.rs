@@ -1,16 +1,17 @@
 //! Factorisations of small matrices on the GPU, and what is computed with their factors.
 
 use super::matmul::swapped;
-use super::{batch_of, cols, eye, join, ldl_gpu, orthogonal, real_form, rows, Factor, Kind};
+use super::{batch_of, cols, eye, join, ldl_gpu, orthogonal, rows, Factor, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::{Gt, Lt, Ne};
+use crate::ops::pointwise::binary::FloorDivide;
+use crate::ops::pointwise::compare::{Lt, Ne};
 use crate::ops::pointwise::unary::{Abs, Log, LogicalNot, Sign};
-use crate::ops::shape::join::cat;
+use crate::ops::shape::join::stack;
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::transfer::dense;
@@ -210,17 +211,24 @@ fn least_squares(gpu: &Gpu, a: &Tensor, b: &Tensor, y: &[Tensor], rcond: f64) ->
     y[1].write_from(&apply(LogicalNot, [&sure])?.to_dtype(DType::I32)?)
 }
 
-/// The solution of A X = B for complex numbers, by a system of real ones.
+/// The solution of A X = B for complex numbers, by a system of real ones: each number is a block of two
+/// rows, so that a column without a pivot is one there too.
 fn complex_system(a: &Tensor, b: &Tensor, y: &[Tensor]) -> Result<()> {
-    let n = cols(a);
-    let parts = cat(&[b.real_part(0)?, b.real_part(1)?], -2)?;
-    let both = dispatch::compute(&Factor(Kind::Solve), &[&real_form(a)?, &parts])?;
-    let part = |from: usize| both[0].narrow(both[0].ndim() as i64 - 2, from as i64, n as i64);
-    y[0].write_from(&Tensor::of_parts(&part(0)?, &part(n)?)?)?;
-    // The pivot of a dependent column is that of its imaginary part, which comes after all real ones.
-    let count = Tensor::full(&[], Scalar::Int(n as i64), DType::I32, a.device())?;
-    let beyond = apply(Gt, [&both[1], &count])?.to_dtype(DType::I32)?;
-    y[1].write_from(&both[1].sub(&beyond.mul(&count)?)?)
+    let (n, k) = (cols(a), cols(b));
+    let twice = |t: &Tensor, tail: &[usize]| t.reshape_to(&join(batch_of(a), tail));
+    let (re, im) = (a.real_part(0)?, a.real_part(1)?);
+    let rows = [stack(&[re.clone(), im.neg()?], -1)?, stack(&[im, re], -1)?];
+    let both = twice(&stack(&rows, -3)?, &[2 * n, 2 * n])?;
+    let right = twice(&b.as_real()?.transpose(-2, -1)?, &[2 * n, k])?;
+    let found = dispatch::compute(&Factor(Kind::Solve), &[&both, &right])?;
+    let x = twice(&found[0], &[n, 2, k])?.transpose(-2, -1)?;
+    y[0].write_from(&x.contiguous()?.as_complex()?)?;
+    let Some(info) = y.get(1) else { return Ok(()) };
+    let number = |v| Tensor::full(&[], Scalar::Int(v), DType::I32, a.device());
+    info.write_from(&apply(
+        FloorDivide,
+        [&found[1].add(&number(1)?)?, &number(2)?],
+    )?)
 }
 
 impl Factor {
@@ -237,8 +245,19 @@ impl Factor {
         let a = whole(x[0])?;
         if a.dtype().is_complex() {
             return match self.0 {
-                Kind::Inverse => complex_system(&a, &eye(&a, cols(&a))?, y).map(|()| true),
+                Kind::Inverse => {
+                    let b = eye(&a, cols(&a))?.expand_to(a.shape())?;
+                    complex_system(&a, &b, y).map(|()| true)
+                }
                 Kind::Solve => complex_system(&a, &whole(x[1])?, y).map(|()| true),
+                Kind::Triangular { upper, unit } => {
+                    let half = super::triangle(&a, upper, unit)?;
+                    let half = match unit {
+                        true => half.add(&eye(&a, cols(&a))?)?,
+                        false => half,
+                    };
+                    complex_system(&half, &whole(x[1])?, y).map(|()| true)
+                }
                 _ => Ok(false),
             };
         }

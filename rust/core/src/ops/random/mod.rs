@@ -144,10 +144,14 @@ impl Op for Draw {
     }
     /// Numbers of a counter-based stream: others than the CPU's, as in PyTorch.
     fn gpu(&self, gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if y[0].dtype().is_complex() {
-            return Ok(false);
-        }
-        transfer::ran(gpu::draw(gpu, self.generator.philox(), self.what, &y[0]))
+        let (y, key) = (&y[0], self.generator.philox());
+        transfer::ran(match y.dtype().is_complex() {
+            true => {
+                let pairs = y.alias_as(y.layout().pairs(), y.dtype().part());
+                gpu::draw(gpu, key, self.of_parts(), &pairs)
+            }
+            false => gpu::draw(gpu, key, self.what, y),
+        })
     }
     fn pointwise(&self) -> bool {
         true
@@ -155,20 +159,23 @@ impl Op for Draw {
 }
 
 impl Draw {
-    /// Fills contiguous complex memory: real and imaginary parts are numbers of their own. Normal
-    /// ones share the variance.
-    fn pairs(&self, t: &Tensor, whole: bool) -> Result<()> {
-        let real = t.dtype().part();
-        let mut layout = Layout::contiguous(&[t.numel() * 2]);
-        layout.offset = t.offset() * 2;
-        let what = match self.what {
+    /// What real and imaginary parts are, numbers of their own: normal ones share the variance.
+    fn of_parts(&self) -> Distribution {
+        match self.what {
             Distribution::Normal(mean, std) => {
                 Distribution::Normal(mean, std * std::f64::consts::FRAC_1_SQRT_2)
             }
             other => other,
-        };
+        }
+    }
+
+    /// Fills contiguous complex memory.
+    fn pairs(&self, t: &Tensor, whole: bool) -> Result<()> {
+        let real = t.dtype().part();
+        let mut layout = Layout::contiguous(&[t.numel() * 2]);
+        layout.offset = t.offset() * 2;
         Draw {
-            what,
+            what: self.of_parts(),
             ..self.clone()
         }
         .fill(&t.alias_as(layout, real), whole)

@@ -314,6 +314,13 @@ impl Op for Reduce {
         (real && !truth && !source.is_rare()).then_some((fold, self.mask))
     }
 
+    fn linear(&self) -> &'static [usize] {
+        match self.kind {
+            Kind::Sum => &[0],
+            _ => &[],
+        }
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (x, y) = (x[0], &y[0]);
         let (combine, map) = match self.kind {

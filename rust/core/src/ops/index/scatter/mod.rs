@@ -120,6 +120,10 @@ impl Op for Gather {
         cuts
     }
 
+    fn linear(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let [x, index, y] = [x[0], x[1], &y[0]].map(lined);
         transfer::ran(gpu::gather(gpu, &x, self.dim, &index, &y))
@@ -278,6 +282,13 @@ impl Op for Scatter {
             Cut::new([Part::Along(d), Part::Along(d), values], [Part::Along(d)])
         };
         (0..of.ndim()).filter(alike).map(cut).collect()
+    }
+
+    fn linear(&self) -> &'static [usize] {
+        match self.mode {
+            Mode::Set | Mode::Add => &[0, 2],
+            _ => &[],
+        }
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

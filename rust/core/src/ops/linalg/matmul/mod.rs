@@ -138,8 +138,13 @@ pub(crate) fn adjoint(t: &Tensor) -> Result<Tensor> {
 }
 
 impl MatMul {
-    /// Complex numbers are multiplied part by part.
-    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
+    /// Complex numbers are multiplied part by part, by `run`.
+    fn complex(
+        &self,
+        x: &[&Tensor],
+        y: &Tensor,
+        run: impl Fn(&MatMul, &[&Tensor], &[Tensor]) -> Result<bool>,
+    ) -> Result<bool> {
         let (a, b) = self.operands(x);
         let part = |t: &Tensor, which| t.detach().component(which);
         let dtype = part(y, 0).dtype();
@@ -148,7 +153,8 @@ impl MatMul {
             other => Scalar::Int(-other.i64()),
         };
         for (which, pairs) in [(0, [(0, 0), (1, 1)]), (1, [(0, 1), (1, 0)])] {
-            let sum = Tensor::empty(y.shape(), dtype, Device::Cpu)?;
+            let empty = || Tensor::empty(y.shape(), dtype, y.device());
+            let mut sum = empty()?;
             for (i, (p, q)) in pairs.into_iter().enumerate() {
                 let (p, q) = (part(a, p), part(b, q));
                 let alpha = match which == 0 && i == 1 {
@@ -165,16 +171,28 @@ impl MatMul {
                     beta,
                     ..self.clone()
                 };
+                if i == 1 && y.device().is_gpu() {
+                    // Only on the host what is added to may be what is written to.
+                    let (op, more) = (MatMul { plus: false, ..op }, empty()?);
+                    if !run(&op, &[&p, &q], std::slice::from_ref(&more))? {
+                        return Ok(false);
+                    }
+                    sum = sum.add(&more)?;
+                    continue;
+                }
                 let out = std::slice::from_ref(&sum);
-                match (plus, i) {
-                    (false, _) => op.cpu(&[&p, &q], out)?,
-                    (true, 0) => op.cpu(&[&part(x[0], which), &p, &q], out)?,
-                    (true, _) => op.cpu(&[&sum, &p, &q], out)?,
+                let done = match (plus, i) {
+                    (false, _) => run(&op, &[&p, &q], out)?,
+                    (true, 0) => run(&op, &[&part(x[0], which), &p, &q], out)?,
+                    (true, _) => run(&op, &[&sum, &p, &q], out)?,
+                };
+                if !done {
+                    return Ok(false);
                 }
             }
             y.component(which).write_from(&sum)?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -512,7 +530,9 @@ impl Op for MatMul {
             DType::I16 => run!(i16, i16, i64),
             DType::I32 => run!(i32, i32, i64),
             DType::I64 => run!(i64, i64, i64),
-            DType::C64 | DType::C128 => self.complex(x, y)?,
+            DType::C64 | DType::C128 => {
+                self.complex(x, y, |op, x, y| op.cpu(x, y).map(|()| true))?;
+            }
             t => check::unsupported("addmm_impl_cpu_", t)?,
         }
         Ok(())
@@ -612,6 +632,9 @@ impl Op for MatMul {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if y[0].dtype() == DType::C64 {
+            return self.complex(x, &y[0], |op, x, y| op.gpu(gpu, x, y));
+        }
         // The kernel takes its factors as float64.
         let inexact =
             |s| matches!(s, Scalar::Int(v) if v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS);

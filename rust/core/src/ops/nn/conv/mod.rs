@@ -422,7 +422,7 @@ impl Call<'_> {
             );
         }
         ensure!(
-            x.dtype() != DType::Bool && !x.dtype().is_complex(),
+            x.dtype() != DType::Bool,
             NotImplemented,
             "\"{}\" not implemented for '{}'",
             self.name,
@@ -481,6 +481,18 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Of complex numbers, by three convolutions of real ones.
+    fn complex(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let parts = |t: &Tensor| -> Result<[Tensor; 2]> { Ok([t.real_part(0)?, t.real_part(1)?]) };
+        let ([x, ix], [w, iw]) = (parts(x)?, parts(w)?);
+        let bias = bias.map(parts).transpose()?;
+        let sum = bias.as_ref().map(|[re, im]| re.add(im)).transpose()?;
+        let re = self.run(&x, &w, bias.as_ref().map(|[re, _]| re))?;
+        let im = self.run(&ix, &iw, None)?;
+        let both = self.run(&x.add(&ix)?, &w.add(&iw)?, sum.as_ref())?;
+        Tensor::of_parts(&re.sub(&im)?, &both.sub(&re)?.sub(&im)?)
+    }
+
     fn run(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let n = w.ndim().saturating_sub(2);
         ensure!(
@@ -537,6 +549,9 @@ impl Call<'_> {
             "non-positive groups is not supported"
         );
         self.check(x, w, bias)?;
+        if x.dtype().is_complex() {
+            return self.complex(x, w, bias);
+        }
         let (mut near, mut far): (Sizes, Sizes) = (sizes(&[]), sizes(&[]));
         let mut bad = false;
         let (mut shown, mut kernels) = (Vec::new(), Vec::new());

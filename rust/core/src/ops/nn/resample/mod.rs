@@ -265,6 +265,10 @@ impl Op for Resample {
         Cut::along(0..x[0].ndim() - self.axes.len(), x.len(), y.len())
     }
 
+    fn linear(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let floats = transfer::small_floats(x);
         let x = transfer::dense(gpu, x[0])?;

@@ -181,8 +181,12 @@ impl Op for Cumsum {
         )
     }
 
+    fn linear(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let x = x[0].to_dtype(self.dtype)?;
+        let x = x[0].to_dtype(y[0].dtype())?;
         launch(gpu, (Step::Sum, ""), (self.dim, self.reverse), &[&x], y)
     }
 }

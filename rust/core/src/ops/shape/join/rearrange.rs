@@ -355,6 +355,10 @@ impl Op for Triangle {
         true
     }
 
+    fn linear(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(y[0].dtype())?;
         let body = match self.upper {

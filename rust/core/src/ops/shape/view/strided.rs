@@ -70,6 +70,10 @@ impl Op for StridedAdjoint {
         Ok(())
     }
 
+    fn linear(&self) -> &'static [usize] {
+        &[0]
+    }
+
     /// As [`accumulate`]: parts of the view that do not overlap themselves, one after another.
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (g, y) = (dense(gpu, x[0])?, &y[0]);
