@@ -159,6 +159,7 @@ GRADIENTS = {
     "qr": lambda a, b: H.qr(b),
     "wide qr": lambda a, b: H.qr(b.mT),
     "lu": lambda a, b: H.lu(b)[1:],
+    "lu without exchanges": lambda a, b: H.lu(b, pivot=False)[1:],
     "lu_factor": lambda a, b: H.lu_factor(a)[0],
     "triangular": lambda a, b: H.solve_triangular(a, b, upper=True),
     "pinv": lambda a, b: H.pinv(b),

@@ -56,7 +56,11 @@ pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: &Tensor) -> Resul
     if m > k {
         d = crate::ops::shape::join::cat(&[d, from_right(&more_l)?], -2)?;
     }
-    p.matmul(&d)
+    // Without exchanges there is no P.
+    match p.numel() < l.numel() {
+        true => Ok(d),
+        false => p.matmul(&d),
+    }
 }
 
 pub fn qr(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
