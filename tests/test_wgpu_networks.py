@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -247,3 +248,28 @@ def test_norm_of_no_rows_has_weights_without_gradients(name: str) -> None:
     w = torch.ones(3, device="wgpu", requires_grad=True)
     getattr(F, name)(x, (3,), w).sum().backward()
     assert w.grad.cpu().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (4,), (2, 4, 3, 2)])
+def test_cross_entropy_of_float64_is_the_cpus(shape: tuple[int, ...]) -> None:
+    scores = torch.randn(shape, dtype=torch.float64)
+    target = torch.randint(0, 4, shape[:1] + shape[2:] if len(shape) > 1 else ())
+    weights = (None, torch.rand(4, dtype=torch.float64))
+    settings = product(("mean", "sum", "none"), (-100, 1), (0.0, 0.3), weights)
+    for reduction, ignored, smoothing, weight in settings:
+        found = []
+        for device in ("cpu", "wgpu"):
+            x = leaf(scores, device)
+            w = None if weight is None else weight.to(device)
+            y = F.cross_entropy(
+                x,
+                target.to(device),
+                w,
+                reduction=reduction,
+                ignore_index=ignored,
+                label_smoothing=smoothing,
+            )
+            (y * 1.5).sum().backward()
+            found.append((y.detach().cpu(), x.grad.cpu()))
+        for ours, expected in zip(*found, strict=True):
+            torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-13, equal_nan=True)

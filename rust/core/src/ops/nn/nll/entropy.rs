@@ -1,7 +1,7 @@
 //! Cross entropy from scores, in one pass.
 
 use super::gpu::{Entropies, Reduction};
-use super::likelihood::{nll_gradient, Nll};
+use super::likelihood::{nll_gradient, picked_by_ops, Nll};
 use super::{
     check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
     launchable, operands, positions, sum_classes, Extent, Float,
@@ -232,6 +232,41 @@ impl CrossEntropy {
 }
 
 impl CrossEntropy {
+    /// Loss, sum of weights and log-sum-exps by ops, which take any type.
+    fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let (scores, target) = (x[0], x[1]);
+        let lse = dispatch::call1(LogSumExp, &[scores])?;
+        let chances = scores.sub(&lse)?;
+        let mut inputs: SmallVec<[&Tensor; 3]> = x.into();
+        inputs[0] = &chances;
+        let nll = Nll {
+            reduction: self.reduction,
+            ignore: self.ignore,
+        };
+        let mut y = nll.by_ops(&inputs)?;
+        if self.smoothing.0 > 0.0 {
+            let c = Extent::of(scores.shape()).c;
+            let mut shape = Dims::from_elem(1, scores.ndim());
+            shape[(scores.ndim() > 1) as usize] = c;
+            let terms = match x.get(2) {
+                Some(w) => chances.mul(&w.reshape_to(&shape)?)?,
+                None => chances.clone(),
+            };
+            let skip = apply(Eq, [target, &Tensor::number(self.ignore.into())?])?;
+            let zero = Tensor::zeros(&[], scores.dtype(), scores.device())?;
+            let each = where_(&skip, &zero, &sum_classes(&terms, false)?)?;
+            let all = match self.reduction {
+                NONE => each,
+                MEAN => each.sum_all()?.div(&y[1])?,
+                _ => each.sum_all()?,
+            };
+            let rest = y[0].mul_scalar(1.0 - self.smoothing.0)?;
+            y[0] = rest.sub(&all.mul_scalar(self.smoothing.0 / c as f64)?)?;
+        }
+        y.push(lse.reshape_to(target.shape())?);
+        Ok(y)
+    }
+
     /// Whether the results of parts of the positions add up to the whole.
     fn adds(&self, x: &Meta) -> bool {
         self.reduction == NONE || self.reduction == SUM && !x.dtype().is_half()
@@ -317,6 +352,9 @@ impl Op for CrossEntropy {
 
     /// The mean as a sum over another, and sums in a type that parts can be added in.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if picked_by_ops(x[0], x[1]) {
+            return self.by_ops(x).map(Some);
+        }
         if self.adds(x[0]) || !launchable(x[0], x[1]) {
             return Ok(None);
         }
@@ -472,6 +510,15 @@ impl Op for CrossEntropyGrad {
         };
         let cut = |(of, d)| Cut::new(inputs(of, d), [Part::Along(of)]);
         positions(x[1].ndim()).map(cut).collect()
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if !picked_by_ops(x[1], x[2]) {
+            return Ok(None);
+        }
+        let weight = x.get(5).copied();
+        let d = self.of.recorded(x[0], x[1], x[2], weight, x[3])?;
+        Ok(Some(Tensors::from_iter([d])))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -203,7 +203,7 @@ impl Op for Nll {
 }
 
 /// Whether scores are float64, which the kernels do not take.
-fn picked_by_ops(scores: &Tensor, target: &Tensor) -> bool {
+pub(super) fn picked_by_ops(scores: &Tensor, target: &Tensor) -> bool {
     scores.dtype() == DType::F64 && matches!(target.dtype(), DType::I64 | DType::I32)
 }
 
@@ -238,7 +238,7 @@ fn weighted(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 
 impl Nll {
     /// Loss and sum of weights by ops, which take any type.
-    fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
+    pub(super) fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
         let [class, weight] = picked(x[0].shape(), x[1], x.get(2), self.ignore)?;
         let e = Extent::of(x[0].shape());
         let scores = x[0].reshape_to(&[e.n, e.c, e.d])?;
