@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,3 +27,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left)
     dropped = set(left)
     items[:] = [x for x in items if x not in dropped]
+
+
+@pytest.fixture
+def no_fallback() -> Iterator[None]:
+    """An op without a kernel raises instead of running on the CPU."""
+    from pytensorlib import wgpu
+
+    wgpu.set_fallback("error")
+    yield
+    wgpu.set_fallback(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,19 +13,14 @@ import pytensorlib as torch
 from pytensorlib import nn, wgpu
 from pytensorlib.nn import functional as F
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 FLOATS = ["float32", "float16", "bfloat16"]
 INTEGERS = ["int64", "int32", "int16", "uint8"]
 TOLERANCE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    """An op without a kernel fails the test instead of running on the CPU."""
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
 
 
 def leaves(value: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,12 @@ import pytest
 import pytensorlib as torch
 from pytensorlib import wgpu
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 F = torch.nn.functional
 Call = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
 
 
 def index(x: Any, *shape: int) -> Any:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import pytensorlib as torch
 from pytensorlib import wgpu
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

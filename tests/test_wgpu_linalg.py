@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from scipy import linalg
@@ -12,14 +10,10 @@ from scipy.linalg import lapack
 import pytensorlib as torch
 from pytensorlib import wgpu
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 
 def matrices(n: int, count: int = 3) -> np.ndarray:

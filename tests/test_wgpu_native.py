@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,10 @@ from scipy import special, stats
 import pytensorlib as torch
 from pytensorlib import wgpu
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
-
-
-@pytest.fixture(autouse=True)
-def no_fallback() -> Iterator[None]:
-    wgpu.set_fallback("error")
-    yield
-    wgpu.set_fallback(None)
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -13,15 +12,10 @@ import pytensorlib as torch
 from pytensorlib import nn, wgpu
 from pytensorlib.nn import functional as F
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    """An op without a kernel fails the test instead of running on the CPU."""
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 
 def leaf(x: Any, device: str, dtype: Any = None) -> Any:

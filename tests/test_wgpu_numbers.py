@@ -4,7 +4,7 @@ gives. 64-bit integers are checked against NumPy as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,10 @@ import pytensorlib as torch
 from pytensorlib import wgpu
 from pytensorlib.nn import functional as F
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    """An op without a kernel raises instead of running on the CPU."""
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 
 def on_gpu(x: Any, strided: bool) -> Any:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import pytensorlib as torch
 from pytensorlib import wgpu
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 NAN, INF = float("nan"), float("inf")
 DTYPES = ["float32", "float16", "int64", "int32", "uint8", "bool"]
 # Short lines, lines in memory across others, and lines that take several dispatches.
 SHAPES = [((5, 9), 1), ((3, 7, 2), 1), ((2, 5000), 1), ((600, 40), 0)]
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
 
 
 def some(shape, dtype: str, seed: int = 0) -> np.ndarray:

@@ -5,7 +5,7 @@ kernel raises. References are the CPU's results in float64, or NumPy's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,14 +14,10 @@ import pytensorlib as torch
 from pytensorlib import wgpu
 from pytensorlib.nn import functional as F
 
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
-
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    wgpu.set_fallback_error(True)
-    yield
-    wgpu.set_fallback_error(False)
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
