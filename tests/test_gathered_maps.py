@@ -28,6 +28,8 @@ def test_padding_equals_numpy(mode: str, dtype: str) -> None:
         ((2, 2, 5, 40), (4, 1, 2, 4)),
         ((1, 2, 40, 8), (7, 0, 0, 3)),
         ((2, 1, 4, 5, 20), (3, 2, 1, 0, 2, 3)),
+        ((3, 4, 70, 67), (1, 1, 2, 2)),
+        ((1, 1, 3, 700), (9, 8, 1, 0)),
     ):
         x = image(shape, dtype)
         pairs = [(0, 0)] * (len(shape) - len(pad) // 2)

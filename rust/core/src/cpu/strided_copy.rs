@@ -1,7 +1,7 @@
 //! Moving elements between layouts without looking at them: rows in blocks, and tiles transposed in
 //! registers where one side is transposed.
 
-mod rows;
+pub mod rows;
 #[cfg(test)]
 mod tests;
 

@@ -101,8 +101,11 @@ unsafe fn pick<T: Copy, const S: usize>(x: *const T, y: *mut T, n: usize) {
 
 /// Neighbours. Vectors at the end overlap rather than get shorter, so that no length takes more than
 /// a few.
+///
+/// # Safety
+/// Both sides have `n` elements, which are the same memory or apart.
 #[inline(always)]
-unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
+pub unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
     const LONG: usize = 512;
     #[inline(always)]
     unsafe fn both<V: Copy>(x: *const u8, y: *mut u8, bytes: usize) {
@@ -117,7 +120,7 @@ unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
             y.add(last).cast::<V>().write_unaligned(b);
         }
     }
-    // SAFETY: both sides have `n` elements, which are the same memory or apart.
+    // SAFETY: the caller's.
     unsafe {
         let bytes = n * size_of::<T>();
         let (x, y) = (x.cast::<u8>(), y.cast::<u8>());

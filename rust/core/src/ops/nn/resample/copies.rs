@@ -3,6 +3,8 @@
 
 use super::{Axis, Resample};
 use crate::cpu::pool::parallel_chunks;
+use crate::cpu::strided_copy::rows::run;
+use crate::per_isa;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -15,12 +17,16 @@ enum Row<'a> {
     /// Each element this many times.
     Repeated(usize),
     /// Runs of neighbours, from an output on, and single elements between them.
-    Runs(&'a [usize], Vec<(Range<usize>, bool)>),
+    Runs(&'a Axis, Vec<(Range<usize>, bool)>),
 }
 
 impl<'a> Row<'a> {
     fn of(axis: &'a Axis) -> Row<'a> {
         let index = &axis.index[..];
+        assert!(
+            index.iter().all(|&i| i < axis.inputs),
+            "places of the input"
+        );
         for times in 1..=4 {
             let repeats = axis.inputs * times == index.len();
             if repeats && index.iter().enumerate().all(|(i, &j)| j == i / times) {
@@ -41,7 +47,7 @@ impl<'a> Row<'a> {
             }
             at = end;
         }
-        Row::Runs(index, runs)
+        Row::Runs(axis, runs)
     }
 
     /// Elements in groups of `unit`, which move together.
@@ -62,16 +68,30 @@ impl<'a> Row<'a> {
             Row::Repeated(2) => repeat::<U, 2>(x, y),
             Row::Repeated(3) => repeat::<U, 3>(x, y),
             Row::Repeated(_) => repeat::<U, 4>(x, y),
-            Row::Runs(index, runs) => {
-                for (at, run) in runs {
-                    if *run {
-                        let from = index[at.start];
-                        y[at.clone()].copy_from_slice(&x[from..from + at.len()]);
-                        continue;
-                    }
-                    for (y, &j) in y[at.clone()].iter_mut().zip(&index[at.clone()]) {
-                        *y = x[j];
-                    }
+            Row::Runs(axis, runs) => {
+                assert!(x.len() == axis.inputs && y.len() == axis.index.len());
+                // SAFETY: runs are ranges of the index, whose numbers are below `inputs`.
+                unsafe { write_runs(&axis.index, runs, x.as_ptr(), y.as_mut_ptr()) }
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// Writes a row of runs and single elements.
+    unsafe fn write_runs[U: Copy](
+        index: &[usize], runs: &[(Range<usize>, bool)], x: *const U, y: *mut U
+    ) {
+        // SAFETY: runs are ranges of the index, one place of `y` each, which names elements of `x`.
+        unsafe {
+            for (at, long) in runs {
+                if *long {
+                    let from = *index.get_unchecked(at.start);
+                    run(x.add(from), y.add(at.start), at.len());
+                    continue;
+                }
+                for i in at.clone() {
+                    *y.add(i) = *x.add(*index.get_unchecked(i));
                 }
             }
         }
@@ -122,20 +142,33 @@ impl Resample {
         };
         let (n, m) = (last.inputs * unit, last.outputs() * unit);
         let (row, grain) = (Row::of(last), (1 << 14) / m + 1);
-        let source = |r: usize| {
-            let (mut rest, mut at): (usize, SmallVec<[usize; 3]>) = (r, SmallVec::new());
-            for axis in outer.iter().rev() {
-                at.push(axis.index[rest % axis.outputs()]);
-                rest /= axis.outputs();
+        // The dimensions before, the last one first: how far it is from one input to the next, in
+        // rows, and which are read. The first of these changes from row to row.
+        let mut step = 1;
+        let mut dims: SmallVec<[(usize, &[usize]); 3]> = SmallVec::new();
+        for axis in outer.iter().rev() {
+            dims.push((step, &axis.index));
+            step *= axis.inputs;
+        }
+        let (near, far) = match dims.split_first() {
+            Some((&(_, near), far)) => (near, far),
+            None => (&[0][..], &[][..]),
+        };
+        // Row `r` of the outputs of other dimensions.
+        let source = |mut r: usize| {
+            let mut from = 0;
+            for (step, index) in far {
+                from += step * index[r % index.len()];
+                r /= index.len();
             }
             // What is left counts planes.
-            let planes = outer.iter().zip(at.iter().rev());
-            planes.fold(rest, |all, (axis, at)| all * axis.inputs + at)
+            from + r * step
         };
         parallel_chunks(y, m, grain, |first, all| {
-            let mut before = None;
+            let (mut at, mut other) = (first % near.len(), first / near.len());
+            let (mut base, mut before) = (source(other), None);
             for r in 0..all.len() / m {
-                let from = source(first + r);
+                let from = base + near[at];
                 if before == Some(from) {
                     all.copy_within((r - 1) * m..r * m, r * m);
                 } else if unit > 1 {
@@ -145,6 +178,11 @@ impl Resample {
                     row.write(&x[from * n..][..n], &mut all[r * m..][..m]);
                 }
                 before = Some(from);
+                at += 1;
+                if at == near.len() {
+                    (at, other) = (0, other + 1);
+                    base = source(other);
+                }
             }
         });
     }
