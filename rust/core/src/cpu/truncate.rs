@@ -1,5 +1,5 @@
-//! Rows of floats to the integers that they are without their fractions. The machine's conversion
-//! gives i32; narrower types keep its low bits.
+//! Rows of floats to the integers that they are without their fractions, and of float64 to float16.
+//! The machine's conversion gives i32; narrower types keep its low bits.
 
 use crate::dtype::DType;
 use crate::per_isa;
@@ -24,6 +24,7 @@ pub fn row(from: DType, to: DType) -> Option<Row> {
             DType::I8 | DType::U8 => pick(f32_to_8, bf16_to_8),
             DType::I16 | DType::U16 => pick(f32_to_16, bf16_to_16),
             DType::I32 => pick(f32_to_32, bf16_to_32),
+            DType::F16 if from == DType::F64 => Some(f64_to_f16 as Row),
             _ => None,
         };
         per_isa!(match avx512 => row, avx2 => row, neon => None, portable => None)
@@ -62,6 +63,28 @@ mod avx2 {
             unsafe {
                 let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(x.cast()));
                 _mm256_cvttps_epi32(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)))
+            }
+        }
+
+        /// By way of float32, as PyTorch goes.
+        #[inline]
+        unsafe fn of_f64(x: *const u8) -> __m256i {
+            // SAFETY: `x` has eight numbers.
+            unsafe {
+                let x = x.cast::<f64>();
+                let low = _mm256_cvtpd_ps(_mm256_loadu_pd(x));
+                let high = _mm256_cvtpd_ps(_mm256_loadu_pd(x.add(4)));
+                _mm256_castps_si256(_mm256_set_m128(high, low))
+            }
+        }
+
+        /// The float16 next to each float32.
+        #[inline]
+        unsafe fn to_f16(y: *mut u8, v: [__m256i; 4]) {
+            for (i, v) in v.into_iter().enumerate() {
+                let half = _mm256_cvtps_ph::<0>(_mm256_castsi256_ps(v));
+                // SAFETY: `y` has room for 32 numbers of two bytes.
+                unsafe { _mm_storeu_si128(y.cast::<__m128i>().add(i), half) };
             }
         }
 
@@ -140,5 +163,6 @@ mod avx2 {
         bf16_to_8: of_bf16 2, to_8 1;
         bf16_to_16: of_bf16 2, to_16 2;
         bf16_to_32: of_bf16 2, to_32 4;
+        f64_to_f16: of_f64 8, to_f16 2;
     }
 }
