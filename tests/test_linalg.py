@@ -127,3 +127,43 @@ def test_pdist_is_the_upper_triangle_of_cdist(p):
     few = x[:5].detach().requires_grad_()
     assert torch.autograd.gradcheck(lambda x: torch.pdist(x, p), few)
     assert torch.autograd.gradgradcheck(lambda x: torch.pdist(x, p), few)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(192, 192), (300, 210), (210, 300), (513, 513), (800, 200)])
+def test_lu_of_large_matrices_is_theirs_with_any_number_of_threads(shape, dtype):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=shape).astype(dtype)
+    b = rng.normal(size=(shape[0], 150)).astype(dtype)
+    near = 40 * max(shape) * np.finfo(dtype).eps
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            x = torch.from_numpy(a)
+            results = [*torch.linalg.lu(x), torch.linalg.lu_factor(x)[0]]
+            if shape[0] == shape[1]:
+                results += [torch.linalg.solve(x, torch.from_numpy(b))]
+                results += [torch.linalg.solve(x, torch.from_numpy(b[:, 0])), torch.linalg.inv(x)]
+                results += [*torch.linalg.slogdet(x)]
+            found.append([y.numpy() for y in results])
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(np.array_equal(y, z) for y, z in zip(found[0], other, strict=True))
+    p, lower, upper, packed = (y.astype(np.float64) for y in found[0][:4])
+    np.testing.assert_allclose(p @ lower @ upper, a, 0, near)
+    np.testing.assert_array_equal(p.sum(0), 1)
+    # Rows were exchanged for the largest element.
+    assert np.abs(lower).max() <= 1
+    k = min(shape)
+    np.testing.assert_array_equal(np.triu(packed)[:k], upper)
+    np.testing.assert_array_equal(np.tril(packed, -1)[:, :k], np.tril(lower, -1))
+    if shape[0] == shape[1]:
+        many, one, inverse, sign, log = found[0][4:]
+        size = np.linalg.norm(a, 2)
+        for x, want in ((many, b), (one, b[:, 0]), (inverse, np.eye(len(a)))):
+            error = np.abs(a.astype(np.float64) @ x - want).max()
+            assert error < near * size * np.abs(x).max()
+        wanted = np.linalg.slogdet(a.astype(np.float64))
+        assert sign == wanted[0] and abs(log - wanted[1]) < near * abs(wanted[1])

@@ -1,10 +1,11 @@
 //! The computations on one matrix. Most blocked algorithms are those of `faer`, one thread each: a
-//! batch is what our pool splits. Matrices that caches hold, and symmetric ones with their
+//! batch is what our pool splits, and LU of a large matrix (`blocks`). Matrices that caches hold, and symmetric ones with their
 //! eigenvectors, have kernels of our own.
 //!
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
+mod blocks;
 pub mod complex;
 mod conquer;
 pub mod exponential;
@@ -24,7 +25,8 @@ use super::Kind;
 use crate::alloc::{self, full, gathered};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
+use crate::cpu::transpose as turn;
 use crate::error;
 use crate::tensor::Tensor;
 use faer::diag::DiagMut;
@@ -145,6 +147,24 @@ impl<T> Room<T> {
 /// The transpose of `m` rows of `n`, in squares that stay in the cache.
 fn transpose<T: Copy>(x: &[T], m: usize, n: usize, y: &mut [T]) {
     const B: usize = 16;
+    const LARGE: usize = 1 << 14;
+    /// Columns that one task takes.
+    const WIDTH: usize = 64;
+    assert!(
+        x.len() >= m * n && y.len() >= m * n,
+        "there is room for the matrix"
+    );
+    if m * n >= LARGE && size_of::<T>() <= 8 {
+        let (from, to) = (Ptr(x.as_ptr().cast_mut()), Ptr(y.as_mut_ptr()));
+        return parallel_for(n.div_ceil(WIDTH), LARGE / (m * WIDTH) + 1, |range| {
+            let (first, end) = (range.start * WIDTH, n.min(range.end * WIDTH));
+            // SAFETY: columns from `first` on become rows, which are this task's own.
+            unsafe {
+                let (from, to) = (from.at(first), to.at(first * m));
+                turn::kernel::<T>()(from, n as isize, to, m as isize, m, end - first);
+            }
+        });
+    }
     for i in (0..m).step_by(B) {
         for j in (0..n).step_by(B) {
             for c in j..n.min(j + B) {
@@ -206,24 +226,26 @@ impl<T: Number> Lu<T> {
         };
         if out.blocked {
             load(&mut out.x, false);
+            out.pivots.resize(m.min(n), 0);
             (out.perm, out.inverse) = (full(0, m), full(0, m));
-            let stack = room.get(plu::lu_in_place_scratch::<usize, T>(m, n, SEQ, params()));
-            let x = columns_mut(&mut out.x, m, n);
-            plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
+            if m.min(n) < blocks::LEAST {
+                let stack = room.get(plu::lu_in_place_scratch::<usize, T>(m, n, SEQ, params()));
+                let x = columns_mut(&mut out.x, m, n);
+                plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
+                blocks::exchanges(&out.perm, &mut out.pivots);
+            } else {
+                blocks::lu(&mut out.x, m, n, &mut out.pivots, room);
+                out.perm = super::order(out.pivots.iter().copied(), m);
+                for (i, &p) in out.perm.iter().enumerate() {
+                    out.inverse[p] = i;
+                }
+            }
             // A pivot without an inverse spoils what comes after it.
             let sound = |d: T| d.finite() && d.abs() >= T::TINY;
             out.blocked = (0..m.min(n)).all(|i| sound(out.x[i * m + i]));
         }
-        if out.blocked {
-            let mut order = gathered(0..m);
-            let mut place = order.clone();
-            for i in 0..m.min(n) {
-                let p = place[out.perm[i]];
-                out.pivots.push(p);
-                order.swap(i, p);
-                place[order[p]] = p;
-            }
-        } else {
+        if !out.blocked {
+            out.pivots.clear();
             load(&mut out.x, true);
             plain::lu(&mut out.x, m, n, pivot, &mut out.pivots);
         }
@@ -276,21 +298,30 @@ impl<T: Number> Lu<T> {
             return;
         }
         if self.blocked {
-            let stack = room.get(solve::solve_transpose_in_place_scratch::<usize, T>(
-                n, k, SEQ,
-            ));
             let lu = columns(&self.x, n, n);
             // SAFETY: both are permutations of 0..n, inverse to each other.
             let perm = unsafe { PermRef::new_unchecked(&self.perm, &self.inverse, n) };
-            let mut run = |b| {
+            let run = |b: MatMut<T>, k, room: &mut Room<T>| {
+                let need = solve::solve_transpose_in_place_scratch::<usize, T>(n, k, SEQ);
+                let stack = room.get(need);
                 solve::solve_transpose_in_place_with_conj(lu, lu, perm, Conj::No, b, SEQ, stack)
             };
             if k == 1 {
-                return run(columns_mut(b, n, k));
+                return run(columns_mut(b, n, k), k, room);
             }
             let mut x = full(T::default(), n * k);
             transpose(b, n, k, &mut x);
-            run(columns_mut(&mut x, n, k));
+            if n < blocks::LEAST || k <= blocks::CHUNK {
+                run(columns_mut(&mut x, n, k), k, room);
+            } else {
+                parallel_chunks(&mut x, n * blocks::CHUNK, 1, |_, part| {
+                    let mut room = Room::new();
+                    for x in part.chunks_mut(n * blocks::CHUNK) {
+                        let k = x.len() / n;
+                        run(columns_mut(x, n, k), k, &mut room);
+                    }
+                });
+            }
             transpose(&x, k, n, b);
             return;
         }
