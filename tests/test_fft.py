@@ -241,6 +241,29 @@ def test_error_of_float32_stays_that_of_one_rounding_per_level(name, n):
         assert error < 6e-8 * (2 + np.log2(n))
 
 
+@pytest.mark.parametrize("n", [1 << 16, 90_000, 196_608, 65_537, 2 * 65_537])
+@pytest.mark.parametrize("name", ONE)
+def test_long_lines_as_numpy_with_any_number_of_threads(name, n):
+    wide = numbers(name, (2, n))
+    threads = torch.get_num_threads()
+    for dtype, bound in (("single", 6e-8 * (2 + np.log2(n))), ("double", 2e-15)):
+        kinds = {"single": (np.float32, np.complex64), "double": (np.float64, np.complex128)}
+        x = wide.astype(kinds[dtype][np.iscomplexobj(wide)])
+        for size, shape in ((n, x[0]), (n, x), (n, x[:, : n // 2 + 1]), (n, x[0, : n - 7])):
+            want = getattr(np.fft, name)(shape.astype(wide.dtype), size)
+            found = []
+            try:
+                for count in (1, 2, 3):
+                    torch.set_num_threads(count)
+                    y = torch.from_numpy(np.ascontiguousarray(shape))
+                    found.append(getattr(torch.fft, name)(y, size).numpy())
+            finally:
+                torch.set_num_threads(threads)
+            error = np.sqrt(np.mean(np.abs(found[0] - want) ** 2) / np.mean(np.abs(want) ** 2))
+            assert error < bound
+            assert all(np.array_equal(found[0], y) for y in found[1:])
+
+
 @pytest.mark.parametrize("name", ONE)
 def test_line_that_is_not_finite_leaves_its_neighbours(name):
     x = numbers(name, (40, 16)).astype(np.float32 if name in REAL else np.complex64)

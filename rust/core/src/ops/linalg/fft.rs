@@ -3,6 +3,7 @@
 
 mod gpu;
 mod lines;
+mod long;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 

@@ -1,6 +1,7 @@
 //! The lines of a transform. A line of an even number of real values is half as many complex ones:
 //! even and odd places are told apart after the transform, or brought together before it.
 
+use super::long::{self, Long};
 #[cfg(target_arch = "x86_64")]
 use super::wide;
 use super::{Fft, Half};
@@ -51,6 +52,7 @@ pub(super) struct Plans<T: FftNum>(pub Mutex<Option<Made<T>>>);
 
 pub(super) struct Made<T: FftNum> {
     planner: Planner<T>,
+    plans: HashMap<(usize, bool), Arc<dyn Plan<T>>>,
     roots: HashMap<(usize, bool), Arc<Roots<T>>>,
     sum: usize,
 }
@@ -58,6 +60,19 @@ pub(super) struct Made<T: FftNum> {
 enum Planner<T: FftNum> {
     Vector(FftPlanner<T>),
     Portable(FftPlannerScalar<T>),
+}
+
+impl<T: FftNum> Planner<T> {
+    fn plan(&mut self, n: usize, forward: bool) -> Arc<dyn Plan<T>> {
+        let direction = match forward {
+            true => FftDirection::Forward,
+            false => FftDirection::Inverse,
+        };
+        match self {
+            Planner::Vector(p) => p.plan_fft(n, direction),
+            Planner::Portable(p) => p.plan_fft(n, direction),
+        }
+    }
 }
 
 /// `exp(-+ 2 pi i k / n)` for `k` up to a quarter of `n`.
@@ -83,42 +98,47 @@ impl<T: FftNum> Roots<T> {
 }
 
 impl<T: FftNum> Plans<T> {
-    /// The lengths whose plans are kept; then all are forgotten.
+    /// The sum of lengths up to which plans are kept; then all but the newest are forgotten.
     const KEPT: usize = 1 << 22;
 
     /// The plan of `n` complex values; where they stand for `2 * n` real ones, the roots too.
     fn get(&self, n: usize, forward: bool, halved: bool) -> (Arc<dyn Plan<T>>, Arc<Roots<T>>) {
-        let direction = match forward {
-            true => FftDirection::Forward,
-            false => FftDirection::Inverse,
-        };
         let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
         let portable = machine::level() == Level::Portable;
         let same = |p: &Planner<T>| portable == matches!(p, Planner::Portable(_));
-        let made = match plans
-            .take()
-            .filter(|m| same(&m.planner) && m.sum <= Self::KEPT)
-        {
+        let known = |m: &Made<T>| m.plans.contains_key(&(n, forward)) || m.sum + n <= Self::KEPT;
+        let made = match plans.take().filter(|m| same(&m.planner) && known(m)) {
             Some(made) => made,
             None => Made {
                 planner: match portable {
                     true => Planner::Portable(FftPlannerScalar::new()),
                     false => Planner::Vector(FftPlanner::new()),
                 },
+                plans: HashMap::new(),
                 roots: HashMap::new(),
                 sum: 0,
             },
         };
-        let made = plans.insert(made);
-        made.sum += n;
-        let plan = match &mut made.planner {
-            Planner::Vector(p) => p.plan_fft(n, direction),
-            Planner::Portable(p) => p.plan_fft(n, direction),
-        };
+        let Made {
+            planner,
+            plans,
+            roots,
+            sum,
+        } = plans.insert(made);
+        let plan = plans.entry((n, forward)).or_insert_with(|| {
+            *sum += n;
+            match long::split(n) {
+                Some((a, b)) => {
+                    let parts = [planner.plan(a, forward), planner.plan(b, forward)];
+                    Arc::new(Long::new(parts, forward))
+                }
+                None => planner.plan(n, forward),
+            }
+        });
         let n = if halved { 2 * n } else { 0 };
         let make = || Arc::new(Roots::new(n.max(1), forward));
-        let roots = made.roots.entry((n, forward)).or_insert_with(make);
-        (plan, roots.clone())
+        let roots = roots.entry((n, forward)).or_insert_with(make);
+        (plan.clone(), roots.clone())
     }
 }
 
@@ -221,7 +241,7 @@ per_isa! {
 ///
 /// # Safety
 /// `x` has `rows` rows of `cols` elements, `y` room for them transposed; nothing else uses it.
-unsafe fn turn<X: Copy>(
+pub(super) unsafe fn turn<X: Copy>(
     x: *const X,
     xs: usize,
     y: *mut X,
@@ -233,12 +253,26 @@ unsafe fn turn<X: Copy>(
         if size_of::<X>() <= 8 {
             return transpose::kernel::<X>()(x, xs as isize, y, ys as isize, rows, cols);
         }
+        // Whichever are few stay in the cache.
+        if rows < cols {
+            for j in 0..cols {
+                for i in 0..rows {
+                    *y.add(j * ys + i) = *x.add(i * xs + j);
+                }
+            }
+            return;
+        }
         for i in 0..rows {
             for j in 0..cols {
                 *y.add(j * ys + i) = *x.add(i * xs + j);
             }
         }
     }
+}
+
+/// Lines that lie at a multiple of a page from each other meet in the caches.
+pub(super) fn pitch(n: usize) -> usize {
+    n.next_multiple_of(16) + 16
 }
 
 /// What a thread works in.
@@ -260,16 +294,23 @@ struct Lines<'a, T: FftNum> {
 }
 
 impl<T: FftNum> Lines<'_, T> {
-    fn room(&self) -> Room<T> {
+    /// `direct`: from complex numbers to complex ones.
+    fn room(&self, direct: bool) -> Room<T> {
         let zero = Complex::new(T::zero(), T::zero());
         let plan = &self.plan;
         let scratch = plan
             .get_inplace_scratch_len()
             .max(plan.get_outofplace_scratch_len())
             .max(plan.get_immutable_scratch_len());
+        // Lines of complex numbers without padding go from place to place.
+        let (n, op) = (self.op.n, self.op);
+        let own = match direct && self.read == n && op.out == n && op.half == Half::None {
+            true => 0,
+            false => n + 2,
+        };
         Room {
-            given: alloc::full(zero, self.op.n + 2),
-            z: alloc::full(zero, self.op.n + 2),
+            given: alloc::full(zero, own),
+            z: alloc::full(zero, own),
             scratch: alloc::full(zero, scratch),
         }
     }
@@ -485,12 +526,10 @@ impl Fft {
         let read = lines.read;
         let block = BLOCK.min(inner);
         let blocks = inner.div_ceil(block);
-        // Lines that lie at a multiple of a page from each other meet in the caches.
-        let pitch = |n: usize| n.next_multiple_of(16) + 16;
         let work = n * block * 8;
-        let to = Ptr(y.as_mut_ptr());
+        let (to, direct) = (Ptr(y.as_mut_ptr()), !X::REAL && !Y::REAL);
         parallel_for(outer * blocks, (1 << 17) / work.max(1) + 1, |range| {
-            let (zero, mut room) = (Complex::new(T::zero(), T::zero()), lines.room());
+            let (zero, mut room) = (Complex::new(T::zero(), T::zero()), lines.room(direct));
             let (mut near, mut back) = (Vec::new(), Vec::new());
             if block > 1 {
                 near = alloc::full(X::narrow(zero), block * pitch(read));
