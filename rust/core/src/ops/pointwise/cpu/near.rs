@@ -17,7 +17,8 @@ pub trait Guarded: Real {
 }
 
 macro_rules! near {
-    ($near:ident, $mask:ident, $t:ident, $bits:ident, $m:ident, [$($f:ident)*], [$($g:ident $at:ident $far:ident;)*]) => {
+    ($near:ident, $mask:ident, $t:ident, $bits:ident, $m:ident, [$($f:ident)*],
+     [$($g:ident $at:ident $far:ident;)*], [$($h:ident $pair:ident;)*]) => {
         #[derive(Clone, Copy)]
         pub struct $near {
             v: $t,
@@ -98,6 +99,13 @@ macro_rules! near {
                     }
                 }
             )*
+            $(
+                #[inline(always)]
+                fn $h(self) -> Self {
+                    let (v, far) = $m::$pair(self.v);
+                    $near { v, far: self.far | (far as $bits) }
+                }
+            )*
             near!(@pairs $near, pow atan2 copysign);
             #[inline(always)]
             fn fmod(self, o: Self) -> Self {
@@ -165,15 +173,14 @@ macro_rules! both {
             cos cos_near is_far;
             tan tan_near is_far;
             erfinv erfinv_near is_outer;
-            lgamma lgamma_near is_negative;
             digamma digamma_near is_negative;
-        ]);
+        ], [lgamma lgamma_near;]);
         near!(Near64, Mask64, f64, u64, f64x, [$($f)* lgamma digamma], [
             sin sin_near is_far;
             cos cos_near is_far;
             tan tan_near is_far;
             erfinv erfinv_near is_outer;
-        ]);
+        ], []);
     };
 }
 both!(abs sqrt floor ceil trunc round exp exp2 expm1 ln log2 log10 log1p asin acos atan sinh cosh
