@@ -48,3 +48,24 @@ def test_index_beyond_the_size_is_refused_wherever_it_stands(n, bad):
         for call in calls:
             with pytest.raises(RuntimeError, match="out of bounds"):
                 call(index)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("width", [1, 5, 16, 37, 64, 100])
+def test_added_rows_are_rounded_one_after_the_other(width: int, dtype: str) -> None:
+    rng = np.random.default_rng(width)
+    t = getattr(torch, dtype)
+    x = torch.from_numpy(rng.normal(size=(6, width)) * 100).to(t)
+    rows = torch.from_numpy(rng.normal(size=(50, width)) * 100).to(t)
+    index = torch.from_numpy(rng.integers(0, 6, 50))
+    want = x.clone()
+    for i, row in zip(index.tolist(), rows, strict=True):
+        want[i] = (want[i].double() + row.double()).to(t)
+    assert torch.equal(x.clone().index_add_(0, index, rows), want)
+    # Along the last dimension, and in a view of every second one.
+    turned = x.t().clone().index_add_(1, index, rows.t().contiguous())
+    assert torch.equal(turned.t(), want)
+    wide = torch.zeros(12, width, dtype=t)
+    wide[::2] = x
+    wide[::2].index_add_(0, index, rows)
+    assert torch.equal(wide[::2], want) and not wide[1::2].any()

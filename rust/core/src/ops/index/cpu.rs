@@ -327,17 +327,19 @@ impl Put<'_> {
         Ok(())
     }
 
-    /// Ranges of offsets with about as many points each, where there are such.
+    /// Ranges of offsets with about as many points each, where there are such and threads for them.
+    /// Each is a pass over the points, so that more than two for a thread cost more than they gain.
     fn shares(&self) -> Option<Vec<Range<usize>>> {
-        const SHARES: usize = 8;
+        const MOST: usize = 8;
+        let shares = (2 * num_threads()).min(MOST);
         let end = self.at.iter().max()? + 1;
-        let each = end.div_ceil(SHARES);
-        let mut counts = [0; SHARES];
+        let each = end.div_ceil(shares);
+        let mut counts = [0; MOST];
         for &o in self.at {
             counts[o / each] += 1;
         }
-        let even = counts.iter().all(|&c| c <= self.at.len() / 4);
-        even.then(|| (0..SHARES).map(|i| i * each..(i + 1) * each).collect())
+        let even = counts.iter().all(|&c| shares * c <= 2 * self.at.len());
+        (even && num_threads() > 1).then(|| (0..shares).map(|i| i * each..(i + 1) * each).collect())
     }
 }
 
@@ -353,12 +355,7 @@ unsafe fn add_row<T: Cell>(to: *mut T, from: *const T, n: usize, next: *const T)
             if size_of::<T>() > 4 {
                 fetch(next.wrapping_add(i + STEP / 2));
             }
-            let (a, b) = (
-                to.add(i).cast::<[T; STEP]>(),
-                from.add(i).cast::<[T; STEP]>(),
-            );
-            let (x, y) = (a.read(), b.read());
-            a.write(std::array::from_fn(|k| x[k].combine(y[k], Mode::Add)));
+            T::add_block(to.add(i), from.add(i));
             i += STEP;
         }
         for i in i..n {
@@ -395,8 +392,19 @@ per_isa! {
             };
             if columns.len() == 1 {
                 let (a, b) = (steps.0.get(columns.start), steps.1.get(columns.start));
-                for (j, &o) in at.iter().enumerate() {
-                    one(to.add(o + a), from.add(value_at.get(j) + b));
+                let (to, from) = (to.add(a), from.add(b));
+                match (mode, value_at) {
+                    (Mode::Add, &Offsets::Step(step)) => {
+                        for (j, &o) in at.iter().enumerate() {
+                            let to = to.add(o);
+                            *to = (*to).add_one(*from.add(j * step));
+                        }
+                    }
+                    _ => {
+                        for (j, &o) in at.iter().enumerate() {
+                            one(to.add(o), from.add(value_at.get(j)));
+                        }
+                    }
                 }
             } else if unit && matches!(mode, Mode::Set) {
                 let bytes = columns.len() * size_of::<T>();
