@@ -69,7 +69,7 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
                 fill,
                 each,
                 tiled,
-                stream: None,
+                stream: Some(&stream::PAIRS),
                 ..x
             };
         }

@@ -54,12 +54,12 @@ pub(super) fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
     n * i / parts..n * (i + 1) / parts
 }
 
-/// The pieces that a depth is summed in, as [`blocked`] cuts it for vectors.
-pub(super) fn pieces(k: usize) -> impl Iterator<Item = Range<usize>> {
+/// The pieces, of at most `depth`, that `k` is summed in, as [`blocked`] cuts it for vectors.
+pub(super) fn pieces(k: usize, depth: usize) -> impl Iterator<Item = Range<usize>> {
     let blocks = k.div_ceil(BLOCK.2);
     (0..blocks).flat_map(move |b| {
         let block = part(k, blocks, b);
-        let count = block.len().div_ceil(DEPTH);
+        let count = block.len().div_ceil(depth);
         (0..count).map(move |i| {
             let r = part(block.len(), count, i);
             block.start + r.start..block.start + r.end

@@ -131,12 +131,22 @@ trait Step<V: Simd> {
         y: &[V; N],
         sum: &mut [[V; N]; M],
     );
+    /// Adds the products of `x` and `y` to `sum`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of the vector.
+    unsafe fn one(x: V, y: V, sum: V) -> V;
 }
 
 /// A fused multiplication and addition.
 struct Fused;
 
 impl<V: Simd> Step<V> for Fused {
+    #[inline(always)]
+    unsafe fn one(x: V, y: V, sum: V) -> V {
+        // SAFETY: the caller has the instructions of the vector.
+        unsafe { x.fma(y, sum) }
+    }
     #[inline(always)]
     unsafe fn step<const M: usize, const N: usize>(
         a: *const V::Elem,
@@ -230,7 +240,7 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
 /// A panel of B past rows of A, which are packed or have contiguous depth.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn flow<V: Simd, const M: usize, const N: usize, const PACKED: bool>(
+unsafe fn flow<V: Simd, S: Step<V>, const M: usize, const N: usize, const PACKED: bool>(
     k: usize,
     x: &Strided<V::Elem>,
     out: &Tile<V::Elem>,
@@ -262,7 +272,7 @@ unsafe fn flow<V: Simd, const M: usize, const N: usize, const PACKED: bool>(
                                 V::splat(*row!(base, rs, i).add($u))
                             };
                             for j in 0..N {
-                                sum[i][j] = x.fma(y[j], sum[i][j]);
+                                sum[i][j] = S::one(x, y[j], sum[i][j]);
                             }
                         }
                     })*
@@ -351,18 +361,19 @@ tables!(f64x2x2, crate::cpu::simd::F64x4, neon, 6, 2, [1 2 3 4 5 6], [1 2]);
 /// Tables of the kernels for panels that stream: `[rows - 1][vectors - 1]`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! flows {
-    ($name:ident, $V:ty, $set:ident, [$($m:literal)*], $n:tt) => {
+    ($name:ident, $V:ty, $Step:ty, $set:ident $(+ $more:literal)?, [$($m:literal)*], $n:tt) => {
         pub(super) mod $name {
             use super::{Ahead, Flow, Simd, Strided, Tile};
             type E = <$V as Simd>::Elem;
 
             crate::compiled! { $set:
+                $(#[target_feature(enable = $more)])?
                 unsafe fn flow<const M: usize, const N: usize, const PACKED: bool>(
                     k: usize, x: &Strided<E>, out: &Tile<E>, ahead: &Ahead,
                 ) {
                     // SAFETY: the operands have depth `k` and the tile's rows and vectors; who
                     // takes the kernel asked for the set.
-                    unsafe { super::flow::<$V, M, N, PACKED>(k, x, out, ahead) }
+                    unsafe { super::flow::<$V, $Step, M, N, PACKED>(k, x, out, ahead) }
                 }
             }
             pub static ROWS: &[&[Flow<E>]] = &[$(flows!(@row $m $n false)),*];
@@ -372,38 +383,49 @@ macro_rules! flows {
     (@row $m:literal [$($n:literal)*] $packed:literal) => { &[$(flow::<$m, $n, $packed>),*] };
 }
 #[cfg(target_arch = "x86_64")]
-flows!(flow_f32x16, std::arch::x86_64::__m512, avx512, [1 2 3 4 5 6 7 8], [1 2 3]);
+flows!(flow_f32x16, std::arch::x86_64::__m512, super::Fused, avx512, [1 2 3 4 5 6 7 8], [1 2 3]);
 #[cfg(target_arch = "x86_64")]
-flows!(flow_f64x8, std::arch::x86_64::__m512d, avx512, [1 2 3 4 5 6 7 8], [1 2 3]);
+flows!(flow_f64x8, std::arch::x86_64::__m512d, super::Fused, avx512, [1 2 3 4 5 6 7 8], [1 2 3]);
 #[cfg(target_arch = "x86_64")]
-flows!(flow_f32x8, std::arch::x86_64::__m256, avx2, [1 2 3 4 5 6], [1 2]);
+flows!(flow_f32x8, std::arch::x86_64::__m256, super::Fused, avx2, [1 2 3 4 5 6], [1 2]);
 #[cfg(target_arch = "x86_64")]
-flows!(flow_f64x4, std::arch::x86_64::__m256d, avx2, [1 2 3 4 5 6], [1 2]);
+flows!(flow_f64x4, std::arch::x86_64::__m256d, super::Fused, avx2, [1 2 3 4 5 6], [1 2]);
+#[cfg(target_arch = "x86_64")]
+flows!(flow_pairs, std::arch::x86_64::__m512, super::pairs::Pairs, avx512 + "avx512bf16",
+    [1 2 3 4 5 6 7 8], [1 2 3]);
 
-/// Pairs of bfloat16 in each lane, summed in float32, have packed kernels only.
+/// Pairs of bfloat16 in each lane, summed in float32; A's rows are read in place by panels that
+/// stream alone.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod pairs {
     use super::{Packed, Simd, Step, Tile};
     use std::arch::x86_64::*;
 
     /// The sum of two products for each lane.
-    struct Pairs;
+    pub struct Pairs;
 
     impl Step<__m512> for Pairs {
+        #[inline(always)]
+        unsafe fn one(x: __m512, y: __m512, sum: __m512) -> __m512 {
+            // SAFETY: both types are 64 bytes of a register; the kernel is taken where the machine
+            // has the instruction.
+            unsafe {
+                let pairs = |x: __m512| std::mem::transmute::<__m512, __m512bh>(x);
+                _mm512_dpbf16_ps(sum, pairs(x), pairs(y))
+            }
+        }
         #[inline(always)]
         unsafe fn step<const M: usize, const N: usize>(
             a: *const f32,
             y: &[__m512; N],
             sum: &mut [[__m512; N]; M],
         ) {
-            // SAFETY: `a` has M elements; both types are 64 bytes of a register; the kernel is taken
-            // where the machine has the instruction.
+            // SAFETY: `a` has M elements; the kernel is taken where the machine has the instruction.
             unsafe {
-                let pairs = |x: __m512| std::mem::transmute::<__m512, __m512bh>(x);
                 for i in 0..M {
-                    let x = pairs(__m512::splat(*a.add(i)));
+                    let x = __m512::splat(*a.add(i));
                     for j in 0..N {
-                        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], x, pairs(y[j]));
+                        sum[i][j] = Self::one(x, y[j], sum[i][j]);
                     }
                 }
             }

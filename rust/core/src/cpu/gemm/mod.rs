@@ -50,9 +50,9 @@ pub trait GemmElem: Copy + Send + Sync + 'static {
     const NARROW: bool = false;
     /// Narrows many sums.
     #[inline(always)]
-    fn narrow_all(x: &[Self::Acc], y: &mut [Self]) {
-        for (x, y) in x.iter().zip(y) {
-            *y = Self::narrow(*x);
+    fn narrow_all<const N: usize>(x: &[Self::Acc; N], y: &mut [Self; N]) {
+        for i in 0..N {
+            y[i] = Self::narrow(x[i]);
         }
     }
     /// The kernels and the packing of this machine.
@@ -163,7 +163,7 @@ impl GemmElem for f16 {
     }
     const NARROW: bool = true;
     #[inline(always)]
-    fn narrow_all(x: &[f32], y: &mut [f16]) {
+    fn narrow_all<const N: usize>(x: &[f32; N], y: &mut [f16; N]) {
         y.convert_from_f32_slice(x);
     }
     fn native() -> Option<Native<Self>> {

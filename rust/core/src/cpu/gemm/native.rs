@@ -6,6 +6,9 @@ use super::{GemmElem, Problem};
 
 /// Depth that stays in registers; short enough that sums are as exact as the best of others'.
 pub(super) const DEPTH: usize = 192;
+/// The same for pairs of bfloat16, two products of which are one sum.
+#[cfg(target_arch = "x86_64")]
+pub(super) const PAIRS_DEPTH: usize = 512;
 
 /// The kernels of an instruction set.
 pub struct Set<E: 'static> {
@@ -90,7 +93,7 @@ sets! {
 pub(super) static PAIRS: Set<f32> = Set {
     lanes: 16,
     rows: 14,
-    depth: 512,
+    depth: PAIRS_DEPTH,
     packed: &kernel::pairs::PACKED,
     direct: &[],
     wide: &[],
@@ -123,6 +126,9 @@ pub struct Gemv<T: GemmElem> {
 pub struct Stream<T: GemmElem> {
     /// Lanes of a vector.
     pub(super) lanes: usize,
+    /// Elements of depth in a packed one, and packed ones that stay in registers.
+    pub(super) each: usize,
+    pub(super) depth: usize,
     /// Kernels that read rows of A in place, and packed ones: `[rows - 1][vectors - 1]`.
     pub(super) rows: &'static [&'static [Flow<T::Acc>]],
     pub(super) packed: &'static [&'static [Flow<T::Acc>]],

@@ -194,6 +194,34 @@ impl Source<__m512> for Paired {
     }
 }
 
+/// The pairs of half a vector, for tiles of eight rows.
+#[cfg(target_arch = "x86_64")]
+impl Source<__m256> for Paired {
+    const EACH: usize = 2;
+    #[inline(always)]
+    unsafe fn along_depth(p: *const Self, n: usize) -> __m256 {
+        // SAFETY: `p` has `n` elements, of which no more are read; the caller has AVX-512.
+        unsafe { _mm256_castsi256_ps(halves16(p.cast(), n)) }
+    }
+    #[inline(always)]
+    unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> __m256 {
+        // SAFETY: `p`, and `p + ds` where `each` is two, have `n` elements; the caller has AVX-512.
+        unsafe {
+            let low = _mm256_cvtepu16_epi32(halves8(p.cast(), n));
+            if each == 1 {
+                return _mm256_castsi256_ps(low);
+            }
+            let high = _mm256_cvtepu16_epi32(halves8(p.offset(ds).cast(), n));
+            _mm256_castsi256_ps(_mm256_or_si256(low, _mm256_slli_epi32::<16>(high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn one(p: *const Self, ds: isize, each: usize) -> f32 {
+        // SAFETY: as the caller's.
+        unsafe { <Self as Source<__m512>>::one(p, ds, each) }
+    }
+}
+
 /// What a panel is packed from: the address of its first element, its lanes and its depth.
 #[derive(Clone, Copy)]
 pub(super) struct From<S> {
@@ -288,6 +316,26 @@ unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::El
 #[cfg(target_arch = "x86_64")]
 const SOON: usize = 4;
 
+#[cfg(target_arch = "x86_64")]
+impl<S> From<S> {
+    /// The row `q` of packed elements: its address, the elements of depth in each, and the way to
+    /// the row that is asked for meanwhile. What lies behind the block is not asked for.
+    #[inline(always)]
+    fn row<V: Simd>(&self, q: usize) -> (*const S, usize, isize)
+    where
+        S: Source<V>,
+    {
+        let from = q * S::EACH;
+        let soon = if from + (SOON + 1) * S::EACH <= self.depth {
+            self.ds * (SOON * S::EACH) as isize
+        } else {
+            0
+        };
+        let row = self.p.wrapping_offset(from as isize * self.ds);
+        (row, (self.depth - from).min(S::EACH), soon)
+    }
+}
+
 /// Packs contiguous lanes into panels of `width`, the last one of as many vectors as it needs. Whole
 /// rows are read, so that the processor sees long runs, and each panel is written in order.
 #[cfg(target_arch = "x86_64")]
@@ -296,30 +344,26 @@ unsafe fn lay<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Ele
     // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all of its vectors; the
     // caller has the instructions of `V`.
     unsafe {
-        let (whole, k) = (x.lanes / width * width, x.depth);
+        let (whole, k) = (x.lanes / width * width, x.depth.div_ceil(S::EACH));
         let rest = (x.lanes - whole).next_multiple_of(V::LANES);
         for q in 0..k {
-            let row = x.p.offset(q as isize * x.ds);
-            // What lies behind the block is not asked for.
-            let soon = if q + SOON < k {
-                x.ds * SOON as isize
-            } else {
-                0
-            };
+            let (row, each, soon) = x.row::<V>(q);
             let mut to = dst.add(q * width);
             for l in (0..whole).step_by(width) {
                 for v in (0..width).step_by(V::LANES) {
                     let p = row.add(l + v);
-                    fetch(p.wrapping_offset(soon));
-                    S::along_lanes(p, 0, 1, V::LANES).store(to.add(v));
+                    for e in 0..each {
+                        fetch(p.wrapping_offset(soon + e as isize * x.ds));
+                    }
+                    S::along_lanes(p, x.ds, each, V::LANES).store(to.add(v));
                 }
                 to = to.add(width * k);
             }
             let to = dst.add(whole * k + q * rest);
             for v in (0..rest).step_by(V::LANES) {
                 let p = row.add(whole + v);
-                fetch(p.wrapping_offset(soon));
-                S::along_lanes(p, 0, 1, (x.lanes - whole - v).min(V::LANES)).store(to.add(v));
+                let n = (x.lanes - whole - v).min(V::LANES);
+                S::along_lanes(p, x.ds, each, n).store(to.add(v));
             }
         }
     }
@@ -370,18 +414,15 @@ unsafe fn strips<V: Simd, S: Source<V>>(
         } else {
             ((x.lanes - wide) / width + 1).min(count)
         };
-        for q in 0..x.depth {
-            let row = x.p.offset(q as isize * x.ds);
-            let soon = if q + SOON < x.depth {
-                x.ds * SOON as isize
-            } else {
-                0
-            };
+        for q in 0..x.depth.div_ceil(S::EACH) {
+            let (row, each, soon) = x.row::<V>(q);
             for t in 0..whole {
                 let (from, to) = (row.add(t * width), dst.add(t * step + q * width));
-                fetch(from.wrapping_offset(soon));
+                for e in 0..each {
+                    fetch(from.wrapping_offset(soon + e as isize * x.ds));
+                }
                 for l in (0..wide).step_by(V::LANES) {
-                    S::along_lanes(from.add(l), 0, 1, V::LANES).store(to.add(l));
+                    S::along_lanes(from.add(l), x.ds, each, V::LANES).store(to.add(l));
                 }
             }
             for t in whole..count {
@@ -389,7 +430,7 @@ unsafe fn strips<V: Simd, S: Source<V>>(
                 let (from, to) = (row.add(t * width), dst.add(t * step + q * lanes));
                 for l in (0..lanes).step_by(V::LANES) {
                     let n = (lanes - l).min(V::LANES);
-                    S::along_lanes(from.add(l), 0, 1, n).store(to.add(l));
+                    S::along_lanes(from.add(l), x.ds, each, n).store(to.add(l));
                 }
             }
         }
@@ -421,11 +462,11 @@ unsafe fn columns<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V:
 unsafe fn one_by_one<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
     // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all rows of `width`.
     unsafe {
-        for q in 0..x.depth {
-            let p = x.p.offset(q as isize * x.ds);
+        for q in 0..x.depth.div_ceil(S::EACH) {
+            let (p, each, _) = x.row::<V>(q);
             for l in 0..width {
                 let lane = l.min(x.lanes - 1) as isize;
-                *dst.add(q * width + l) = S::one(p.offset(lane * x.ls), 0, 1);
+                *dst.add(q * width + l) = S::one(p.offset(lane * x.ls), x.ds, each);
             }
         }
     }
@@ -443,13 +484,15 @@ unsafe fn turned<V: Simd, S: Source<V>, const H: usize>(
     // SAFETY: lanes and depths of `x` may be read, and `dst` has room for rows of `step` and what
     // the last vector runs over; the caller has the instructions of `V`.
     unsafe {
-        for q in (0..x.depth).step_by(V::LANES) {
-            let n = (x.depth - q).min(V::LANES);
+        let rows = x.depth.div_ceil(S::EACH);
+        for q in (0..rows).step_by(V::LANES) {
+            let (n, from) = ((rows - q).min(V::LANES), q * S::EACH);
+            let left = (x.depth - from).min(V::LANES * S::EACH);
             let mut block = [[V::splat(V::Elem::default()); 16]; H];
             for h in 0..H {
                 for i in 0..V::LANES {
                     let lane = (h * V::LANES + i).min(x.lanes - 1) as isize;
-                    block[h][i] = S::along_depth(x.p.offset(lane * x.ls).add(q), n);
+                    block[h][i] = S::along_depth(x.p.offset(lane * x.ls).add(from), left);
                 }
                 V::transpose(block[h].as_mut_ptr());
             }
@@ -510,6 +553,7 @@ fills! { lay:
     lay_f64_512, avx512, __m512d, f64, f64;
     lay_f16_512, avx512, __m512, f16, f16;
     lay_bf16_512, avx512, __m512, bf16, bf16;
+    lay_pairs, avx512, __m512, bf16, Paired;
     lay_f32_256, avx2, __m256, f32, f32;
     lay_f64_256, avx2, __m256d, f64, f64;
     lay_f16_256, avx2, __m256, f16, f16;
@@ -521,6 +565,7 @@ fills! { turn:
     turn_f64, avx2, __m256d, f64, f64;
     turn_f16, avx2, __m256, f16, f16;
     turn_bf16, avx2, __m256, bf16, bf16;
+    turn_pairs, avx512, __m256, bf16, Paired;
 }
 
 /// Packs tiles of contiguous lanes.
@@ -529,24 +574,29 @@ pub(super) type Strips<T, E> =
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! strips {
-    ($($name:ident, $set:ident, $V:ty, $T:ty;)*) => {$(
+    ($($name:ident, $set:ident, $V:ty, $T:ty, $S:ty;)*) => {$(
         crate::compiled! { $set:
             pub(super) unsafe fn $name(
                 x: &From<$T>, count: usize, width: usize, step: usize, dst: *mut <$V as Simd>::Elem,
             ) {
                 // SAFETY: `x` may be read, `dst` has room for `count` tiles, `step` apart; who takes
                 // the function asked for the set.
-                unsafe { strips::<$V, $T>(x, count, width, step, dst) }
+                unsafe {
+                    let (p, ls, ds) = (x.p.cast::<$S>(), x.ls, x.ds);
+                    let x = From { p, ls, ds, lanes: x.lanes, depth: x.depth };
+                    strips::<$V, $S>(&x, count, width, step, dst)
+                }
             }
         }
     )*};
 }
 #[cfg(target_arch = "x86_64")]
 strips! {
-    strips_f32, avx2, __m256, f32;
-    strips_f64, avx2, __m256d, f64;
-    strips_f16, avx2, __m256, f16;
-    strips_bf16, avx2, __m256, bf16;
+    strips_f32, avx2, __m256, f32, f32;
+    strips_f64, avx2, __m256d, f64, f64;
+    strips_f16, avx2, __m256, f16, f16;
+    strips_bf16, avx2, __m256, bf16, bf16;
+    strips_pairs, avx512, __m256, bf16, Paired;
 }
 
 fills! { columns:
@@ -554,6 +604,7 @@ fills! { columns:
     columns_f64, avx2, __m256d, f64, f64;
     columns_f16, avx2, __m256, f16, f16;
     columns_bf16, avx2, __m256, bf16, bf16;
+    columns_pairs, avx512, __m256, bf16, Paired;
 }
 
 /// A matrix that packs itself.

@@ -40,39 +40,55 @@ pub(super) unsafe fn nothing<T: GemmElem>(p: &Problem<T>) {
     }
 }
 
+/// Writes alpha * x + beta * D for W sums from row `i` and column `j` on.
+#[inline(always)]
+unsafe fn narrow_part<T: GemmElem, const W: usize>(
+    p: &Problem<T>,
+    (i, j): (usize, usize),
+    x: *const T::Acc,
+) {
+    // SAFETY: `x` has W sums, and C and D as many columns from `j` on.
+    unsafe {
+        let mut sum = [T::Acc::ZERO; W];
+        let mut y = [T::narrow(T::Acc::ZERO); W];
+        if p.beta == T::Acc::ZERO {
+            for l in 0..W {
+                sum[l] = p.alpha.fma(*x.add(l), T::Acc::ZERO);
+            }
+        } else {
+            for l in 0..W {
+                sum[l] = p.scaled(i, j + l, *x.add(l));
+            }
+        }
+        T::narrow_all(&sum, &mut y);
+        if p.c.cs == 1 {
+            std::ptr::copy_nonoverlapping(y.as_ptr(), p.c.at(i, j), W);
+        } else {
+            for l in 0..W {
+                *p.c.at(i, j + l) = y[l];
+            }
+        }
+    }
+}
+
 per_isa! {
     /// Writes alpha * x + beta * D for sums in rows of `step`.
     pub(super) unsafe fn narrow[T: GemmElem](p: &Problem<T>, x: *const T::Acc, step: usize) {
         // SAFETY: `x` has `p.m` rows of `p.n` sums, `step` apart, and C and D have as many.
         unsafe {
-            const W: usize = 64;
             for i in 0..p.m {
                 let x = x.add(i * step);
-                for j in (0..p.n).step_by(W) {
-                    let mut sum = [T::Acc::ZERO; W];
-                    let mut y = [T::narrow(T::Acc::ZERO); W];
-                    let w = W.min(p.n - j);
-                    if p.beta == T::Acc::ZERO && w == W {
-                        for l in 0..W {
-                            sum[l] = p.alpha.fma(*x.add(j + l), T::Acc::ZERO);
-                        }
-                    } else if p.beta == T::Acc::ZERO {
-                        for l in 0..w {
-                            sum[l] = p.alpha.fma(*x.add(j + l), T::Acc::ZERO);
-                        }
-                    } else {
-                        for l in 0..w {
-                            sum[l] = p.scaled(i, j + l, *x.add(j + l));
-                        }
-                    }
-                    T::narrow_all(&sum, &mut y);
-                    if p.c.cs == 1 {
-                        std::ptr::copy_nonoverlapping(y.as_ptr(), p.c.at(i, j), w);
-                    } else {
-                        for l in 0..w {
-                            *p.c.at(i, j + l) = y[l];
-                        }
-                    }
+                let mut j = 0;
+                while j + 64 <= p.n {
+                    narrow_part::<T, 64>(p, (i, j), x.add(j));
+                    j += 64;
+                }
+                while j + 16 <= p.n {
+                    narrow_part::<T, 16>(p, (i, j), x.add(j));
+                    j += 16;
+                }
+                for j in j..p.n {
+                    p.put(i, j, *x.add(j));
                 }
             }
         }

@@ -14,12 +14,15 @@ use super::drive::{part, pieces, sums, Scratch};
 #[cfg(target_arch = "x86_64")]
 use super::kernel;
 use super::kernel::{Ahead, Strided};
-use super::native::{Native, Stream};
+#[cfg(target_arch = "x86_64")]
+use super::native::PAIRS_DEPTH;
+use super::native::{Native, Stream, DEPTH};
 #[cfg(target_arch = "x86_64")]
 use super::pack;
 use super::pack::From;
 use super::{GemmElem, Problem};
 use crate::cpu::pool::{look, num_threads, parallel_for};
+use crate::cpu::simd::fetch;
 use crate::machine::machine;
 #[cfg(target_arch = "x86_64")]
 use half::{bf16, f16};
@@ -37,9 +40,12 @@ const ALIAS: usize = 4096;
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! streams {
-    ($($name:ident: $T:ty, $flow:ident, $lanes:literal, $turn:ident, $strips:ident, $lay:ident, $panel:ident;)*) => {$(
+    ($($name:ident: $T:ty, $flow:ident, $lanes:literal, $each:literal, $depth:ident,
+       $turn:ident, $strips:ident, $lay:ident, $panel:ident;)*) => {$(
         pub(super) static $name: Stream<$T> = Stream {
             lanes: $lanes,
+            each: $each,
+            depth: $depth,
             rows: kernel::$flow::ROWS,
             packed: kernel::$flow::PACKED,
             turn: pack::$turn,
@@ -52,14 +58,15 @@ macro_rules! streams {
 // Rows are turned eight at a time by AVX2 on either machine: that is a tile's height.
 #[cfg(target_arch = "x86_64")]
 streams! {
-    F32_512: f32, flow_f32x16, 16, turn_f32, strips_f32, lay_f32_512, columns_f32;
-    F64_512: f64, flow_f64x8, 8, turn_f64, strips_f64, lay_f64_512, columns_f64;
-    F16_512: f16, flow_f32x16, 16, turn_f16, strips_f16, lay_f16_512, columns_f16;
-    BF16_512: bf16, flow_f32x16, 16, turn_bf16, strips_bf16, lay_bf16_512, columns_bf16;
-    F32_256: f32, flow_f32x8, 8, turn_f32, strips_f32, lay_f32_256, columns_f32;
-    F64_256: f64, flow_f64x4, 4, turn_f64, strips_f64, lay_f64_256, columns_f64;
-    F16_256: f16, flow_f32x8, 8, turn_f16, strips_f16, lay_f16_256, columns_f16;
-    BF16_256: bf16, flow_f32x8, 8, turn_bf16, strips_bf16, lay_bf16_256, columns_bf16;
+    F32_512: f32, flow_f32x16, 16, 1, DEPTH, turn_f32, strips_f32, lay_f32_512, columns_f32;
+    F64_512: f64, flow_f64x8, 8, 1, DEPTH, turn_f64, strips_f64, lay_f64_512, columns_f64;
+    F16_512: f16, flow_f32x16, 16, 1, DEPTH, turn_f16, strips_f16, lay_f16_512, columns_f16;
+    BF16_512: bf16, flow_f32x16, 16, 1, DEPTH, turn_bf16, strips_bf16, lay_bf16_512, columns_bf16;
+    PAIRS: bf16, flow_pairs, 16, 2, PAIRS_DEPTH, turn_pairs, strips_pairs, lay_pairs, columns_pairs;
+    F32_256: f32, flow_f32x8, 8, 1, DEPTH, turn_f32, strips_f32, lay_f32_256, columns_f32;
+    F64_256: f64, flow_f64x4, 4, 1, DEPTH, turn_f64, strips_f64, lay_f64_256, columns_f64;
+    F16_256: f16, flow_f32x8, 8, 1, DEPTH, turn_f16, strips_f16, lay_f16_256, columns_f16;
+    BF16_256: bf16, flow_f32x8, 8, 1, DEPTH, turn_bf16, strips_bf16, lay_bf16_256, columns_bf16;
 }
 
 /// How a product is cut: tiles of rows and panels of columns, and tasks that have parts of both.
@@ -78,9 +85,10 @@ impl Plan {
         (m, n, k): (usize, usize, usize),
         (height, wide): (usize, usize),
         size: usize,
+        depth: usize,
     ) -> Self {
         let (tiles, panels) = (m.div_ceil(height), n.div_ceil(wide));
-        let deep = pieces(k).map(|d| d.len()).max().unwrap_or(1);
+        let deep = pieces(k, depth).map(|d| d.len()).max().unwrap_or(1);
         let (cache, panel) = (machine().l2 / 2, deep * wide * size);
         let mut across = panels.div_ceil((cache / panel).max(1));
         let mut down = 1;
@@ -133,7 +141,8 @@ unsafe fn pack_b<T: GemmElem>(s: &Stream<T>, width: usize, x: &From<T>, to: *mut
                 lanes,
                 ..*x
             };
-            (s.panel)(&x, lanes.next_multiple_of(s.lanes), to.add(l * x.depth));
+            let d = x.depth.div_ceil(s.each);
+            (s.panel)(&x, lanes.next_multiple_of(s.lanes), to.add(l * d));
         }
     }
 }
@@ -141,12 +150,13 @@ unsafe fn pack_b<T: GemmElem>(s: &Stream<T>, width: usize, x: &From<T>, to: *mut
 /// # Safety
 /// As for [`multiply`].
 pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
-    let (m, n, k) = (p.m, p.n, p.k);
+    // Depths of packed elements from here on.
+    let (m, n, k) = (p.m, p.n, p.k.div_ceil(s.each));
     let size = size_of::<T::Acc>();
     // Tiles of about the same height: a low one takes as long as one with eight chains of sums.
     let height = m.div_ceil(m.div_ceil(s.packed.len()));
     let wide = s.packed[0].len() * s.lanes;
-    let plan = Plan::new((m, n, k), (height, wide), size);
+    let plan = Plan::new((m, n, k), (height, wide), size, s.depth);
     let Plan {
         tiles,
         panels,
@@ -155,8 +165,12 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
         deep,
     } = plan;
     // Rows in the same sets of the first cache would push each other out.
-    let step = p.a.rs.unsigned_abs() * size % ALIAS;
-    let in_place = !T::NARROW && p.a.cs == 1 && (64..=ALIAS - 64).contains(&step);
+    let step = p.a.rs.unsigned_abs() * size_of::<T>() % ALIAS;
+    let whole = size_of::<T>() * s.each == size
+        && p.k.is_multiple_of(s.each)
+        && p.a.rs % s.each as isize == 0
+        && p.a.ptr.addr().is_multiple_of(size);
+    let in_place = whole && p.a.cs == 1 && (64..=ALIAS - 64).contains(&step);
     let group = if p.a.rs == 1 && p.a.cs != 1 { GROUP } else { 1 };
     // A packed tile, and what its last store runs over.
     let tile_room = if in_place {
@@ -165,10 +179,12 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
         (height * deep + 16).next_multiple_of(16)
     };
     let columns = panels.div_ceil(across) * wide;
-    let room_c = if T::NARROW {
-        tiles.div_ceil(down) * height * columns
-    } else {
-        0
+    // Sums that are whole after one piece of depth are narrowed tile by tile.
+    let at_once = deep == k;
+    let room_c = match (T::NARROW, at_once) {
+        (true, true) => height * columns,
+        (true, false) => tiles.div_ceil(down) * height * columns,
+        _ => 0,
     };
     let grain = GRAIN.div_ceil((m.saturating_mul(n).saturating_mul(k) / (down * across)).max(1));
     parallel_for(down * across, grain, |r| {
@@ -187,57 +203,60 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
                 let (left, right) = (tj.start * wide, n.min(tj.end * wide));
                 let w = right - left;
                 let (top, bottom) = (ti.start * height, m.min(ti.end * height));
-                for depth in pieces(k) {
+                for depth in pieces(k, s.depth) {
                     look();
                     let (d, first) = (depth.len(), depth.start == 0);
+                    let from = depth.start * s.each;
+                    let elements = (depth.end * s.each).min(p.k) - from;
                     let x = From {
-                        p: p.b.at(depth.start, left),
+                        p: p.b.at(from, left),
                         ls: p.b.cs,
                         ds: p.b.rs,
                         lanes: w,
-                        depth: d,
+                        depth: elements,
                     };
                     pack_b(s, wide, &x, pb);
-                    for from in ti.clone().step_by(group) {
-                        let to = ti.end.min(from + group);
+                    for low in ti.clone().step_by(group) {
+                        let high = ti.end.min(low + group);
                         if !in_place {
-                            let i = from * height;
+                            let i = low * height;
                             let x = From {
-                                p: p.a.at(i, depth.start),
+                                p: p.a.at(i, from),
                                 ls: p.a.rs,
                                 ds: p.a.cs,
                                 lanes: m - i,
-                                depth: d,
+                                depth: elements,
                             };
                             let width = height.min(m - i);
                             if group > 1 {
-                                (s.strips)(&x, to - from, width, tile_room, pa);
+                                (s.strips)(&x, high - low, width, tile_room, pa);
                             } else {
                                 (s.turn)(&x, width, pa);
                             }
                         }
-                        for t in from..to {
+                        for t in low..high {
                             let i = t * height;
                             let rows = height.min(m - i);
                             let (kernels, a) = if in_place {
-                                (s.rows[rows - 1], p.a.at(i, depth.start).cast())
+                                (s.rows[rows - 1], p.a.at(i, from).cast())
                             } else {
                                 (
                                     s.packed[rows - 1],
-                                    pa.add((t - from) * tile_room).cast_const(),
+                                    pa.add((t - low) * tile_room).cast_const(),
                                 )
                             };
                             let mut tile = if T::NARROW {
-                                sums(wide_sums.add((i - top) * columns), columns, wide, first)
+                                let row = if at_once { 0 } else { i - top };
+                                sums(wide_sums.add(row * columns), columns, wide, first)
                             } else {
                                 p.tile(i, left, wide, first)
                             };
                             // Each panel asks for the next lines of the next tile's rows.
                             let next = p.a.ptr.wrapping_offset(
-                                (i + height) as isize * p.a.rs + depth.start as isize * p.a.cs,
+                                (i + height) as isize * p.a.rs + from as isize * p.a.cs,
                             );
                             let lines = if p.a.cs == 1 && t + 1 < ti.end {
-                                d * size_of::<T>()
+                                elements * size_of::<T>()
                             } else {
                                 0
                             };
@@ -259,19 +278,30 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
                                 };
                                 let x = Strided {
                                     a,
-                                    a_rs: p.a.rs,
+                                    a_rs: p.a.rs / s.each as isize,
                                     a_ds: 1,
                                     b: pb.add(at * d),
                                     b_ds: 0,
                                 };
+                                if T::NARROW && at_once {
+                                    // The lines that narrowed sums go to.
+                                    for r in i..i + rows {
+                                        fetch(p.c.at(r, left + at));
+                                        fetch(p.c.at(r, left + at + tile.width - 1));
+                                    }
+                                }
                                 kernels[used - 1](d, &x, &tile, &ahead);
                                 tile.c = tile.c.wrapping_add(wide);
                                 tile.d = tile.d.wrapping_offset(wide as isize * tile.d_cs);
                             }
+                            if T::NARROW && at_once {
+                                let part = p.block(i, left, rows, w);
+                                super::plain::narrow(&part, wide_sums, columns);
+                            }
                         }
                     }
                 }
-                if T::NARROW {
+                if T::NARROW && !at_once {
                     let part = p.block(top, left, bottom - top, w);
                     super::plain::narrow(&part, wide_sums, columns);
                 }

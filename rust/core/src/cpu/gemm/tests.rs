@@ -211,7 +211,9 @@ fn same_bits<T: GemmElem>(from: fn(f64) -> T, one: T::Acc, bits: fn(T) -> u64) {
                 };
                 // SAFETY: the operands have the elements that the sizes and steps name.
                 let want = run(&|p| unsafe {
-                    drive::vectors(&x, p, |way| drive::blocked(way, None, k, p))
+                    drive::vectors(&x, p, |way| {
+                        drive::blocked(way, None, k.div_ceil(x.each), p)
+                    })
                 });
                 for threads in [1, 2, 5] {
                     set_num_threads(threads);
@@ -244,12 +246,18 @@ fn packed_operands_stay_in_their_caches() {
     let half = crate::machine::machine().l2 / 2;
     for threads in [1, 2, 7, 64] {
         set_num_threads(threads);
-        for (height, wide, size) in [(8, 48, 4), (8, 24, 8), (6, 16, 4), (6, 8, 8)] {
+        for (height, wide, size, depth) in [
+            (8, 48, 4, native::DEPTH),
+            (8, 24, 8, native::DEPTH),
+            (6, 16, 4, native::DEPTH),
+            (6, 8, 8, native::DEPTH),
+            (8, 48, 4, 512),
+        ] {
             for m in [1, 5, 64, 1000, 5000] {
                 for n in [1, 17, 333, 1024, 9000] {
                     for k in [1, 100, 192, 193, 1024, 1025, 7777] {
-                        let p = stream::Plan::new((m, n, k), (height, wide), size);
-                        assert!(p.deep <= native::DEPTH, "{m} {n} {k}: {p:?}");
+                        let p = stream::Plan::new((m, n, k), (height, wide), size, depth);
+                        assert!(p.deep <= depth, "{m} {n} {k}: {p:?}");
                         let panel = p.deep * wide * size;
                         let block = p.panels.div_ceil(p.across) * panel;
                         assert!(block <= half.max(panel), "{m} {n} {k}: {p:?}");
