@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_graph_optimizers import training
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu
@@ -84,13 +85,7 @@ def test_momentum_that_a_schedule_cycles_is_taken_anew_in_each_call(device: str,
         optimizer = CYCLED[kind](net.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=14)
 
-        def step(x: Any, y: Any) -> Any:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(net(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
+        step = training(net, optimizer)
         call = torch.graph(step, fullgraph=True) if recorded else step
         x, y = torch.randn(6, 5).to(device), torch.tensor([0, 1, 2, 0, 1, 2]).to(device)
         losses, momenta = [], set()

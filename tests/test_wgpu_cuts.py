@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
-from test_wgpu_runtime import run
+from test_wgpu_runtime import every_operator, run
 
 from pytensorlib import wgpu
 
@@ -285,16 +281,7 @@ def test_optimizers_of_parameters_larger_than_a_binding_equal_the_cpu() -> None:
 @pytest.mark.slow
 def test_every_operator_under_bindings_of_four_kilobytes_equals_the_cpu() -> None:
     # The least that can be forced; what cannot be cut runs on the CPU.
-    env = {"PYTENSORLIB_WGPU_MAX_BINDING": "4096", "PYTENSORLIB_WGPU_FALLBACK": "silent"}
-    test = "test_ops.py::test_wgpu_equals_cpu"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
-        cwd=os.path.dirname(__file__),
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
+    every_operator(PYTENSORLIB_WGPU_MAX_BINDING="4096", PYTENSORLIB_WGPU_FALLBACK="silent")
 
 
 LARGE = """

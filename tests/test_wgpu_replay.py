@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_graph_optimizers import training
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu
@@ -47,13 +48,7 @@ def test_twenty_steps_have_the_bits_of_steps_that_are_not_recorded(
         optimizer = OPTIMIZERS[kind](net.parameters())
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, gamma=0.5)
 
-        def step(x: Any, y: Any) -> Any:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(net(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
+        step = training(net, optimizer)
         train = torch.graph(step, fullgraph=True) if recorded else step
         data = batches(4)
         losses = []
@@ -74,14 +69,7 @@ def test_later_steps_make_no_pipelines_and_no_bind_groups() -> None:
     net = network()
     optimizer = OPTIMIZERS["sgd"](net.parameters())
 
-    def step(x: Any, y: Any) -> Any:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    train = torch.graph(step, fullgraph=True)
+    train = torch.graph(training(net, optimizer), fullgraph=True)
     (x, y), counts = batches(1)[0], []
     for _ in range(10):
         counts.append(wgpu.memory_stats())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import test_graph_optimizers
 from test_graph import model
+from test_graph_optimizers import training
 from test_wgpu_replay import OPTIMIZERS, batches, network
 
 import pytensorlib as torch
@@ -32,19 +33,6 @@ def asked(call: Callable[[], Any]) -> dict[str, int]:
     after = wgpu.memory_stats()
     names = ("dispatches", "pipelines", "bind_groups", "allocations")
     return {name: after[name] - before[name] for name in names}
-
-
-def training(net: Any, optimizer: Any) -> Any:
-    """Return a step of training."""
-
-    def step(x: Any, y: Any) -> Any:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
 
 
 @pytest.mark.parametrize("kind", [*OPTIMIZERS, "gpt"])
@@ -76,7 +64,7 @@ def test_whole_step_that_depends_on_its_number_is_kept(kind: str, scaled: bool) 
     net = test_graph_optimizers.network("wgpu")
     optimizer = test_graph_optimizers.OPTIMIZERS[kind](net.parameters())
     scaler = torch.amp.GradScaler("wgpu", init_scale=16.0) if scaled else None
-    step = test_graph_optimizers.training(net, optimizer, scaler)
+    step = training(net, optimizer, scaler)
     train = torch.graph(step, fullgraph=True)
     x, y = test_graph_optimizers.batches("wgpu", 1)[0]
     for _ in range(12):

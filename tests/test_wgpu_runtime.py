@@ -108,10 +108,23 @@ def run(code: str, **env: str) -> str:
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def every_operator(**env: str) -> None:
+    """Hold every operator to the CPU, in a process of its own."""
+    test = "test_ops.py::test_wgpu_equals_cpu"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        cwd=os.path.dirname(__file__),
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 ADD = """

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 from test_wgpu_cuts import IMAGES, LINES, PLACES, PRODUCTS, PROGRAM, RECURRENT, ROWS, STEPS, TELL
-from test_wgpu_runtime import run
+from test_wgpu_runtime import every_operator, run
 
 from pytensorlib import wgpu
 
@@ -129,13 +125,4 @@ def test_several_buffers_go_back_to_the_pool_with_their_tensor() -> None:
 @pytest.mark.slow
 def test_every_operator_with_buffers_of_four_kilobytes_equals_the_cpu() -> None:
     # The least that can be forced; what cannot be cut runs on the CPU.
-    env = {"PYTENSORLIB_WGPU_MAX_BUFFER": "4096", "PYTENSORLIB_WGPU_FALLBACK": "silent"}
-    test = "test_ops.py::test_wgpu_equals_cpu"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
-        cwd=os.path.dirname(__file__),
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
+    every_operator(PYTENSORLIB_WGPU_MAX_BUFFER="4096", PYTENSORLIB_WGPU_FALLBACK="silent")

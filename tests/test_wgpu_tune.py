@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from test_wgpu_runtime import run
 
 from pytensorlib import wgpu
 
@@ -42,17 +42,9 @@ STEPS = """
 """
 
 
-def run(**env: str) -> tuple[str, int, int]:
+def steps(**env: str) -> tuple[str, int, int]:
     """Run the steps; returns a digest of all results, and the dispatches of both turns."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(STEPS)],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    digest, first, second = done.stdout.split()
+    digest, first, second = run(STEPS, **env).split()
     return digest, int(first), int(second)
 
 
@@ -60,11 +52,11 @@ def test_tuning_changes_no_bit_and_is_kept_between_runs(tmp_path: Path) -> None:
     if "timestamp_query" not in wgpu.get_device_properties()["features"]:
         pytest.skip("the adapter has no timestamps")
     folder = {"PYTENSORLIB_CACHE_DIR": str(tmp_path)}
-    digest, plain, again = run(PYTENSORLIB_TUNE="0", **folder)
+    digest, plain, again = steps(PYTENSORLIB_TUNE="0", **folder)
     assert plain == again
     assert not list(tmp_path.glob("*.tiles"))
 
-    tuned, first, second = run(PYTENSORLIB_TUNE="full", **folder)
+    tuned, first, second = steps(PYTENSORLIB_TUNE="full", **folder)
     assert tuned == digest
     # Two forward products and the gradients of both operands: every tile at least once each.
     assert first >= plain + 6 * 4
@@ -78,7 +70,7 @@ def test_tuning_changes_no_bit_and_is_kept_between_runs(tmp_path: Path) -> None:
 
     # What is written there is taken, and nothing is timed again.
     kept.write_text("damage\n" + "".join(f"{line[:33]} 64 64\n" for line in lines))
-    assert run(PYTENSORLIB_TUNE="full", **folder) == (digest, plain, plain)
+    assert steps(PYTENSORLIB_TUNE="full", **folder) == (digest, plain, plain)
 
 
 def test_a_value_that_means_nothing_is_an_error() -> None:
