@@ -137,6 +137,13 @@ unsafe fn marked<R: Guarded>(
     }
 }
 
+/// Elements of runs that no cache holds. Their operands are read and written a line of each in turn:
+/// four lines of each, as the compiler would do, take the memory of a Zen 4 a fifth longer (but are
+/// quicker from its last cache).
+const LONG: usize = 1 << 22;
+/// Elements of a line.
+const LINE: usize = 16;
+
 #[inline(always)]
 unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
     params: *const (),
@@ -163,7 +170,19 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
             }
             return;
         }
-        for i in 0..n {
+        let mut from = 0;
+        if N == 2 && n >= LONG {
+            while from + LINE <= n {
+                let mut line = [*x[0]; LINE];
+                for i in 0..LINE {
+                    line[i] = op.f(at(&x, from + i));
+                }
+                std::ptr::copy_nonoverlapping(line.as_ptr(), y.add(from), LINE);
+                // Hidden, so that the compiler does not take lines together.
+                from = std::hint::black_box(from + LINE);
+            }
+        }
+        for i in from..n {
             *y.add(i) = op.f(at(&x, i));
         }
     }
