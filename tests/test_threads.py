@@ -196,7 +196,8 @@ def test_no_more_threads_spin_than_there_are_cpus(cpus: int) -> None:
             raise SystemExit
         os.sched_setaffinity(0, mask)
         pt.set_num_threads(8)
-        small, jobs = pt.randn(30_000), 200
+        # Some 400 microseconds of work for one CPU: more than it costs to wake the workers.
+        small, jobs = pt.randn(100_000), 200
 
         def of_workers():
             total, me = 0, str(threading.get_native_id())
