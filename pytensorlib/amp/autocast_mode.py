@@ -485,7 +485,8 @@ class autocast:
     `dtype`; operators that would lose too much there, such as losses, cast theirs to float32;
     `cat` and a few more take the widest type that they get; all others leave everything as it is.
     Only tensors of the device and of float16, bfloat16 or float32 are cast. In-place forms, and
-    calls with ``out``, cast nothing. Gradients have the types of what they are gradients of.
+    calls with ``out``, cast nothing. Gradients have the types of what they are gradients of. Sums
+    within a product are float32; `pytensorlib.wgpu` says where GPUs have tensor cores make them.
 
     Parameters
     ----------

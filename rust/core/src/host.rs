@@ -144,9 +144,14 @@ pub fn set_determinism(level: u8, fills: bool) {
     FILLS.store(fills, Ordering::Relaxed);
 }
 
+/// Whether `use_deterministic_algorithms` asks for anything.
+pub fn is_deterministic() -> bool {
+    DETERMINISM.load(Ordering::Relaxed) != 0
+}
+
 /// Whether memory that nothing was written to is to hold known values.
 pub fn fills_memory() -> bool {
-    DETERMINISM.load(Ordering::Relaxed) != 0 && FILLS.load(Ordering::Relaxed)
+    is_deterministic() && FILLS.load(Ordering::Relaxed)
 }
 
 /// Tells that PyTorch leaves open which of several values for one place stays. Here it is the last;

@@ -22,6 +22,8 @@ pub struct Info {
     pub limits: wgpu::Limits,
     /// Products of small matrices that subgroups compute together.
     pub cooperative: Vec<wgpu::CooperativeMatrixProperties>,
+    /// Invocations of the smallest and of the largest subgroup.
+    pub subgroups: [u32; 2],
     /// Whether shaders may use 64-bit integers and 64-bit floats.
     pub int64: bool,
     pub float64: bool,
@@ -185,6 +187,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
             .to_string(),
         features,
         cooperative: adapter.cooperative_matrix_properties(),
+        subgroups: [about.subgroup_min_size, about.subgroup_max_size],
         int64: features.contains(wgpu::Features::SHADER_INT64),
         float64: features.contains(wgpu::Features::SHADER_F64),
         max_binding: most(

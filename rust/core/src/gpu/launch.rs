@@ -242,6 +242,21 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     }
 }
 
+#[cfg(test)]
+impl<P: bytemuck::NoUninit> Launch<'_, P> {
+    /// Validates the text, and makes SPIR-V of it.
+    pub fn check(&self) {
+        use naga::back::spv;
+        let kernel = self.kernel();
+        for aliased in [false, true] {
+            let text = kernel.text(aliased).unwrap();
+            let (module, info) = super::shader::valid(&kernel.source.name, self.acc, &text);
+            let made = spv::write_vec(&module, &info, &spv::Options::default(), None);
+            assert!(made.is_ok_and(|words| !words.is_empty()), "{text}");
+        }
+    }
+}
+
 impl Gpu {
     /// An error where this adapter cannot compute in `acc`.
     pub fn require(&self, acc: Acc, what: &str) -> Result<()> {

@@ -8,6 +8,7 @@
 mod adapter;
 mod buffer;
 pub mod clock;
+pub mod cooperative;
 pub mod copy;
 pub mod fault;
 mod fuse;

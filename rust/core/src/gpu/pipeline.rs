@@ -52,7 +52,7 @@ pub(super) struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
-    fn text(&self, aliased: bool) -> Result<String> {
+    pub fn text(&self, aliased: bool) -> Result<String> {
         let tail = self.tail.map(|t| t.text);
         self.source.text(self.acc, self.constants, tail, aliased)
     }

@@ -286,7 +286,7 @@ impl<P: Params> Shader<P> {
         {
             for aliased in [false, true] {
                 let text = source.text(acc, constants, tail, aliased).unwrap();
-                let module = valid(name, acc, &text);
+                let (module, _) = valid(name, acc, &text);
                 assert_eq!(
                     fields(&module),
                     described(P::FIELDS),
@@ -299,7 +299,7 @@ impl<P: Params> Shader<P> {
 
 /// The module of a text, which must be valid on an adapter that computes in `acc`.
 #[cfg(test)]
-pub(super) fn valid(name: &str, acc: Acc, text: &str) -> naga::Module {
+pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::valid::ModuleInfo) {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let mut allowed = match acc {
         Acc::F32 | Acc::I32 | Acc::C64 => Capabilities::empty(),
@@ -310,17 +310,17 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> naga::Module {
         ("enable f16;", Capabilities::SHADER_FLOAT16),
         (
             "enable wgpu_cooperative_matrix;",
-            Capabilities::COOPERATIVE_MATRIX,
+            Capabilities::COOPERATIVE_MATRIX | Capabilities::SUBGROUP,
         ),
     ] {
         allowed.set(more, text.lines().any(|l| l == line));
     }
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
-    Validator::new(ValidationFlags::all(), allowed)
+    let info = Validator::new(ValidationFlags::all(), allowed)
         .validate(&module)
         .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
-    module
+    (module, info)
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Source {
         let mut out = String::with_capacity(self.text.len() + 256);
         let mut found = HashSet::new();
         let mut lanes = true;
-        for line in self.text.lines().filter(|l| !l.starts_with("enable ")) {
+        for line in self.text.lines().filter(|l| !is_directive(l)) {
             let declared = line
                 .strip_prefix("override ")
                 .and_then(|l| l.split_once(": "));
@@ -150,7 +150,12 @@ impl Source {
     }
 }
 
-/// A text with what `file` enables and the numbers in front, and what it names of the library.
+/// Whether a line has to stand in front of all declarations.
+fn is_directive(line: &str) -> bool {
+    line.starts_with("enable ") || line.starts_with("diagnostic(")
+}
+
+/// A text with the directives of `file` and the numbers in front, and what it names of the library.
 pub(super) fn with_library<'a>(
     file: &str,
     numbers: &[Numbers],
@@ -158,7 +163,7 @@ pub(super) fn with_library<'a>(
     own: &str,
 ) -> String {
     let mut out = String::with_capacity(16 << 10);
-    for line in file.lines().filter(|l| l.starts_with("enable ")) {
+    for line in file.lines().filter(|l| is_directive(l)) {
         let _ = writeln!(out, "{line}");
     }
     for (name, number) in [COMMON].iter().chain(numbers).copied().flatten() {

@@ -1,8 +1,9 @@
-//! Which tile a product takes: by a rule at first, then by the time that each takes, which later
-//! runs know. The choice changes no bit of a result.
+//! Which way a product takes: by a rule at first, then by the time that each takes, which later runs
+//! know.
 
 use super::adapter::Info;
 use super::clock;
+use super::cooperative::{self, Allowed};
 use super::key::{key, Key, Map};
 use super::stored;
 use super::tile::{Tile, TILES};
@@ -14,10 +15,10 @@ use std::fmt::Write;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
-/// Products of a kind until the tiles are timed, and times of each tile, of which the least counts.
+/// Products of a kind until the ways are timed, and times of each, of which the least counts.
 const PATIENCE: u32 = 3;
 const TIMES: usize = 3;
-/// What another tile than the rule's has to be quicker by: clocks are no better than that.
+/// What another way than the rule's has to be quicker by: clocks are no better than that.
 const MARGIN: f64 = 0.97;
 
 /// What `PYTENSORLIB_TUNE` says.
@@ -51,12 +52,28 @@ impl When {
 enum Known {
     /// How many there were.
     Seen(u32),
-    Chosen(Tile),
+    Chosen(Name),
+}
+
+/// What stands for a choice in a file.
+pub type Name = [usize; 2];
+
+/// One of the ways that products of a kind can take.
+pub trait Choice: Copy + PartialEq {
+    /// Differs from that of every other.
+    fn name(&self) -> Name;
+}
+
+impl Choice for Tile {
+    fn name(&self) -> Name {
+        [self.m, self.n]
+    }
 }
 
 /// What is known of an adapter's products.
 pub(super) struct Tuned {
     when: When,
+    pub cooperation: Allowed,
     path: Option<PathBuf>,
     known: Mutex<Map<Key, Known>>,
 }
@@ -70,13 +87,15 @@ impl Tuned {
             when = When::Never;
         }
         // Other kernels take other times.
-        let [kernels, _] = key(&(env!("CARGO_PKG_VERSION"), format!("{TILES:?}").as_str()));
+        let ways = format!("{TILES:?} {:?}", cooperative::BLOCKS);
+        let [kernels, _] = key(&(env!("CARGO_PKG_VERSION"), ways.as_str()));
         let name = format!("{}-{kernels:016x}.tiles", stored::name(info));
         let folder = stored::folder().filter(|_| when != When::Never);
         let path = folder.map(|folder| folder.join(name));
         let known = path.as_deref().map_or_else(Map::default, read);
         Ok(Tuned {
             when,
+            cooperation: Allowed::told()?,
             path,
             known: Mutex::new(known),
         })
@@ -98,12 +117,8 @@ impl Tuned {
         }
         let mut text = String::new();
         for (key, known) in &all {
-            if let Known::Chosen(tile) = known {
-                let _ = writeln!(
-                    text,
-                    "{:016x} {:016x} {} {}",
-                    key[0], key[1], tile.m, tile.n
-                );
+            if let Known::Chosen([m, n]) = known {
+                let _ = writeln!(text, "{:016x} {:016x} {m} {n}", key[0], key[1]);
             }
         }
         stored::replace(path, text.as_bytes())
@@ -118,9 +133,7 @@ fn read(path: &Path) -> Map<Key, Known> {
         let mut half = || u64::from_str_radix(words.next()?, 16).ok();
         let key = [half()?, half()?];
         let mut size = || words.next()?.parse::<usize>().ok();
-        let (m, n) = (size()?, size()?);
-        let tile = TILES.into_iter().find(|t| (t.m, t.n) == (m, n))?;
-        Some((key, Known::Chosen(tile)))
+        Some((key, Known::Chosen([size()?, size()?])))
     };
     text.lines().filter_map(line).collect()
 }
@@ -130,15 +143,15 @@ pub fn bucket(size: usize) -> u32 {
     usize::BITS - size.leading_zeros()
 }
 
-/// The tile of a product of a kind: the rule's, until `run`, which may be called any number of
-/// times, has been timed for each of `tiles`.
-pub fn pick(
+/// The way of a product of a kind: the rule's, until `run`, which may be called any number of times,
+/// has been timed for each of `ways`.
+pub fn pick<T: Choice>(
     gpu: &Gpu,
     kind: impl Hash,
-    rule: Tile,
-    tiles: &[Tile],
-    run: impl Fn(Tile) -> Result<()>,
-) -> Result<Tile> {
+    rule: T,
+    ways: &[T],
+    run: impl Fn(T) -> Result<()>,
+) -> Result<T> {
     let tuned = &gpu.tuned;
     let patience = match tuned.when {
         When::Never => return Ok(rule),
@@ -149,8 +162,10 @@ pub fn pick(
     {
         let mut known = tuned.known.lock();
         match known.entry(key).or_insert(Known::Seen(0)) {
-            Known::Chosen(tile) if tiles.contains(tile) => return Ok(*tile),
-            Known::Chosen(_) => return Ok(rule),
+            Known::Chosen(name) => {
+                let known = ways.iter().find(|way| way.name() == *name);
+                return Ok(known.copied().unwrap_or(rule));
+            }
             // What someone watches or keeps is what was asked for alone.
             _ if clock::watched() || gpu.is_taping() || gpu.is_outside() => return Ok(rule),
             Known::Seen(n) => {
@@ -161,17 +176,12 @@ pub fn pick(
             }
         }
     }
-    let tile = fastest(gpu, rule, tiles, run)?;
-    tuned.known.lock().insert(key, Known::Chosen(tile));
-    Ok(tile)
+    let way = fastest(gpu, rule, ways, run)?;
+    tuned.known.lock().insert(key, Known::Chosen(way.name()));
+    Ok(way)
 }
 
-fn fastest(
-    gpu: &Gpu,
-    rule: Tile,
-    tiles: &[Tile],
-    run: impl Fn(Tile) -> Result<()>,
-) -> Result<Tile> {
+fn fastest<T: Choice>(gpu: &Gpu, rule: T, ways: &[T], run: impl Fn(T) -> Result<()>) -> Result<T> {
     struct Watch;
     impl Drop for Watch {
         fn drop(&mut self) {
@@ -180,23 +190,25 @@ fn fastest(
     }
     clock::watch();
     let _watch = Watch;
-    let time = |tile: Tile| -> Result<f64> {
-        gpu.works()?;
-        gpu.forget_works();
+    let time = |way: T| -> Result<f64> {
+        let mut least = f64::INFINITY;
         for _ in 0..TIMES {
-            run(tile)?;
+            gpu.works()?;
+            gpu.forget_works();
+            run(way)?;
+            let works = gpu.works()?;
+            let of = works.iter().filter(|w| !w.kernel.is_empty());
+            least = least.min(of.map(|w| w.end - w.begin).sum());
         }
-        let works = gpu.works()?;
         gpu.forget_works();
-        let of = works.iter().filter(|w| !w.kernel.is_empty());
-        Ok(of.map(|w| w.end - w.begin).fold(f64::INFINITY, f64::min))
+        Ok(least)
     };
     let mut best = (time(rule)? * MARGIN, rule);
-    for &tile in tiles.iter().filter(|t| **t != rule) {
+    for &way in ways.iter().filter(|way| **way != rule) {
         // One that the adapter does not take is none of them.
-        let taken = time(tile).unwrap_or(f64::INFINITY);
+        let taken = time(way).unwrap_or(f64::INFINITY);
         if taken < best.0 {
-            best = (taken, tile);
+            best = (taken, way);
         }
     }
     Ok(best.1)
@@ -211,11 +223,11 @@ mod tests {
     #[test]
     fn a_file_with_damage_gives_what_is_whole() {
         let path = std::env::temp_dir().join(format!("tiles-{}", std::process::id()));
-        let text = "00000000000000ff 0000000000000001 64 64\nx\n1 2 64\n1 2 5 5\n1 2 32 32 \n";
+        let text = "00000000000000ff 0000000000000001 64 64\nx\n1 2 64\n1 2 5 -\n1 2 32 32 \n";
         std::fs::write(&path, text).unwrap();
         let found = read(&path);
         std::fs::remove_file(&path).unwrap();
-        let tile = |m| Known::Chosen(TILES.into_iter().find(|t| (t.m, t.n) == (m, m)).unwrap());
+        let tile = |m| Known::Chosen([m, m]);
         let all = [([255, 1], tile(64)), ([1, 2], tile(32))];
         assert_eq!(found, all.into_iter().collect());
         assert_eq!(read(&path), Map::default());

@@ -227,6 +227,11 @@ pub fn set_precision(terms: usize) {
     TERMS.store(terms.clamp(1, 3), Ordering::Relaxed);
 }
 
+/// What [`set_precision`] said.
+pub fn precision() -> usize {
+    TERMS.load(Ordering::Relaxed)
+}
+
 /// One multiplication, whole or a part of it: C = alpha * A B + beta * D.
 ///
 /// A is m x k and B k x n. Steps may have any sign, and be zero for all but C. D is not read where

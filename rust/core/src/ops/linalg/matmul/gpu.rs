@@ -1,15 +1,25 @@
 //! Batched matrix products over any strides.
 
+use crate::cpu::gemm;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::gpu::cooperative::{Allowed, Cooperative, Factors};
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::tile::{self, Tile};
 use crate::gpu::tune;
 use crate::gpu::{copy, params, shader, Acc, Gpu};
+use crate::host;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::whole;
+use std::cell::{OnceCell, RefCell};
+use std::hash::Hash;
+
+/// Rows, columns and steps of the smallest product that cooperative matrices are tried on.
+const WORTH: usize = 32;
+/// Elements of a result that a trial compares.
+const SAMPLE: usize = 1 << 20;
 
 params! {
     struct Params {
@@ -31,6 +41,10 @@ params! {
     }
 }
 shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL }
+shader! {
+    static MATMUL_COOPERATIVE: Params = "matmul_cooperative.wgsl", Acc::FLOAT;
+    tail crate::gpu::cooperative::tests::types().as_str()
+}
 
 /// `y = alpha * a @ b + beta * c` for `a` [B, M, K], `b` [B, K, N], `c` and `y` [B, M, N], with
 /// stride 0 where something broadcasts. Half types accumulate in float32. Deterministic. `sums`
@@ -50,10 +64,19 @@ pub fn matmul(
     let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
     let acc = Acc::of(y.dtype())?;
     let (splits, part) = tile::parts(m, n, k, batches);
-    let split = (splits, part);
+    let product = Product {
+        acc,
+        splits,
+        part,
+        a,
+        b,
+        c,
+        alpha,
+        y,
+        sums,
+    };
     if splits == 1 {
-        let tile = chosen(gpu, acc, split, a, b, c, alpha, y, sums)?;
-        return tiles(gpu, acc, tile, split, a, b, c, alpha, y, sums);
+        return product.run(gpu);
     }
     gpu.require(acc, "matmul")?;
     let shape = [batches, m, n];
@@ -61,9 +84,12 @@ pub fn matmul(
     let first = partial.alias(Layout::contiguous(&shape));
     let more = |_: &Tensor| Tensor::empty(&[splits, m], DType::F32, y.device());
     let parts = sums.map(more).transpose()?;
-    let sums_of = parts.as_ref();
-    let tile = chosen(gpu, acc, split, a, b, c, alpha, &first, sums_of)?;
-    tiles(gpu, acc, tile, split, a, b, c, alpha, &first, sums_of)?;
+    let product = Product {
+        y: &first,
+        sums: parts.as_ref(),
+        ..product
+    };
+    product.run(gpu)?;
     let sum = |from: &Tensor, to: &Tensor| {
         let (from, to) = (whole(from)?, whole(to)?);
         reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
@@ -79,37 +105,253 @@ pub fn matmul(
     copy::copy(gpu, whole(&total)?, whole(y)?)
 }
 
-/// The tile of a product whose parts are made by [`tiles`].
-fn chosen(
-    gpu: &Gpu,
+/// What one dispatch makes: a product, or the `splits` parts of one, each of `part` along k, of which
+/// `y` is the first.
+#[derive(Clone, Copy)]
+struct Product<'a> {
     acc: Acc,
-    (splits, part): (usize, usize),
-    a: &Tensor,
-    b: &Tensor,
-    c: Option<(&Tensor, f64)>,
+    splits: usize,
+    part: usize,
+    a: &'a Tensor,
+    b: &'a Tensor,
+    c: Option<(&'a Tensor, f64)>,
     alpha: f64,
-    y: &Tensor,
-    sums: Option<&Tensor>,
-) -> Result<Tile> {
-    let (batches, m, n) = (y.size(0), y.size(1), y.size(2));
-    let rule = Tile::of(gpu, acc, m, n, batches * splits);
-    // What is read must be there again for the next one.
-    let plus = c;
-    let c = plus.map(|c| c.0);
-    let again = ![Some(a), Some(b), c]
-        .into_iter()
-        .flatten()
-        .any(|x| x.storage().same(y.storage()));
-    if acc != Acc::F32 || !again {
-        return Ok(rule);
+    y: &'a Tensor,
+    sums: Option<&'a Tensor>,
+}
+
+impl Product<'_> {
+    fn run(&self, gpu: &Gpu) -> Result<()> {
+        match self.cooperation(gpu)? {
+            Some(way) => self.cooperative(gpu, way),
+            None => self.tiles(gpu, self.tile(gpu)?),
+        }
     }
-    let dtypes = [a.dtype(), b.dtype(), y.dtype()];
-    let along = along(gpu, a, b);
-    let sizes = [m, n, part, batches * splits].map(tune::bucket);
-    let kind = ("matmul", dtypes, along, c.is_some(), sums.is_some(), sizes);
-    tune::pick(gpu, kind, rule, &tile::TILES, |tile| {
-        tiles(gpu, acc, tile, (splits, part), a, b, plus, alpha, y, sums)
-    })
+
+    /// Batches, rows and columns.
+    fn sizes(&self) -> [usize; 3] {
+        [self.y.size(0), self.y.size(1), self.y.size(2)]
+    }
+
+    /// What products of a kind have in common.
+    fn kind(&self, gpu: &Gpu) -> impl Hash {
+        let [batches, m, n] = self.sizes();
+        let dtypes = [self.a.dtype(), self.b.dtype(), self.y.dtype()];
+        let sizes = [m, n, self.part, batches * self.splits].map(tune::bucket);
+        let (plus, sums) = (self.c.is_some(), self.sums.is_some());
+        (dtypes, along(gpu, self.a, self.b), plus, sums, sizes)
+    }
+
+    /// Whether all that is read is there again for the next one.
+    fn is_repeatable(&self) -> bool {
+        let read = [Some(self.a), Some(self.b), self.c.map(|c| c.0)];
+        !(read.iter().flatten()).any(|x| x.storage().same(self.y.storage()))
+    }
+
+    fn tile(&self, gpu: &Gpu) -> Result<Tile> {
+        let [batches, m, n] = self.sizes();
+        let rule = Tile::of(gpu, self.acc, m, n, batches * self.splits);
+        if self.acc != Acc::F32 || !self.is_repeatable() {
+            return Ok(rule);
+        }
+        let kind = ("matmul", self.kind(gpu));
+        tune::pick(gpu, kind, rule, &tile::TILES, |tile| self.tiles(gpu, tile))
+    }
+
+    /// How the operands are multiplied by cooperative matrices where they may be: float16 as it is;
+    /// bfloat16 scaled; float32 as the precision that was asked for allows, not at all in the highest.
+    fn factors(&self) -> Option<Factors> {
+        let dtype = self.a.dtype();
+        let terms = match dtype {
+            DType::F16 | DType::BF16 => 1,
+            DType::F32 => gemm::precision(),
+            _ => return None,
+        };
+        let float = |x: &Tensor| matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32);
+        let fits = terms <= 2 && self.b.dtype() == dtype && float(self.y);
+        // Sums of parts come from the tiles alone.
+        let sums = self.sums.is_none() || self.splits == 1;
+        (fits && sums).then_some(Factors { dtype, terms })
+    }
+
+    /// The way by cooperative matrices that is quicker than the tile, if there is one.
+    fn cooperation(&self, gpu: &Gpu) -> Result<Option<Cooperative>> {
+        let allowed = gpu.cooperation();
+        let Some(factors) = self.factors().filter(|_| allowed != Allowed::Never) else {
+            return Ok(None);
+        };
+        let ways = Cooperative::ways(gpu.info(), factors);
+        if ways.is_empty() || allowed == Allowed::Always {
+            return Ok(ways.first().copied());
+        }
+        let [_, m, n] = self.sizes();
+        if m.min(n).min(self.part) < WORTH || !self.is_repeatable() || host::is_deterministic() {
+            return Ok(None);
+        }
+        let plain = self.tile(gpu)?;
+        let kind = ("cooperative", factors, self.kind(gpu));
+        let ways: Vec<_> = ways.into_iter().map(Some).collect();
+        let expected = OnceCell::new();
+        let right = RefCell::new(vec![]);
+        tune::pick(gpu, kind, None, &ways, |way| {
+            let Some(way) = way else {
+                self.tiles(gpu, plain)?;
+                if expected.get().is_none() {
+                    let _ = expected.set(self.sample()?);
+                }
+                return Ok(());
+            };
+            self.cooperative(gpu, way)?;
+            if right.borrow().contains(&way) {
+                return Ok(());
+            }
+            let expected = expected.get().map_or(&[][..], |e| e);
+            ensure!(
+                self.are_alike(&self.sample()?, expected),
+                Runtime,
+                "wgpu: matmul: this adapter's cooperative matrices give other results"
+            );
+            right.borrow_mut().push(way);
+            Ok(())
+        })
+    }
+
+    /// Elements of the result as float32: rows of its last matrix.
+    fn sample(&self) -> Result<Vec<f32>> {
+        let [batches, m, n] = self.sizes();
+        let rows = (SAMPLE / n).clamp(1, m) as i64;
+        let last = self.y.layout().narrow(0, batches as i64 - 1, 1)?;
+        let some = self.y.alias(last.narrow(1, m as i64 - rows, rows)?);
+        let host = some.to_host()?.prepared(DType::F32)?;
+        // SAFETY: a prepared tensor is contiguous, and of the type that was asked for.
+        Ok(unsafe { host.slice::<f32>() }.to_vec())
+    }
+
+    /// Whether results differ by no more than the precision that was asked for explains.
+    fn are_alike(&self, x: &[f32], y: &[f32]) -> bool {
+        let error: f32 = match (self.y.dtype(), self.factors()) {
+            (DType::BF16, _) => 2f32.powi(-7),
+            (DType::F16, _) => 2f32.powi(-9),
+            (
+                _,
+                Some(Factors {
+                    dtype: DType::F32,
+                    terms: 1,
+                }),
+            ) => 2f32.powi(-9),
+            _ => 2f32.powi(-15),
+        };
+        let finite = y.iter().filter(|v| v.is_finite());
+        let most = finite.fold(0f32, |m, v| m.max(v.abs()));
+        let close = |(a, b): (&f32, &f32)| {
+            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= error * most
+        };
+        x.len() == y.len() && x.iter().zip(y).all(close)
+    }
+
+    fn params(&self, (tile_m, tile_n): (usize, usize)) -> Result<(Params, usize)> {
+        let [batches, m, n] = self.sizes();
+        ensure!(
+            self.splits * batches * m * n <= u32::MAX as usize,
+            NotImplemented,
+            "wgpu: matmul: a result of {} elements",
+            batches * m * n
+        );
+        let (tiles_m, tiles_n) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
+        let (plus, beta) = self.plus();
+        let p = Params {
+            m: m as u32,
+            n: n as u32,
+            k: self.a.size(2) as u32,
+            batches: batches as u32,
+            splits: self.splits as u32,
+            part: self.part as u32,
+            tiles_m: tiles_m as u32,
+            tiles_n: tiles_n as u32,
+            a: places(self.a),
+            b: places(self.b),
+            c: places(plus),
+            y: places(self.y),
+            alpha: self.acc.words(self.alpha),
+            beta: self.acc.words(beta),
+            y_split: (batches * m * n) as u32,
+        };
+        Ok((p, tiles_m * tiles_n * batches * self.splits))
+    }
+
+    /// c is bound in any case; without it any tensor that is only read will do.
+    fn plus(&self) -> (&Tensor, f64) {
+        self.c.unwrap_or((self.a, 0.0))
+    }
+
+    fn tiles(&self, gpu: &Gpu, tile: Tile) -> Result<()> {
+        let (p, groups) = self.params((tile.m, tile.n))?;
+        let [a_along_k, b_along_k] = along(gpu, self.a, self.b);
+        // Of one part it is the result.
+        let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
+        tile.set(gpu, self.acc, 0, MATMUL.launch(self.acc))
+            .set("HAS_C", self.c.is_some())
+            .set("A_ALONG_K", a_along_k)
+            .set("B_ALONG_K", b_along_k)
+            .set("SUMS", self.sums.is_some())
+            .writes("Y", self.y)
+            .writes_words(self.sums.unwrap_or(self.y))
+            .reads("A", self.a)
+            .reads("B", self.b)
+            .reads("C", self.plus().0)
+            .gives(result)
+            .groups(gpu, &p, groups)
+    }
+
+    fn cooperative(&self, gpu: &Gpu, way: Cooperative) -> Result<()> {
+        let (p, groups) = self.params(way.extent())?;
+        let [a_along_k, b_along_k] = along(gpu, self.a, self.b);
+        let [batches, m, n] = self.sizes();
+        if let Some(sums) = self.sums {
+            let (a, sums) = (whole(self.a)?, whole(sums)?);
+            reduce(gpu, Combine::Sum, Map::Keep, 1.0, a, [2].into(), sums)?;
+        }
+        let tops = |x: &Tensor, length: usize, along: usize| {
+            let tops = Tensor::empty(&[batches, length], DType::F32, x.device())?;
+            let (from, to) = (whole(x)?, whole(&tops)?);
+            reduce(
+                gpu,
+                Combine::Max,
+                Map::Magnitude,
+                1.0,
+                from,
+                [along].into(),
+                to,
+            )?;
+            Ok(tops)
+        };
+        let (tops_a, tops_b) = match way.is_scaled() {
+            true => (tops(self.a, m, 2)?, tops(self.b, n, 1)?),
+            false => (self.a.clone(), self.b.clone()),
+        };
+        let types = way.types();
+        way.set(&types, MATMUL_COOPERATIVE.launch(self.acc))
+            .set("HAS_C", self.c.is_some())
+            .set("A_ALONG_K", a_along_k)
+            .set("B_ALONG_K", b_along_k)
+            .set(
+                "FOURS_A",
+                lies_in_fours(self.a, if a_along_k { 2 } else { 1 }),
+            )
+            .set(
+                "FOURS_B",
+                lies_in_fours(self.b, if b_along_k { 1 } else { 2 }),
+            )
+            .writes("Y", self.y)
+            .reads_words(self.a)
+            .reads_words(self.b)
+            .reads("PLUS", self.plus().0)
+            .reads_words(&tops_a)
+            .reads_words(&tops_b)
+            .reads_words(self.a)
+            .reads_words(self.b)
+            .groups(gpu, &p, groups)
+    }
 }
 
 /// Whether the operands are read along k. In software the order of reads matters less than kernels
@@ -122,76 +364,114 @@ fn along(gpu: &Gpu, a: &Tensor, b: &Tensor) -> [bool; 2] {
     [sa[1] != 1 || sa[2] == 1, sb[2] != 1 && sb[1] == 1]
 }
 
+/// Whether lines of a stack of matrices along `dim` can be read by four elements at once.
+fn lies_in_fours(t: &Tensor, dim: usize) -> bool {
+    let mut strides = t.layout().strides.clone();
+    let one = std::mem::replace(&mut strides[dim], 0) == 1;
+    let places = strides.iter().copied().chain([t.offset() as _]);
+    one && places.into_iter().all(|s| s % 4 == 0)
+}
+
 /// Offset and strides of a stack of matrices.
 fn places(t: &Tensor) -> [u32; 4] {
     let s = &t.layout().strides;
     [t.offset() as u32, s[0] as u32, s[1] as u32, s[2] as u32]
 }
 
-fn tiles(
-    gpu: &Gpu,
-    acc: Acc,
-    tile: Tile,
-    (splits, part): (usize, usize),
-    a: &Tensor,
-    b: &Tensor,
-    c: Option<(&Tensor, f64)>,
-    alpha: f64,
-    y: &Tensor,
-    sums: Option<&Tensor>,
-) -> Result<()> {
-    let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
-    ensure!(
-        splits * batches * m * n <= u32::MAX as usize,
-        NotImplemented,
-        "wgpu: matmul: a result of {} elements",
-        batches * m * n
-    );
-    let (tiles_m, tiles_n) = (m.div_ceil(tile.m), n.div_ceil(tile.n));
-    // c is bound in any case; without it any tensor that is only read will do.
-    let (plus, beta) = c.unwrap_or((a, 0.0));
-    let p = Params {
-        m: m as u32,
-        n: n as u32,
-        k: k as u32,
-        batches: batches as u32,
-        splits: splits as u32,
-        part: part as u32,
-        tiles_m: tiles_m as u32,
-        tiles_n: tiles_n as u32,
-        a: places(a),
-        b: places(b),
-        c: places(plus),
-        y: places(y),
-        alpha: acc.words(alpha),
-        beta: acc.words(beta),
-        y_split: (batches * m * n) as u32,
-    };
-    let [a_along_k, b_along_k] = along(gpu, a, b);
-    let result = match splits {
-        1 => Some(whole(y)?),
-        _ => None,
-    };
-    tile.set(gpu, acc, 0, MATMUL.launch(acc))
-        .set("HAS_C", c.is_some())
-        .set("A_ALONG_K", a_along_k)
-        .set("B_ALONG_K", b_along_k)
-        .set("SUMS", sums.is_some())
-        .writes("Y", y)
-        .writes_words(sums.unwrap_or(y))
-        .reads("A", a)
-        .reads("B", b)
-        .reads("C", plus)
-        .gives(result)
-        .groups(gpu, &p, tiles_m * tiles_n * batches * splits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::cooperative;
     use crate::gpu::tests::{close, gpu, noise};
     use crate::gpu::tile::{STEP, TILES};
     use crate::transfer::tests::{fresh, get, put};
+
+    fn product<'a>(a: &'a Tensor, b: &'a Tensor, y: &'a Tensor) -> Product<'a> {
+        Product {
+            acc: Acc::F32,
+            splits: 1,
+            part: a.size(2).next_multiple_of(STEP),
+            a,
+            b,
+            c: None,
+            alpha: 1.0,
+            y,
+            sums: None,
+        }
+    }
+
+    #[test]
+    fn texts_of_cooperative_matrices_are_valid() {
+        for (info, dtype, terms) in cooperative::tests::cases() {
+            let factors = Factors { dtype, terms };
+            let all = Cooperative::ways(&info, factors);
+            assert!(!all.is_empty());
+            for (i, way) in all.iter().enumerate() {
+                let types = way.types();
+                let launch = way.set(&types, MATMUL_COOPERATIVE.launch(Acc::F32));
+                let half = i % 2 == 1;
+                launch
+                    .set("Y", if half { dtype } else { DType::F32 } as u32)
+                    .set("PLUS", dtype as u32)
+                    .set("HAS_C", half)
+                    .set("A_ALONG_K", i % 4 < 2)
+                    .set("B_ALONG_K", i % 8 < 4)
+                    .set("FOURS_A", i % 3 == 0)
+                    .set("FOURS_B", i % 3 == 0)
+                    .check();
+            }
+        }
+    }
+
+    /// Whatever the size of its subgroups is beside the one that a kernel expects.
+    #[test]
+    fn cooperative_matrices_match_the_host() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let subgroups = gpu.info().subgroups;
+        let sizes = [subgroups[0] / 2, subgroups[0], 2 * subgroups[1]];
+        let (batches, m, n, k) = (2, 150, 70, 90);
+        let (x, w) = (noise(batches * m * k, 8), noise(batches * k * n, 9));
+        let mut tried = 0;
+        for (dtype, terms, error) in [
+            (DType::F16, 1, 1e-6),
+            (DType::BF16, 1, 1e-6),
+            (DType::F32, 1, 1e-3),
+            (DType::F32, 2, 1e-6),
+        ] {
+            let short = |v: &[f32]| -> Vec<f32> {
+                let t = Tensor::from_slice(v, &[v.len()], DType::F32).unwrap();
+                let t = t
+                    .prepared(dtype)
+                    .and_then(|t| t.prepared(DType::F32))
+                    .unwrap();
+                // SAFETY: a prepared tensor is contiguous, and of this type.
+                unsafe { t.slice::<f32>() }.to_vec()
+            };
+            let (x, w) = (short(&x), short(&w));
+            let on = |v: &[f32], shape: [usize; 3]| {
+                let t = Tensor::from_slice(v, &shape, DType::F32).unwrap();
+                t.prepared(dtype).unwrap().to_device(gpu.device()).unwrap()
+            };
+            let (a, b) = (on(&x, [batches, m, k]), on(&w, [batches, k, n]));
+            let at = |b: usize, i: usize, j: usize| -> f64 {
+                let term = |e| x[(b * m + i) * k + e] as f64 * w[(b * k + e) * n + j] as f64;
+                (0..k).map(term).sum()
+            };
+            let rows = (0..batches * m).flat_map(|r| (0..n).map(move |j| (r / m, r % m, j)));
+            let want: Vec<f64> = rows.map(|(b, i, j)| at(b, i, j)).collect();
+            for size in sizes {
+                let mut info = gpu.info().clone();
+                info.subgroups = [size; 2];
+                for way in Cooperative::ways(&info, Factors { dtype, terms }) {
+                    let y = fresh(&[batches, m, n], DType::F32);
+                    product(&a, &b, &y).cooperative(gpu, way).unwrap();
+                    close(&get(&y), &want, error * (k as f64).sqrt());
+                    tried += 1;
+                }
+            }
+        }
+        eprintln!("{tried} ways on {}", gpu.info().name);
+    }
 
     #[test]
     fn every_tile_gives_the_same_bits() {
@@ -201,8 +481,11 @@ mod tests {
         let b = put(&[1, k, n], DType::F32, &noise(k * n, 9));
         let found = TILES.map(|tile| {
             let (y, s) = (fresh(&[1, m, n], DType::F32), fresh(&[1, m], DType::F32));
-            let (all, sums) = ((1, k.next_multiple_of(STEP)), Some(&s));
-            tiles(gpu, Acc::F32, tile, all, &a, &b, None, 1.0, &y, sums).unwrap();
+            let product = Product {
+                sums: Some(&s),
+                ..product(&a, &b, &y)
+            };
+            product.tiles(gpu, tile).unwrap();
             let bits = |t: &Tensor| -> Vec<u32> { get(t) };
             (bits(&y), bits(&s))
         });

@@ -1,0 +1,336 @@
+//! Cooperative matrices: which an adapter has, and what a workgroup makes of a product with them.
+//!
+//! Subgroups multiply squares of 8 x 8 or 16 x 16 float16 elements with sums in float32 (tensor cores,
+//! matrix cores, and simdgroup matrices, which also take float32 elements). Whether that is quicker
+//! than the tiles of [`super::tile`] is a matter of the driver: a trial says (see [`super::tune`]).
+
+use super::adapter::Info;
+use super::launch::Launch;
+use super::tune::{Choice, Name};
+use super::Gpu;
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::Result;
+use wgpu::CooperativeScalarType as Scalar;
+
+/// What `PYTENSORLIB_WGPU_COOPERATIVE` says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Allowed {
+    /// `0`.
+    Never,
+    /// `1`: where a trial wins.
+    Trial,
+    /// `force`: the first that the adapter takes, wherever a product may, for tests.
+    Always,
+}
+
+impl Allowed {
+    pub(super) fn told() -> Result<Allowed> {
+        let name = "PYTENSORLIB_WGPU_COOPERATIVE";
+        Ok(match std::env::var(name).as_deref() {
+            Err(_) | Ok("" | "1") => Allowed::Trial,
+            Ok("0") => Allowed::Never,
+            Ok("force") => Allowed::Always,
+            Ok(other) => bail!(Value, "{name}: expected 0, 1 or force, but found {other:?}"),
+        })
+    }
+}
+
+/// What operands are multiplied as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Factors {
+    /// Of the operands.
+    pub dtype: DType,
+    /// How many numbers stand for an element.
+    pub terms: usize,
+}
+
+/// A tile of a workgroup: rows and columns, and how many subgroups share each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Blocks {
+    m: usize,
+    n: usize,
+    subgroups: [usize; 2],
+}
+
+const fn blocks(m: usize, n: usize, subgroups: [usize; 2]) -> Blocks {
+    Blocks { m, n, subgroups }
+}
+pub(super) const BLOCKS: [Blocks; 3] = [
+    blocks(64, 64, [2, 2]),
+    blocks(128, 128, [4, 2]),
+    blocks(128, 128, [2, 2]),
+];
+
+/// One way to make a product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cooperative {
+    blocks: Blocks,
+    side: usize,
+    /// Of the matrices: float16 or float32.
+    part: DType,
+    factors: Factors,
+    /// Invocations that a subgroup is expected to have.
+    lanes: usize,
+}
+
+impl Cooperative {
+    /// The ways that an adapter has.
+    pub fn ways(info: &Info, factors: Factors) -> Vec<Cooperative> {
+        let has = wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let mut all = vec![];
+        if !info.features.contains(has) {
+            return all;
+        }
+        let mut lanes = info.subgroups.map(|n| n as usize).to_vec();
+        lanes.dedup();
+        let squares = info
+            .cooperative
+            .iter()
+            .filter(|c| c.m_size == c.n_size && c.m_size == c.k_size && c.cr_type == Scalar::F32);
+        for square in squares {
+            let part = match square.ab_type {
+                Scalar::F16 => DType::F16,
+                Scalar::F32 if factors.dtype == DType::F32 => DType::F32,
+                _ => continue,
+            };
+            for (&lanes, blocks) in lanes.iter().flat_map(|l| BLOCKS.map(|b| (l, b))) {
+                let side = square.m_size as usize;
+                let way = Cooperative {
+                    blocks,
+                    side,
+                    part,
+                    factors,
+                    lanes,
+                };
+                if way.fits(info) && !all.contains(&way) {
+                    all.push(way);
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether a workgroup may have as many invocations, and as much memory.
+    fn fits(&self, info: &Info) -> bool {
+        let limits = &info.limits;
+        let most = limits.max_compute_invocations_per_workgroup;
+        let most = most.min(limits.max_compute_workgroup_size_x) as usize;
+        self.lanes * self.subgroups() <= most
+            && self.memory() <= limits.max_compute_workgroup_storage_size as usize
+    }
+
+    fn subgroups(&self) -> usize {
+        self.blocks.subgroups.iter().product()
+    }
+
+    pub fn extent(&self) -> (usize, usize) {
+        (self.blocks.m, self.blocks.n)
+    }
+
+    /// Whether elements are not those of the matrices, and are scaled.
+    pub fn is_scaled(&self) -> bool {
+        self.part != self.factors.dtype
+    }
+
+    fn terms(&self) -> usize {
+        match self.is_scaled() {
+            true => self.factors.terms,
+            false => 1,
+        }
+    }
+
+    fn depth(&self) -> usize {
+        32 / self.terms() / (self.part.size() / 2)
+    }
+
+    /// Bytes of a workgroup's memory, however the tiles lie in it.
+    fn memory(&self) -> usize {
+        let (m, n) = self.extent();
+        let depth = self.depth();
+        let tile = |lines: usize| (lines * (depth + 8)).max(depth * (lines + 8));
+        let tiles = self.terms() * (tile(m) + tile(n)) * self.part.size();
+        tiles + 4 * (m + n + self.subgroups() * self.side * self.side)
+    }
+
+    /// The types of the operands and of the matrices.
+    pub fn types(&self) -> String {
+        let name = |dtype: DType| if dtype == DType::F16 { "f16" } else { "f32" };
+        let (dtype, part) = (self.factors.dtype, name(self.part));
+        let (stored, element, four) = match dtype {
+            DType::BF16 => ("u32", "f32", "vec2<u32>"),
+            _ => (name(dtype), name(dtype), "vec4<Element>"),
+        };
+        let mut text =
+            format!("alias Stored = {stored};\nalias Element = {element};\nalias Four = {four};\n");
+        let [load, fours] = match dtype {
+            DType::BF16 => [
+                "bitcast<f32>((X[i / 2u] >> (i % 2u * 16u)) << 16u)",
+                "bitcast<vec4<Element>>((fours_of_X[i].xxyy >> vec4(0u, 16u, 0u, 16u)) << vec4(16u))",
+            ],
+            _ => ["X[i]", "fours_of_X[i]"],
+        };
+        for x in ["a", "b"] {
+            let (load, fours) = (load.replace('X', x), fours.replace('X', x));
+            text += &format!("fn load_{x}(i: u32) -> Element {{\n    return {load};\n}}\n");
+            text += &format!("fn fours_{x}(i: u32) -> vec4<Element> {{\n    return {fours};\n}}\n");
+        }
+        let matrix = format!("coop_mat{0}x{0}", self.side);
+        text + &format!(
+            "alias Part = {part};\nalias PartA = {matrix}<{part}, A>;\n\
+             alias PartB = {matrix}<{part}, B>;\nalias Sum = {matrix}<f32, C>;\n"
+        )
+    }
+
+    /// Tells a shader with these constants of it.
+    pub fn set<'a, P: bytemuck::NoUninit>(
+        &self,
+        types: &'a String,
+        launch: Launch<'a, P>,
+    ) -> Launch<'a, P> {
+        let [rows, columns] = self.blocks.subgroups;
+        launch
+            .followed_by(types)
+            .set("SCALED", self.is_scaled())
+            .set("TERMS", self.terms() as u32)
+            .set("SIDE", self.side as u32)
+            .set("BM", self.blocks.m as u32)
+            .set("BN", self.blocks.n as u32)
+            .set("WM", rows as u32)
+            .set("WN", columns as u32)
+            .set("DEPTH", self.depth() as u32)
+            .set("LANES", self.lanes as u32)
+    }
+}
+
+/// `None` is the tile that the product has without them.
+impl Choice for Option<Cooperative> {
+    fn name(&self) -> Name {
+        self.map_or([0, 0], |c| {
+            let part = 2 * c.side + (c.part == DType::F32) as usize;
+            let [rows, columns] = c.blocks.subgroups;
+            [
+                c.blocks.m << 16 | rows << 8 | part,
+                c.blocks.n << 16 | columns << 8 | c.lanes,
+            ]
+        })
+    }
+}
+
+impl Gpu {
+    /// Whether products may be made by cooperative matrices.
+    pub fn cooperation(&self) -> Allowed {
+        self.tuned.cooperation
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// An adapter that never was.
+    fn pretend(sides: &[(u32, Scalar, Scalar)], subgroups: [u32; 2]) -> Info {
+        let square = |&(side, ab_type, cr_type)| wgpu::CooperativeMatrixProperties {
+            m_size: side,
+            n_size: side,
+            k_size: side,
+            ab_type,
+            cr_type,
+            saturating_accumulation: false,
+        };
+        Info {
+            name: String::new(),
+            backend: String::new(),
+            software: false,
+            driver: String::new(),
+            features: wgpu::Features::all(),
+            limits: wgpu::Limits {
+                max_compute_workgroup_storage_size: 48 << 10,
+                max_compute_invocations_per_workgroup: 1024,
+                max_compute_workgroup_size_x: 1024,
+                ..wgpu::Limits::default()
+            },
+            cooperative: sides.iter().map(square).collect(),
+            subgroups,
+            int64: false,
+            float64: false,
+            max_binding: 1 << 30,
+            max_buffer: 1 << 30,
+            max_groups: 65_535,
+        }
+    }
+
+    const SQUARES: [(u32, Scalar, Scalar); 4] = [
+        (8, Scalar::F16, Scalar::F16),
+        (8, Scalar::F16, Scalar::F32),
+        (8, Scalar::F32, Scalar::F32),
+        (16, Scalar::F16, Scalar::F32),
+    ];
+
+    /// Adapters, and operands with their terms.
+    pub fn cases() -> Vec<(Info, DType, usize)> {
+        let operands = [
+            (DType::F16, 1),
+            (DType::BF16, 1),
+            (DType::F32, 1),
+            (DType::F32, 2),
+        ];
+        let each = operands.map(|(dtype, terms)| (pretend(&SQUARES, [32, 64]), dtype, terms));
+        each.into_iter().collect()
+    }
+
+    /// Of one of the ways.
+    pub fn types() -> String {
+        let (info, dtype, terms) = cases().remove(0);
+        Cooperative::ways(&info, Factors { dtype, terms })[0].types()
+    }
+
+    #[test]
+    fn ways_are_those_of_the_adapter_with_sums_in_float32() {
+        let f32 = |terms| Factors {
+            dtype: DType::F32,
+            terms,
+        };
+        let f16 = Factors {
+            dtype: DType::F16,
+            terms: 1,
+        };
+        let blocks = BLOCKS.len();
+        assert!(Cooperative::ways(&pretend(&[], [32; 2]), f16).is_empty());
+        assert!(Cooperative::ways(&pretend(&SQUARES[..1], [32; 2]), f16).is_empty());
+        let all = Cooperative::ways(&pretend(&SQUARES, [32; 2]), f16);
+        assert_eq!(all.len(), 2 * blocks);
+        assert!(all
+            .iter()
+            .all(|way| way.part == DType::F16 && !way.is_scaled()));
+        // Float32 elements need no scale and no second term.
+        let all = Cooperative::ways(&pretend(&SQUARES, [32; 2]), f32(2));
+        let own: Vec<_> = all.iter().filter(|way| !way.is_scaled()).collect();
+        assert!(own
+            .iter()
+            .all(|way| way.part == DType::F32 && way.terms() == 1));
+        assert!(!own.is_empty() && own.len() < all.len());
+        // Of two sizes of subgroups each is tried.
+        let all = Cooperative::ways(&pretend(&SQUARES[3..], [32, 64]), f16);
+        assert_eq!(all.iter().filter(|way| way.lanes == 64).count(), blocks);
+        let mut small = pretend(&SQUARES, [32; 2]);
+        small.limits.max_compute_workgroup_storage_size = 16 << 10;
+        let all = Cooperative::ways(&small, f32(1));
+        assert!(!all.is_empty() && all.iter().all(|way| way.extent() == (64, 64)));
+        small.features.remove(wgpu::Features::SHADER_F16);
+        assert!(Cooperative::ways(&small, f32(1)).is_empty());
+    }
+
+    #[test]
+    fn names_of_ways_differ() {
+        for (info, dtype, terms) in cases() {
+            let all = Cooperative::ways(&info, Factors { dtype, terms });
+            let names: HashSet<Name> = all.iter().map(|&way| Some(way).name()).collect();
+            assert_eq!(names.len(), all.len());
+            assert!(!names.contains(&None.name()));
+        }
+    }
+}
