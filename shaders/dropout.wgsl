@@ -11,7 +11,7 @@ struct Params {
     bound: u32,
     all: u32, // whether every element is kept
     scale: vec2<u32>,
-    pad: vec2<u32>,
+    dropped: vec2<u32>, // zero, which no compiler knows: it might choose in the place of a product
     stream: vec4<u32>, // the key's words and the stream's
 }
 @group(0) @binding(0) var<uniform> p: Params;
@@ -34,6 +34,7 @@ fn main(
     if (4u * id >= p.n) { return; }
     let drawn = philox_block(id);
     let scale = from_words(p.scale.x, p.scale.y);
+    let dropped = from_words(p.dropped.x, p.dropped.y);
     var kept = 0u;
     var word_y = 0u;
     for (var k = 0u; k < 4u; k++) {
@@ -44,7 +45,7 @@ fn main(
         let keep = p.all == 1u || drawn[k] < p.bound;
         if (keep) { kept |= 1u << (8u * k); }
         // What is dropped is a product with zero: NaN stays.
-        let v = decode(X, x[w], x[w + wide(X)], at) * select(Acc(0), Acc(1), keep) * scale;
+        let v = decode(X, x[w], x[w + wide(X)], at) * select(dropped, scale, keep);
         let bits = encode(Y, v);
         let to = word(Y, i);
         if (lane_log(Y) == 0u) {

@@ -132,7 +132,7 @@ params! {
         bound: u32,
         all: u32,
         scale: [u32; 2],
-        pad: [u32; 2],
+        dropped: [u32; 2],
         stream: [u32; 4],
     }
 }
@@ -151,7 +151,7 @@ impl Dropout {
             bound: bound.0,
             all: bound.1 as u32,
             scale,
-            pad: [0; 2],
+            dropped: [0; 2],
             stream: key.words(),
         };
         DROPOUT
