@@ -38,8 +38,10 @@ def fused(on: bool) -> Iterator[None]:
 
 
 def bits(t: Any) -> bytes:
-    """Return a tensor's memory."""
+    """Return a tensor's memory; a NaN has one sign here, since drivers choose that as they like."""
     t = t.detach().cpu().clone(memory_format=torch.contiguous_format)
+    if t.dtype.is_floating_point:
+        t[t.isnan()] = float("nan")
     return bytes(t.view(torch.uint8).numpy().tobytes()) if t.numel() else b""
 
 
