@@ -1,6 +1,7 @@
 """Choose the library under measurement: ours, PyTorch or NumPy, in the same kind of process."""
 
 import importlib
+import json
 import os
 import sys
 from types import ModuleType
@@ -9,15 +10,24 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the two options that compare.py gives."""
+    """Add the options that compare.py gives."""
     parser.addoption("--lib", default="pytensorlib", choices=["pytensorlib", "torch", "numpy"])
     parser.addoption("--site", default="", help="a folder of packages to search last")
+    parser.addoption("--labels", help="a JSON list of the rows to measure; all by default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let another installation's packages be found after this one's."""
     if config.getoption("--site"):
         sys.path.append(config.getoption("--site"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the rows that were asked for."""
+    if config.getoption("--labels") is None:
+        return
+    wanted = {f"test_case[{label}]" for label in json.loads(config.getoption("--labels"))}
+    items[:] = [item for item in items if item.name in wanted]
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,8 @@ FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF
 CHUNK = 1 << 24
 # What is copied at once before it is written: it stays in the cache in between.
 DRAFT = 1 << 22
+# What is gathered before it is written, so that small records cost no call each.
+BATCH = 1 << 18
 # Streams that are done with what they got when `write` returns.
 COPYING = (io.BufferedWriter, io.BufferedRandom, io.BytesIO, io.FileIO)
 # What is inflated at once.
@@ -72,16 +74,37 @@ class ArchiveWriter:
     def __init__(self, stream: IO[bytes], top: str, checksums: bool = True) -> None:
         self.stream, self.top, self.checksums = stream, top, checksums
         self.at = 0
+        self.batch: list[Any] = []
+        self.gathered = 0
         self.entries: list[tuple[bytes, int, int, int, int]] = []
         self.digest = hashlib.sha256()
 
+    def _flush(self) -> None:
+        """Write what was gathered."""
+        batch, self.batch, self.gathered = b"".join(self.batch), [], 0
+        write_all(self.stream, memoryview(batch))
+
     def _write(self, data: Any) -> None:
-        write_all(self.stream, memoryview(data))
+        """Write bytes that nobody changes, now or with what follows."""
         self.at += len(data)
+        if len(data) >= BATCH:
+            self._flush()
+            write_all(self.stream, memoryview(data))
+            return
+        self.batch.append(data)
+        self.gathered += len(data)
+        if self.gathered >= BATCH:
+            self._flush()
 
     def _write_summed(self, data: Any) -> int:
         """Write bytes that may be changing, and return the checksum of what was written."""
         view = memoryview(data).cast("B")
+        if len(view) < BATCH:
+            own = bytearray(len(view))
+            crc = _C._copy_summed(view, own, 0)
+            self._write(own)
+            return crc
+        self._flush()
         draft, crc = memoryview(bytearray(min(DRAFT, len(view)))), 0
         for start in range(0, len(view), DRAFT):
             part = view[start : start + DRAFT]
@@ -141,6 +164,7 @@ class ArchiveWriter:
         few = min(count, FULL16)
         near = min(length, FULL32), min(start, FULL32)
         self._write(struct.pack("<4s4H2IH", END, 0, 0, few, few, *near, 0))
+        self._flush()
 
 
 class Record:
