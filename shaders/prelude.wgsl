@@ -42,7 +42,8 @@ fn lane_mask(f: u32) -> u32 {
 fn lane_signed(f: u32, w: u32, i: u32) -> i32 {
     let v = w >> lane_bit(f, i);
     switch f {
-        case BOOL: { return select(0, 1, (v & 0xffu) != 0u); }
+        // Not a choice: a driver may make one of the product with it, in which NaN times zero is zero.
+        case BOOL: { return i32(min(v & 0xffu, 1u)); }
         case U8: { return i32(v & 0xffu); }
         case I8: { return bitcast<i32>(v << 24u) >> 24u; }
         case I16: { return bitcast<i32>(v << 16u) >> 16u; }

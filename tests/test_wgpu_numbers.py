@@ -375,3 +375,33 @@ def test_fractions_and_powers_of_two_match_numpy(dtype: str) -> None:
     np.testing.assert_array_equal(fraction.cpu().numpy(), want[0])
     np.testing.assert_array_equal(np.signbit(fraction.cpu().numpy()), np.signbit(want[0]))
     np.testing.assert_array_equal(power.cpu().numpy(), np.where(np.isfinite(x), want[1], 0))
+
+
+MASKED: dict[str, Callable[..., Any]] = {
+    "bool": lambda x, c, a: x * c,
+    "not": lambda x, c, a: x * ~c,
+    "compared": lambda x, c, a: x * (a > 0),
+    "compared, cast": lambda x, c, a: x * (a > 0).float(),
+    "compared, integer": lambda x, c, a: x * (a != 0).int(),
+    "compared, by way of half": lambda x, c, a: x * (a > 0).half().float(),
+    "halves": lambda x, c, a: (x.bfloat16() * c.bfloat16()).float(),
+    "both": lambda x, c, a: x * torch.logical_and(c, a > 0),
+    "one without": lambda x, c, a: x * (1 - (a > 0).float()),
+    "chosen": lambda x, c, a: x * torch.where(a > 0, 1.0, 0.0),
+    "filled": lambda x, c, a: x * torch.ones_like(x).masked_fill(~c, 0.0),
+    "heaviside": lambda x, c, a: x * torch.heaviside(a, torch.zeros_like(a)),
+    "sign": lambda x, c, a: x * torch.sign(a),
+    "added": lambda x, c, a: torch.addcmul(a, x, c.float()),
+}
+
+
+@pytest.mark.parametrize("how", MASKED)
+def test_a_product_with_a_mask_is_no_choice(how: str) -> None:
+    """NaN and infinity times zero are NaN, which a driver that makes a choice of it would lose."""
+    x = torch.tensor([np.nan, np.inf, -np.inf, 1, np.nan, np.inf, -2, 0])
+    a = torch.tensor([0.0, 0, 0, 0, 1, 1, 1, 1])
+    with np.errstate(invalid="ignore"):
+        kept = x.numpy() * (1 - a if how in ("not", "one without") else a).numpy()
+    want = kept + (a.numpy() if how == "added" else 0)
+    got = MASKED[how](*(t.to("wgpu") for t in (x, a > 0, a)))
+    np.testing.assert_array_equal(got.cpu().numpy(), want)
