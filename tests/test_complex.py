@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -313,3 +314,132 @@ def test_convolutions_are_sums_of_products(dtype):
     assert torch.autograd.gradcheck(up, leaves[:2])
     with pytest.raises(RuntimeError, match="one type"):
         torch.conv1d(t(x), t(w).real)
+
+
+# ---- factors with an imaginary part -------------------------------------------------------------
+
+FACTOR, OTHER = 0.5 - 2j, 1j
+Z = np.array([[1 + 2j, 3 - 1j], [0.5j, 2]])
+V = np.array([1j, 2 + 1j])
+I = np.array([1, 0])  # noqa: E741
+# What is called with tensors of Z, V and I, and what it means.
+FACTORS: dict[str, tuple[Any, Any]] = {
+    "add": (lambda z, v, i: torch.add(z, v, alpha=FACTOR), Z + FACTOR * V),
+    "add of a number": (lambda z, v, i: torch.add(z, 2, alpha=FACTOR), Z + FACTOR * 2),
+    "add of real numbers": (
+        lambda z, v, i: torch.add(z, v.real, alpha=FACTOR),
+        Z + FACTOR * V.real,
+    ),
+    "add_": (lambda z, v, i: z.clone().add_(z, alpha=FACTOR), Z + FACTOR * Z),
+    "sub": (lambda z, v, i: torch.sub(z, v, alpha=FACTOR), Z - FACTOR * V),
+    "rsub": (lambda z, v, i: torch.rsub(z, v, alpha=FACTOR), V - FACTOR * Z),
+    "addcmul": (lambda z, v, i: torch.addcmul(v, z, z, value=FACTOR), V + FACTOR * Z * Z),
+    "addcdiv": (lambda z, v, i: torch.addcdiv(v, z, z + 5, value=FACTOR), V + FACTOR * Z / (Z + 5)),
+    "addmm": (
+        lambda z, v, i: torch.addmm(v, z, z, beta=FACTOR, alpha=OTHER),
+        FACTOR * V + OTHER * Z @ Z,
+    ),
+    "addmm_": (
+        lambda z, v, i: z.clone().addmm_(z, z, beta=FACTOR, alpha=OTHER),
+        FACTOR * Z + OTHER * Z @ Z,
+    ),
+    "addmm out": (
+        lambda z, v, i: torch.addmm(v, z, z, alpha=OTHER, out=torch.empty_like(z)),
+        V + OTHER * Z @ Z,
+    ),
+    "addmm without self": (
+        lambda z, v, i: torch.addmm(v * float("nan"), z, z, beta=0j, alpha=OTHER),
+        OTHER * Z @ Z,
+    ),
+    "addmv": (
+        lambda z, v, i: torch.addmv(v, z, v, beta=FACTOR, alpha=OTHER),
+        FACTOR * V + OTHER * Z @ V,
+    ),
+    "addr": (
+        lambda z, v, i: torch.addr(z, v, v, beta=FACTOR, alpha=OTHER),
+        FACTOR * Z + OTHER * np.outer(V, V),
+    ),
+    "baddbmm": (
+        lambda z, v, i: torch.baddbmm(z, z[None], z[None], beta=FACTOR, alpha=OTHER)[0],
+        FACTOR * Z + OTHER * Z @ Z,
+    ),
+    "addbmm": (
+        lambda z, v, i: torch.addbmm(z, torch.stack([z, z]), torch.stack([z, z]), alpha=OTHER),
+        Z + 2 * OTHER * Z @ Z,
+    ),
+    "index_add": (lambda z, v, i: z.index_add(0, i, z, alpha=FACTOR), Z + FACTOR * Z[I]),
+    "scatter": (
+        lambda z, v, i: z.scatter(1, i[:, None], FACTOR),
+        [[Z[0, 0], FACTOR], [FACTOR, Z[1, 1]]],
+    ),
+    "scatter times": (
+        lambda z, v, i: z.scatter(1, i[:, None], FACTOR, reduce="multiply"),
+        [[Z[0, 0], FACTOR * Z[0, 1]], [FACTOR * Z[1, 0], Z[1, 1]]],
+    ),
+    "constant_pad_nd": (
+        lambda z, v, i: torch.constant_pad_nd(v, (1, 2), FACTOR),
+        np.pad(V, (1, 2), constant_values=FACTOR),
+    ),
+    "float_power": (lambda z, v, i: torch.float_power(z, FACTOR), Z**FACTOR),
+    "float_power of a number": (lambda z, v, i: torch.float_power(FACTOR, z), FACTOR**Z),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize("name", FACTORS)
+def test_numbers_with_an_imaginary_part(name: str, dtype: Any) -> None:
+    call, want = FACTORS[name]
+    got = call(torch.tensor(Z, dtype=dtype), torch.tensor(V, dtype=dtype), torch.tensor(I))
+    assert got.dtype == (torch.complex128 if name.startswith("float_power") else dtype)
+    near = 1e-5 if dtype == torch.complex64 else 1e-12
+    np.testing.assert_allclose(got.numpy(), want, near, near)
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+@pytest.mark.parametrize(
+    "name", [n for n in FACTORS if n != "scatter times" and not n.startswith("float_power")]
+)
+def test_numbers_with_an_imaginary_part_on_a_gpu(name: str, no_fallback: None) -> None:
+    call, want = FACTORS[name]
+    z, v = (torch.tensor(x, dtype=torch.complex64, device="wgpu") for x in (Z, V))
+    got = call(z, v, torch.tensor(I, device="wgpu"))
+    np.testing.assert_allclose(got.cpu().numpy(), want, 1e-5, 1e-5)
+
+
+def test_a_complex_factor_has_its_conjugate_in_the_gradient() -> None:
+    """The gradient of Re(c y) by y is the conjugate of c."""
+    x, y = (torch.zeros(2, dtype=torch.complex64, requires_grad=True) for _ in range(2))
+    torch.add(x, y, alpha=FACTOR).real.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
+    np.testing.assert_array_equal(y.grad.numpy(), [FACTOR.conjugate()] * 2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.add(x, x, alpha=FACTOR),
+        lambda x: torch.addmm(x, x, x, beta=FACTOR),
+        lambda x: torch.addcmul(x, x, x, value=FACTOR),
+        lambda x: x.index_add(0, torch.tensor([0, 1]), x, alpha=FACTOR),
+        lambda x: x.scatter(0, torch.tensor([[0, 1]]), FACTOR),
+        lambda x: torch.constant_pad_nd(x, (1, 1), FACTOR),
+        lambda x: torch.linspace(0, FACTOR, 3, dtype=torch.float32),
+    ],
+)
+def test_real_numbers_take_no_complex_factor(call: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"complex|Complex|without overflow"):
+        call(torch.ones(2, 2))
+
+
+def test_complex_lines() -> None:
+    got = torch.linspace(1j, 2 - 3j, 7)
+    np.testing.assert_allclose(got.numpy(), np.linspace(1j, 2 - 3j, 7), 1e-6)
+    assert got.dtype == torch.complex64
+    wide = torch.linspace(1, 2, 3, dtype=torch.complex128)
+    np.testing.assert_array_equal(wide.numpy(), [1, 1.5, 2])
+    for base in (10.0, 0.5, -2.0):
+        got = torch.logspace(1j, 2 - 3j, 5, base, dtype=torch.complex128)
+        want = np.power(complex(base), np.linspace(1j, 2 - 3j, 5))
+        np.testing.assert_allclose(got.numpy(), want, 1e-12)
+    np.testing.assert_allclose(torch.logspace(0, 2, 3, dtype=torch.complex64).numpy(), [1, 10, 100])
+    assert torch.linspace(0, 1j, 4, device="meta").dtype == torch.complex64

@@ -265,3 +265,9 @@ def test_gradients_of_rows_by_how_often_they_are_asked_for() -> None:
         lambda w: F.embedding(torch.tensor(at).to(w.device), w, scale_grad_by_freq=True),
         normal(5, 4),
     )
+
+
+def test_scatter_multiplies_by_a_number() -> None:
+    x, at = torch.arange(1.0, 7, device="wgpu").view(2, 3), torch.tensor([[2, 0]], device="wgpu")
+    y = x.scatter(1, at, 10, reduce="multiply")
+    assert y.tolist() == [[10, 2, 30], [4, 5, 6]]

@@ -317,8 +317,9 @@ pub mod flag {
     pub const COMPLEX: u32 = 2048;
     /// The results of a batch of images in channels-last order lie in that order, too.
     pub const FORMAT: u32 = 4096;
-    /// Numbers given by name may also come by position, before the term that each scales.
-    pub const SCALES: u32 = 8192;
+    /// Numbers given by name may also come by position, before the term that each scales, and with an
+    /// imaginary part.
+    pub const SCALES: u32 = COMPLEX | 8192;
     /// Takes sparse tensors as well; others are refused where they come with one.
     pub const SPARSE: u32 = 32768;
     /// What a function that is declared elsewhere does where an argument is sparse.

@@ -845,7 +845,7 @@ fn collect(wanted: u32, suffix: &str) -> Names {
 /// The orders in which [`flag::SCALES`] also takes its arguments: the factor of `self` before it (a
 /// method's after), the last factor after it, or not at all where there are two.
 fn older(op: &Op, method: bool) -> Vec<Vec<usize>> {
-    if op.entry.flags & flag::SCALES == 0 {
+    if op.entry.flags & flag::SCALES != flag::SCALES {
         return Vec::new();
     }
     let (factors, terms): (Vec<usize>, Vec<usize>) =

@@ -10,6 +10,7 @@ use crate::dtype::check_range;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Metas, Repeats, TensorMeta};
+use crate::ops::pointwise::arithmetic::scaled;
 use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
@@ -237,18 +238,18 @@ fn masked_scatter(a: &Args) -> Result<Value> {
 }
 
 fn index_add(a: &Args) -> Result<Value> {
-    let (x, source) = (a.tensor(0)?, a.tensor(3)?);
+    let x = a.tensor(0)?;
     let index = vector("index_add_", a.tensor(2)?)?;
     let d = shape::dim(a.int(1)?, x.ndim())?;
-    rows("index_add_", x, d, &index, source)?;
-    let alpha = a.scalar(4)?;
+    rows("index_add_", x, d, &index, a.tensor(3)?)?;
+    let (source, alpha) = scaled(a, 3, 4)?;
     // A scale of integers is an integer.
     let alpha = match x.dtype() {
         t if t.is_integral() && alpha.is_float() => Scalar::Int(alpha.i64()),
         _ => alpha,
     };
     let plain = alpha.f64() == 1.0;
-    let mut source = as_rows(x, source)?;
+    let mut source = as_rows(x, &source)?;
     let mut index = index;
     if x.ndim() > 1 && x.numel() == 0 {
         // Nothing is added, and no index looked at.
@@ -687,7 +688,7 @@ crate::entries! {
     |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into());
     /// Adds the slices of `source`, times `alpha`, to those that `index` names.
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT | APART, index_add;
+    ALL | DIRECT | APART | COMPLEX, index_add;
     /// Copies the slices of `source` to those that `index` names.
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     ALL | DIRECT | APART, index_copy;

@@ -2,13 +2,14 @@
 
 use crate::autograd::Vjp;
 use crate::dispatch;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::nn::resample::Axis;
+use crate::ops::shape::create::fits;
 use crate::ops::shape::join::stack;
 use crate::schema::Value;
 use crate::shape::{Dims, Show};
@@ -21,6 +22,8 @@ use smallvec::SmallVec;
 struct ConstantPad {
     pad: SmallVec<[i64; 6]>,
     value: Scalar,
+    /// Of complex numbers.
+    imaginary: Bitwise,
 }
 
 impl ConstantPad {
@@ -95,6 +98,10 @@ impl ConstantPad {
     fn write(&self, x: &Tensor, y: &Tensor) -> Result<()> {
         let n = x.ndim();
         y.write_scalar(self.value)?;
+        if *self.imaginary != 0.0 {
+            y.component(1)
+                .write_scalar(Scalar::Float(*self.imaginary))?;
+        }
         let (mut from, mut to): (Layout, Layout) = (x.layout().clone(), y.layout().clone());
         for d in 0..n {
             let (before, after) = self.of(d, n);
@@ -118,28 +125,33 @@ impl ConstantPad {
 impl Tensor {
     /// `constant_pad_nd`.
     pub fn pad_constant(&self, pad: &[i64], value: Scalar) -> Result<Tensor> {
-        ensure!(
-            pad.len().is_multiple_of(2),
-            Runtime,
-            "Length of pad must be even but instead it equals {}",
-            pad.len()
-        );
-        ensure!(
-            pad.len() <= 2 * self.ndim(),
-            Runtime,
-            "Length of pad should be no more than twice the number of dimensions of the input. \
-             Pad length is {} while the input has {} dimensions.",
-            pad.len(),
-            self.ndim()
-        );
-        dispatch::call1(
-            ConstantPad {
-                pad: pad.into(),
-                value,
-            },
-            &[self],
-        )
+        constant(self, pad, value, 0.0)
     }
+}
+
+fn constant(x: &Tensor, pad: &[i64], value: Scalar, imaginary: f64) -> Result<Tensor> {
+    ensure!(
+        pad.len().is_multiple_of(2),
+        Runtime,
+        "Length of pad must be even but instead it equals {}",
+        pad.len()
+    );
+    ensure!(
+        pad.len() <= 2 * x.ndim(),
+        Runtime,
+        "Length of pad should be no more than twice the number of dimensions of the input. \
+             Pad length is {} while the input has {} dimensions.",
+        pad.len(),
+        x.ndim()
+    );
+    dispatch::call1(
+        ConstantPad {
+            pad: pad.into(),
+            value,
+            imaginary: Bitwise(imaginary),
+        },
+        &[x],
+    )
 }
 
 /// How a padded index reads the input.
@@ -362,8 +374,16 @@ fn folded(n: usize, how: Fold, a: &crate::schema::Args) -> Result<Value> {
 
 crate::entries! {
     /// Pads with a constant: `pad` holds (before, after) pairs, the last dimension first.
-    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN | FORMAT,
-    |a| Ok(a.tensor(0)?.pad_constant(a.ints(1)?, a.scalar(2)?)?.into());
+    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN | FORMAT | COMPLEX,
+    |a| {
+        let (x, pad) = (a.tensor(0)?, a.ints(1)?);
+        fits(&a.number(2)?, x)?;
+        let y = match a.values[2] {
+            Value::Complex(re, im) => constant(x, pad, Scalar::Float(re), im)?,
+            _ => x.pad_constant(pad, a.scalar(2)?)?,
+        };
+        Ok(y.into())
+    };
     /// Pads the last dimensions: `mode` is constant, reflect, replicate or circular.
     "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN | FORMAT,
     |a| {

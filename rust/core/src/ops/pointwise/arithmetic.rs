@@ -23,6 +23,36 @@ fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> Result<DType> {
     p.result()
 }
 
+/// A term and its factor. One with an imaginary part, which kernels do not take, is multiplied first;
+/// with zero a term is not read, where the op says so.
+pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> {
+    let t = a.tensor(term)?;
+    let Value::Complex(re, im) = a.values[factor] else {
+        return Ok((t.clone(), a.scalar(factor)?));
+    };
+    let mut p = Promotion::default();
+    for value in a.values {
+        if let Value::Tensor(t) = value {
+            p.add(t.dtype(), t.ndim(), t.is_wrapped());
+        }
+    }
+    let dtype = p.result()?;
+    ensure!(
+        dtype.is_complex(),
+        Runtime,
+        "{}: For non-complex input tensors, argument {} must not be a complex number: value cannot \
+         be converted to type {} without overflow",
+        a.schema.name,
+        a.schema.params[factor].name,
+        dtype.c_name()
+    );
+    if im == 0.0 {
+        return Ok((t.clone(), Scalar::Float(re)));
+    }
+    let product = t.to_dtype(dtype)?.mul(&Tensor::complex_number(re, im)?)?;
+    Ok((product, Scalar::Int(1)))
+}
+
 fn divide(a: &Args) -> Result<Value> {
     let x = [a.tensor(0)?, a.tensor(1)?];
     match a.opt_str(2) {
@@ -37,6 +67,10 @@ fn divide(a: &Args) -> Result<Value> {
 }
 
 fn add(a: &Args) -> Result<Value> {
+    if let Value::Complex(..) = a.values[2] {
+        let (y, alpha) = scaled(a, 1, 2)?;
+        return a.apply(Add { alpha }, [a.tensor(0)?, &y]);
+    }
     a.apply(
         Add {
             alpha: a.scalar(2)?,
@@ -46,6 +80,10 @@ fn add(a: &Args) -> Result<Value> {
 }
 
 fn sub(a: &Args) -> Result<Value> {
+    if let Value::Complex(..) = a.values[2] {
+        let (y, alpha) = scaled(a, 1, 2)?;
+        return a.apply(Sub { alpha }, [a.tensor(0)?, &y]);
+    }
     a.apply(
         Sub {
             alpha: a.scalar(2)?,
@@ -104,6 +142,14 @@ fn square(a: &Args) -> Result<Value> {
     )
 }
 
+/// The widest type, complex where one of two is.
+fn widest(x: &Tensor, y: &Tensor) -> DType {
+    match x.dtype().is_complex() || y.dtype().is_complex() {
+        true => DType::C128,
+        false => DType::F64,
+    }
+}
+
 fn float_power(a: &Args) -> Result<Value> {
     if let Dest::InPlace = a.dest {
         let t = a.tensor(0)?.dtype();
@@ -116,12 +162,9 @@ fn float_power(a: &Args) -> Result<Value> {
         );
     }
     let (x, e) = (a.tensor(0)?, a.tensor(1)?);
-    let wide = match x.dtype().is_complex() || e.dtype().is_complex() {
-        true => DType::C128,
-        false => DType::F64,
-    };
+    let wide = widest(x, e);
     let x = x.to_dtype(wide)?;
-    if e.is_wrapped() {
+    if e.is_wrapped() && !e.dtype().is_complex() {
         return power(a, &x, Scalar::Float(e.item()?.f64()));
     }
     a.apply(Pow, [&x, &e.to_dtype(wide)?])
@@ -226,11 +269,14 @@ crate::entries! {
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW | SCALES,
     sub;
     /// self - alpha * other.
-    "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW | COMPLEX,
     sub;
     /// other - alpha * self.
-    "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN,
-    |a| Ok(apply(Sub { alpha: a.scalar(2)? }, [a.tensor(1)?, a.tensor(0)?])?.into());
+    "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN | COMPLEX,
+    |a| {
+        let (x, alpha) = scaled(a, 0, 2)?;
+        Ok(apply(Sub { alpha }, [a.tensor(1)?, &x])?.into())
+    };
     /// self * other.
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
     |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
@@ -271,12 +317,11 @@ crate::entries! {
     "float_power(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
     float_power;
     /// self to the power of exponent in float64.
-    "float_power(Scalar self, Tensor exponent) -> Tensor", FN | OUT,
+    "float_power(Scalar self, Tensor exponent) -> Tensor", FN | OUT | COMPLEX,
     |a| {
-        let e = a.tensor(1)?;
-        let wide = if e.dtype().is_complex() { DType::C128 } else { DType::F64 };
-        let x = Tensor::full(&[], a.scalar(0)?, DType::F64, crate::device::Device::Cpu)?;
-        Ok(apply(Pow, [&x, &e.to_dtype(wide)?])?.into())
+        let (x, e) = (a.number(0)?, a.tensor(1)?);
+        let wide = widest(&x, e);
+        Ok(apply(Pow, [&x.to_dtype(wide)?, &e.to_dtype(wide)?])?.into())
     };
     /// self * self.
     "square(Tensor self) -> Tensor", PW,
@@ -380,11 +425,17 @@ crate::entries! {
     /// self + value * tensor1 * tensor2.
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     PW | SCALES,
-    |a| a.apply(Addcmul { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
+    |a| {
+        let (x, value) = scaled(a, 1, 3)?;
+        a.apply(Addcmul { value }, [a.tensor(0)?, &x, a.tensor(2)?])
+    };
     /// self + value * tensor1 / tensor2.
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     PW | SCALES,
-    |a| a.apply(Addcdiv { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
+    |a| {
+        let (x, value) = scaled(a, 1, 3)?;
+        a.apply(Addcdiv { value }, [a.tensor(0)?, &x, a.tensor(2)?])
+    };
     /// self where the condition holds, other elsewhere.
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT,
     |a| Ok(where_(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into());

@@ -374,7 +374,7 @@ fn write_number(a: &Args, i: usize, y: &Tensor) -> Result<()> {
 }
 
 /// Refuses a number with an imaginary part where the type has none.
-fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
+pub fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
     let (re, im) = number.complex_item()?;
     ensure!(
         y.dtype().is_complex() || im == 0.0,

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, with_element};
+use std::f64::consts::PI;
 
 /// A one-dimensional tensor of `n` elements, element `i` made by `f.at(i)`.
 fn sequence<F: Rule>(n: usize, dtype: DType, device: Device, f: F) -> Result<Tensor> {
@@ -215,7 +216,7 @@ fn range(a: &Args) -> Result<Value> {
 }
 
 /// A number, or a tensor of one.
-fn number(a: &Args, i: usize, name: &str) -> Result<Scalar> {
+fn number<'a>(a: &'a Args, i: usize, name: &str) -> Result<&'a Tensor> {
     let t = a.tensor(i)?;
     ensure!(
         t.ndim() == 0,
@@ -225,7 +226,64 @@ fn number(a: &Args, i: usize, name: &str) -> Result<Scalar> {
         a.schema.name,
         t.ndim()
     );
-    t.item()
+    Ok(t)
+}
+
+/// `base` to the power of a complex number.
+fn complex_power(base: f64, (re, im): (f64, f64)) -> [f64; 2] {
+    // The imaginary part of the logarithm of a negative number.
+    let turn = if base < 0.0 { PI } else { 0.0 };
+    let log = base.abs().ln();
+    let size = match im * turn == 0.0 {
+        true => base.abs().powf(re),
+        false => (re * log - im * turn).exp(),
+    };
+    let angle = re * turn + if im == 0.0 { 0.0 } else { im * log };
+    match angle == 0.0 {
+        true => [size, 0.0],
+        false => [size * angle.cos(), size * angle.sin()],
+    }
+}
+
+/// [`spaced`] along a line of the complex plane.
+fn spaced_complex(
+    ends: [(f64, f64); 2],
+    n: usize,
+    base: Option<f64>,
+    dtype: DType,
+    device: Device,
+) -> Result<Tensor> {
+    let y = Tensor::empty(&[n], dtype, device.maker())?;
+    if device == Device::Meta {
+        return Ok(y);
+    }
+    let [start, end] = ends;
+    let (re, im) = (between(start.0, end.0, n), between(start.1, end.1, n));
+    for which in 0..2 {
+        let part = move |i: usize| match base {
+            Some(b) => complex_power(b, (re(i), im(i)))[which],
+            None if which == 0 => re(i),
+            None => im(i),
+        };
+        let line = sequence(n, dtype.part(), Device::Cpu, part)?;
+        y.component(which).write_from(&line)?;
+    }
+    y.to_device(device)
+}
+
+/// The numbers from `start` to `end` in `n` even steps: from both ends towards the middle, so that both
+/// are exact.
+fn between(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 + Copy + Sync {
+    let last = n.saturating_sub(1);
+    let step = if last == 0 {
+        0.0
+    } else {
+        (end - start) / last as f64
+    };
+    move |i| match i < n / 2 || last == 0 {
+        true => start + step * i as f64,
+        false => end - step * (last - i) as f64,
+    }
 }
 
 /// Evenly spaced numbers, and `base` to their power where there is one.
@@ -234,7 +292,25 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
     let (start, end) = (number(a, 0, "start")?, number(a, 1, "end")?);
     let steps = a.int(2)?;
     ensure!(steps >= 0, Runtime, "number of steps must be non-negative");
-    let dtype = o.dtype_or(a, default_dtype)?;
+    let n = steps as usize;
+    let complex = start.dtype().is_complex() || end.dtype().is_complex();
+    let dtype = o.dtype_or(a, || match complex {
+        true => default_dtype().complex(),
+        false => default_dtype(),
+    })?;
+    ensure!(
+        !complex || dtype.is_complex(),
+        Runtime,
+        "torch.{}(): inferred dtype {} can't be safely cast to passed dtype {}",
+        a.schema.name,
+        default_dtype().complex().scalar_name(),
+        dtype.scalar_name()
+    );
+    if dtype.is_complex() {
+        let ends = [start.complex_item()?, end.complex_item()?];
+        let y = spaced_complex(ends, n, base, dtype, o.device_or(a))?;
+        return give_line(&o, a, y);
+    }
     refuse_bool(
         if base.is_some() {
             "logspace_cpu"
@@ -243,29 +319,14 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
         },
         dtype,
     )?;
-    let n = steps as usize;
-    let last = n.saturating_sub(1);
     let integer = dtype.is_integral();
     // Integer types cut the ends off before they are divided, but not one power alone.
     let cut = |v: f64| match integer && (n != 1 || base.is_none()) {
         true => v.trunc(),
         false => v,
     };
-    let (start, end) = (cut(start.f64()), cut(end.f64()));
-    let step = if last == 0 {
-        0.0
-    } else {
-        (end - start) / last as f64
-    };
-    let at = move |i: usize| {
-        // From both ends towards the middle, so that both are exact.
-        let v = if i < n / 2 || last == 0 {
-            start + step * i as f64
-        } else {
-            end - step * (last - i) as f64
-        };
-        base.map_or(v, |b| b.powf(v))
-    };
+    let v = between(cut(start.item()?.f64()), cut(end.item()?.f64()), n);
+    let at = move |i: usize| base.map_or(v(i), |b| b.powf(v(i)));
     give_line(&o, a, sequence(n, dtype, o.device_or(a), at)?)
 }
 

@@ -7,6 +7,7 @@ use super::places;
 use crate::alloc;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::ops::pointwise::arithmetic::scaled;
 use crate::ops::shape::join::{cat, stack};
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -213,8 +214,8 @@ fn plus(c: &Tensor, x: Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
 }
 
 fn addmm(name: &str, a: &Args) -> Result<Value> {
-    let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-    let y = mm(name, x, y)?;
+    let ((c, beta), (y, alpha)) = (scaled(a, 0, 3)?, scaled(a, 2, 4)?);
+    let y = mm(name, a.tensor(1)?, &y)?;
     ensure!(
         !c.is_sparse() || y.is_sparse(),
         Runtime,
@@ -225,7 +226,7 @@ fn addmm(name: &str, a: &Args) -> Result<Value> {
         true => c.clone(),
         false => c.expand_to(y.shape())?,
     };
-    give(a, plus(&c, y, a.scalar(3)?, a.scalar(4)?)?)
+    give(a, plus(&c, y, beta, alpha)?)
 }
 
 fn spmm(name: &str, a: &Args) -> Result<Value> {
@@ -291,7 +292,7 @@ crate::entries! {
     "matmul(Tensor input, Tensor other) -> Tensor", LINALG | OUT | ALSO,
     |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | ALSO, |a| addmm("addmm", a);
+    ALL | ALSO | COMPLEX, |a| addmm("addmm", a);
     /// The product of two matrices, of which one or both are sparse.
     "spmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("spmm", a);
     /// The product of two matrices, of which one or both are sparse.

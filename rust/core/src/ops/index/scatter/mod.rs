@@ -17,6 +17,7 @@ use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
 use crate::ops::shape::copy::copy_host;
+use crate::ops::shape::create::fits;
 use crate::ops::shape::view::parts::assemble;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
@@ -360,13 +361,20 @@ fn scatter_mode(a: &Args, reduce: usize) -> Result<Mode> {
     }
 }
 
+/// A number for places of the first argument.
+fn value(a: &Args, i: usize) -> Result<Tensor> {
+    let number = a.number(i)?;
+    fits(&number, a.tensor(0)?)?;
+    Ok(number)
+}
+
 fn run_scatter(a: &Args, mode: Mode, src: &Tensor) -> Result<Value> {
     let (x, idx) = (a.tensor(0)?, a.tensor(2)?);
     let dim = shape::dim(a.int(1)?, x.ndim())?;
     let idx = apart(a, x, idx)?;
     if mode == Mode::Mul {
         let src = if src.ndim() == 0 {
-            src.expand_to(idx.shape())?
+            src.to_device(x.device())?.expand_to(idx.shape())?
         } else {
             src.clone()
         };
@@ -538,8 +546,9 @@ crate::entries! {
         same_type("scatter", x, &src)?;
         run_scatter(a, Mode::Set, &src)
     };
-    "scatter(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", ALL | DIRECT | APART,
-    |a| run_scatter(a, Mode::Set, &Tensor::number(a.scalar(3)?)?);
+    "scatter(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    ALL | DIRECT | APART | COMPLEX,
+    |a| run_scatter(a, Mode::Set, &value(a, 3)?);
     "scatter(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     ALL | DIRECT | APART,
     |a| {
@@ -549,10 +558,9 @@ crate::entries! {
         run_scatter(a, scatter_mode(a, 4)?, &src)
     };
     "scatter(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-    ALL | DIRECT | APART,
+    ALL | DIRECT | APART | COMPLEX,
     |a| {
-        let dtype = a.tensor(0)?.dtype();
-        let value = Tensor::number(a.scalar(3)?)?.to_dtype(dtype)?;
+        let value = value(a, 3)?.to_dtype(a.tensor(0)?.dtype())?;
         run_scatter(a, scatter_mode(a, 4)?, &value)
     };
     /// Adds `src` to the positions that `index` names along a dimension.

@@ -6,6 +6,7 @@ use super::MatMul;
 use crate::dispatch;
 use crate::dtype::Scalar;
 use crate::error::Result;
+use crate::ops::pointwise::arithmetic::scaled;
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -132,8 +133,8 @@ crate::entries! {
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         check_addmm(c, x, y)?;
-        let op = MatMul::plus("AddmmBackward0", a.scalar(3)?, a.scalar(4)?);
-        a.call(op.like(x, y), &[c, x, y])
+        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        a.call(MatMul::plus("AddmmBackward0", beta, alpha).like(&x, y), &[&c, &x, y])
     };
     /// beta * self + alpha * (mat @ vec). With beta 0, self is not read.
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -149,8 +150,8 @@ crate::entries! {
             y.ndim()
         );
         check_mv(Some(c), x, y, x.size(0))?;
-        let op = MatMul::plus("AddmvBackward0", a.scalar(3)?, a.scalar(4)?);
-        a.call(op.like(x, y), &[c, x, y])
+        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        a.call(MatMul::plus("AddmvBackward0", beta, alpha).like(&x, y), &[&c, &x, y])
     };
     /// beta * self + alpha * (batch1 @ batch2). With beta 0, self is not read.
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -160,7 +161,8 @@ crate::entries! {
         check_bmm("baddbmm", x, y)?;
         same_scalar("baddbmm", x, c)?;
         expands(c, &[x.size(0), x.size(1), y.size(2)])?;
-        a.call(MatMul::plus("BaddbmmBackward0", a.scalar(3)?, a.scalar(4)?), &[c, x, y])
+        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        a.call(MatMul::plus("BaddbmmBackward0", beta, alpha), &[&c, &x, y])
     };
     /// beta * self + alpha * the sum of (batch1 @ batch2) over the batch.
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -177,15 +179,16 @@ crate::entries! {
         check_bmm("addbmm", x, y)?;
         same_scalar("addbmm", x, c)?;
         expands(c, &[x.size(1), y.size(2)])?;
-        let op = MatMul::plus("AddbmmBackward0", a.scalar(3)?, a.scalar(4)?);
-        a.call(MatMul { sum: true, ..op }, &[c, x, y])
+        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        let op = MatMul::plus("AddbmmBackward0", beta, alpha);
+        a.call(MatMul { sum: true, ..op }, &[&c, &x, y])
     };
     /// beta * self + alpha * outer(vec1, vec2). With beta 0, self is not read.
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | CASTS | SCALES,
     |a| {
-        let y = addr(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?;
-        Ok(y.into())
+        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        Ok(addr(&c, &x, a.tensor(2)?, beta, alpha)?.into())
     };
     /// input @ weight' + bias.
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", NN | OUT,
