@@ -538,9 +538,9 @@ pub fn run(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
                     n,
                     a: input(0),
                     b: input(1),
-                    y: std::array::from_fn(|i| result(&complex, i, b)),
-                    reals: result(&reals, 0, b),
-                    ints: std::array::from_fn(|i| result(&ints, i, b)),
+                    y: std::array::from_fn(|i| result(&complex, i, b..b + 1)),
+                    reals: result(&reals, 0, b..b + 1),
+                    ints: std::array::from_fn(|i| result(&ints, i, b..b + 1)),
                 }
             };
             if !compute(kind, case, &mut room) {

@@ -5,6 +5,7 @@
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
+mod batched;
 mod blocks;
 pub mod complex;
 mod conquer;
@@ -41,7 +42,7 @@ use faer::traits::RealField;
 use faer::{Auto, Conj, MatMut, MatRef, Par, Spec};
 use householder::Reflected;
 use plain::SMALL;
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tridiagonal::Tridiagonal;
 
@@ -737,6 +738,31 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
         .collect();
     let converged = AtomicBool::new(true);
     let work = m * n * n.max(1);
+    let sides = x.get(1).map_or(n, |b| part(b) / n.max(1));
+    if n.min(sides) > 0 && n.max(sides) <= batched::MOST && count > 1 && m == n {
+        if let Some(run) = together::<T>(kind) {
+            let grain = ((1 << 15) / work + 1).next_multiple_of(batched::LANES);
+            parallel_for(count, grain, |range| {
+                let input = |i: usize| -> &[T] {
+                    let Some(t) = x.get(i) else { return &[] };
+                    // SAFETY: contiguous host memory of this type, of `count` matrices.
+                    let all = unsafe { t.slice::<T>() };
+                    &all[range.start * part(t)..range.end * part(t)]
+                };
+                // SAFETY: each element of the batch has its own part of every result.
+                unsafe {
+                    let y = result(&real, 0, range.clone());
+                    run(
+                        [input(0), input(1)],
+                        [n, sides],
+                        y,
+                        result(&ints, 0, range.clone()),
+                    );
+                }
+            });
+            return true;
+        }
+    }
     parallel_for(count, (1 << 13) / work.max(1) + 1, |range| {
         let mut room = Room::<T>::new();
         alloc::spare(range.len().saturating_mul(work));
@@ -754,8 +780,8 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
                     n,
                     a: input(0),
                     b: input(1),
-                    y: std::array::from_fn(|i| result(&real, i, b)),
-                    ints: std::array::from_fn(|i| result(&ints, i, b)),
+                    y: std::array::from_fn(|i| result(&real, i, b..b + 1)),
+                    ints: std::array::from_fn(|i| result(&ints, i, b..b + 1)),
                 }
             };
             if !compute(kind, case, &mut room) {
@@ -766,12 +792,25 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
     converged.into_inner()
 }
 
-/// Part `b` of result `i`, empty where there is none.
-// SAFETY: the result has such a part, and nobody else uses it.
-unsafe fn result<'a, E>(all: &[(Ptr<E>, usize)], i: usize, b: usize) -> &'a mut [E] {
+/// What computes systems of a few equations together: of the matrices and the right sides, `n` and how many
+/// of these there are, to the result and what is said of each.
+type Together<T> = fn([&[T]; 2], [usize; 2], &mut [T], &mut [i32]);
+
+fn together<T: Number>(kind: Kind) -> Option<Together<T>> {
+    Some(match kind {
+        Kind::Solve => |[a, b], [n, k], y, info| batched::solve(a, Some(b), n, k, y, info),
+        Kind::Inverse => |[a, _], [n, _], y, info| batched::solve(a, None, n, n, y, info),
+        Kind::Det => |[a, _], [n, _], y, _| batched::determinants(a, n, y),
+        _ => return None,
+    })
+}
+
+/// Parts of result `i`, empty where there is none.
+// SAFETY: the result has such parts, and nobody else uses them.
+unsafe fn result<'a, E>(all: &[(Ptr<E>, usize)], i: usize, parts: Range<usize>) -> &'a mut [E] {
     match all.get(i) {
-        // SAFETY: part `b` of `len` elements lies in the result, and nobody else uses it.
-        Some((p, len)) if *len > 0 => unsafe { p.part(b * len..(b + 1) * len) },
+        // SAFETY: parts of `len` elements lie in the result, and nobody else uses them.
+        Some((p, len)) if *len > 0 => unsafe { p.part(parts.start * len..parts.end * len) },
         _ => &mut [],
     }
 }
