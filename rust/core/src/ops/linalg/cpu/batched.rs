@@ -183,10 +183,13 @@ per_isa! {
             let none = [[[T::default(); LANES]; MOST]; MOST];
             let mut s = Systems { a: load(a, n, n), b: none, swaps: [0; LANES] };
             s.eliminate(n, 0);
-            for (l, y) in y.iter_mut().enumerate() {
-                let sign = if s.swaps[l] % 2 == 0 { 1.0 } else { -1.0 };
-                *y = (0..n).fold(T::of_f64(sign), |d, i| d * s.a[i][i][l]);
+            let mut d = s.swaps.map(|n| T::of_f64(if n % 2 == 0 { 1.0 } else { -1.0 }));
+            for i in 0..n {
+                for l in 0..LANES {
+                    d[l] = d[l] * s.a[i][i][l];
+                }
             }
+            y.copy_from_slice(&d[..y.len()]);
         }
     }
 }
