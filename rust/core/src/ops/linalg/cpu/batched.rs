@@ -12,32 +12,28 @@ pub const MOST: usize = 8;
 pub const LANES: usize = 16;
 
 type Vector<T> = [T; LANES];
-type Matrices<T> = [[Vector<T>; MOST]; MOST];
+/// Elements (i, j) of up to [`LANES`] matrices; what other lanes hold does not matter.
+type Matrices<T> = [[Vector<T>; MOST]];
 
-/// Up to [`LANES`] matrices of a batch, their right sides, and how often rows were exchanged.
-struct Systems<T> {
-    a: Matrices<T>,
-    b: Matrices<T>,
-    swaps: [u32; LANES],
+fn none<T: Number>() -> [[Vector<T>; MOST]; MOST] {
+    [[[T::default(); LANES]; MOST]; MOST]
 }
 
 /// Matrices of `n` columns, one after another in `x`.
 #[inline(always)]
-fn load<T: Number>(x: &[T], m: usize, n: usize) -> Matrices<T> {
-    let mut out = [[[T::default(); LANES]; MOST]; MOST];
-    for (l, x) in x.chunks_exact((m * n).max(1)).enumerate() {
+fn load<T: Number>(x: &[T], m: usize, n: usize, to: &mut Matrices<T>) {
+    for (l, x) in x.chunks_exact(m * n).enumerate() {
         for i in 0..m {
             for j in 0..n {
-                out[i][j][l] = x[i * n + j];
+                to[i][j][l] = x[i * n + j];
             }
         }
     }
-    out
 }
 
 #[inline(always)]
 fn store<T: Number>(from: &Matrices<T>, m: usize, n: usize, y: &mut [T]) {
-    for (l, y) in y.chunks_exact_mut((m * n).max(1)).enumerate() {
+    for (l, y) in y.chunks_exact_mut(m * n).enumerate() {
         for i in 0..m {
             for j in 0..n {
                 y[i * n + j] = from[i][j][l];
@@ -66,112 +62,109 @@ fn exchange<T: Number>(x: &mut Matrices<T>, i: usize, j: usize, n: usize, here: 
     }
 }
 
-impl<T: Number> Systems<T> {
-    /// P A = L U of `n` rows, with the rows of `k` right sides in the order of P.
-    #[inline(always)]
-    fn eliminate(&mut self, n: usize, k: usize) {
-        for j in 0..n {
-            let (mut most, mut pivot) = ([T::default(); LANES], [j as u32; LANES]);
+/// P A = L U of `n` rows, with the rows of `k` right sides in the order of P; how often rows were exchanged.
+#[inline(always)]
+fn eliminate<T: Number>(
+    a: &mut Matrices<T>,
+    b: &mut Matrices<T>,
+    n: usize,
+    k: usize,
+) -> [u32; LANES] {
+    let mut swaps = [0; LANES];
+    for j in 0..n {
+        let (mut most, mut pivot) = ([T::default(); LANES], [j as u32; LANES]);
+        for l in 0..LANES {
+            most[l] = a[j][j][l].abs();
+        }
+        for i in j + 1..n {
             for l in 0..LANES {
-                most[l] = self.a[j][j][l].abs();
+                let size = a[i][j][l].abs();
+                let more = size > most[l];
+                most[l] = if more { size } else { most[l] };
+                pivot[l] = if more { i as u32 } else { pivot[l] };
             }
-            for i in j + 1..n {
+        }
+        for i in j + 1..n {
+            let here = pivot.map(|p| p == i as u32);
+            if here.contains(&true) {
+                exchange(a, i, j, n, &here);
+                exchange(b, i, j, k, &here);
                 for l in 0..LANES {
-                    let size = self.a[i][j][l].abs();
-                    let more = size > most[l];
-                    most[l] = if more { size } else { most[l] };
-                    pivot[l] = if more { i as u32 } else { pivot[l] };
+                    swaps[l] += here[l] as u32;
                 }
             }
-            for i in j + 1..n {
-                let here = pivot.map(|p| p == i as u32);
-                if here.contains(&true) {
-                    exchange(&mut self.a, i, j, n, &here);
-                    exchange(&mut self.b, i, j, k, &here);
-                    for l in 0..LANES {
-                        self.swaps[l] += here[l] as u32;
-                    }
-                }
+        }
+        let of = a[j];
+        for row in &mut a[j + 1..n] {
+            let (mut f, mut live) = ([T::default(); LANES], [false; LANES]);
+            for l in 0..LANES {
+                let (own, d) = (row[j][l], of[j][l]);
+                let factor = own / d;
+                let some = d != T::default();
+                live[l] = some && factor != T::default();
+                f[l] = factor;
+                row[j][l] = if some { factor } else { own };
             }
-            let of = self.a[j];
-            for row in &mut self.a[j + 1..n] {
-                let (mut f, mut live) = ([T::default(); LANES], [false; LANES]);
-                for l in 0..LANES {
-                    let (own, d) = (row[j][l], of[j][l]);
-                    let factor = own / d;
-                    let some = d != T::default();
-                    live[l] = some && factor != T::default();
-                    f[l] = factor;
-                    row[j][l] = if some { factor } else { own };
-                }
-                for c in j + 1..n {
-                    subtract(&mut row[c], &f, &of[c], &live);
-                }
+            for c in j + 1..n {
+                subtract(&mut row[c], &f, &of[c], &live);
             }
         }
     }
+    swaps
+}
 
-    /// The `k` right sides become solutions.
-    #[inline(always)]
-    fn substitute(&mut self, n: usize, k: usize) {
-        let all = [true; LANES];
-        for i in 0..n {
-            let of = self.b[i];
-            for r in i + 1..n {
-                let f = self.a[r][i];
-                for c in 0..k {
-                    subtract(&mut self.b[r][c], &f, &of[c], &all);
-                }
-            }
-        }
-        for i in (0..n).rev() {
-            let d = self.a[i][i];
+/// The `k` right sides become solutions.
+#[inline(always)]
+fn substitute<T: Number>(a: &Matrices<T>, b: &mut Matrices<T>, n: usize, k: usize) {
+    let all = [true; LANES];
+    for i in 0..n {
+        let of = b[i];
+        for r in i + 1..n {
             for c in 0..k {
-                for l in 0..LANES {
-                    self.b[i][c][l] = self.b[i][c][l] / d[l];
-                }
-            }
-            let of = self.b[i];
-            for r in 0..i {
-                let f = self.a[r][i];
-                for c in 0..k {
-                    subtract(&mut self.b[r][c], &f, &of[c], &all);
-                }
+                subtract(&mut b[r][c], &a[r][i], &of[c], &all);
             }
         }
     }
-
-    /// Of each: 1 + the first i with U(i, i) = 0, or 0.
-    #[inline(always)]
-    fn info(&self, n: usize, info: &mut [i32]) {
-        for (l, info) in info.iter_mut().enumerate() {
-            let zero = |&i: &usize| self.a[i][i][l] == T::default();
-            *info = (0..n).find(zero).map_or(0, |i| i as i32 + 1);
+    for i in (0..n).rev() {
+        for c in 0..k {
+            for l in 0..LANES {
+                b[i][c][l] = b[i][c][l] / a[i][i][l];
+            }
+        }
+        let of = b[i];
+        for r in 0..i {
+            for c in 0..k {
+                subtract(&mut b[r][c], &a[r][i], &of[c], &all);
+            }
         }
     }
 }
 
 per_isa! {
-    /// Solves systems of `n` equations with `k` right sides each, those of the identity without `b`.
+    /// Solves systems of `n` equations with `k` right sides each, those of the identity without `b`;
+    /// `info` gets 1 + the first i with U(i, i) = 0, or 0.
     pub fn solve[T: Number](
         a: &[T], b: Option<&[T]>, n: usize, k: usize, y: &mut [T], info: &mut [i32],
     ) {
+        let (mut left, mut right) = (none(), none());
         let (each, count) = (LANES * n * n, LANES * n * k);
         let parts = a.chunks(each).zip(y.chunks_mut(count)).zip(info.chunks_mut(LANES));
         for (p, ((a, y), info)) in parts.enumerate() {
-            let right = match b {
-                Some(b) => load(&b[p * count..][..y.len()], n, k),
+            load(a, n, n, &mut left);
+            match b {
+                Some(b) => load(&b[p * count..][..y.len()], n, k, &mut right),
                 None => {
-                    let mut one = [[[T::default(); LANES]; MOST]; MOST];
-                    (0..n).for_each(|i| one[i][i] = [T::of_f64(1.0); LANES]);
-                    one
+                    right = none();
+                    (0..n).for_each(|i| right[i][i] = [T::of_f64(1.0); LANES]);
                 }
-            };
-            let mut s = Systems { a: load(a, n, n), b: right, swaps: [0; LANES] };
-            s.eliminate(n, k);
-            s.info(n, info);
-            s.substitute(n, k);
-            store(&s.b, n, k, y);
+            }
+            eliminate(&mut left, &mut right, n, k);
+            for (l, info) in info.iter_mut().enumerate() {
+                let zero = |&i: &usize| left[i][i][l] == T::default();
+                *info = (0..n).find(zero).map_or(0, |i| i as i32 + 1);
+            }
+            substitute(&left, &mut right, n, k);
+            store(&right, n, k, y);
         }
     }
 }
@@ -179,14 +172,14 @@ per_isa! {
 per_isa! {
     /// The determinants of matrices of `n` rows.
     pub fn determinants[T: Number](a: &[T], n: usize, y: &mut [T]) {
+        let mut left = none();
         for (a, y) in a.chunks(LANES * n * n).zip(y.chunks_mut(LANES)) {
-            let none = [[[T::default(); LANES]; MOST]; MOST];
-            let mut s = Systems { a: load(a, n, n), b: none, swaps: [0; LANES] };
-            s.eliminate(n, 0);
-            let mut d = s.swaps.map(|n| T::of_f64(if n % 2 == 0 { 1.0 } else { -1.0 }));
+            load(a, n, n, &mut left);
+            let swaps = eliminate(&mut left, &mut [], n, 0);
+            let mut d = swaps.map(|n| T::of_f64(if n % 2 == 0 { 1.0 } else { -1.0 }));
             for i in 0..n {
                 for l in 0..LANES {
-                    d[l] = d[l] * s.a[i][i][l];
+                    d[l] = d[l] * left[i][i][l];
                 }
             }
             y.copy_from_slice(&d[..y.len()]);

@@ -6,7 +6,6 @@ use super::plain;
 use super::Number;
 use crate::alloc::full;
 use crate::cpu::gemm::{product, Mat, Problem};
-use crate::cpu::pool::{parallel_for, Ptr};
 use crate::per_isa;
 
 /// Columns of a panel, for matrices of so many columns.
@@ -16,10 +15,6 @@ fn block(n: usize) -> usize {
         _ => 32,
     }
 }
-
-/// Columns from which on they are reflected by tasks of about so many, each by three products that follow
-/// each other. The number of threads has no part in it, and so none in the result.
-const COLUMNS: usize = 128;
 
 /// `block` reflectors: I - V T V', with the columns of V one after another, ones and zeros included.
 struct Panel<T> {
@@ -205,37 +200,6 @@ pub unsafe fn triangle<T: Number>(
 /// # Safety
 /// The operands have elements for these sizes; nobody else uses those rows of `x`.
 pub unsafe fn reflect_all<T: Number>(
-    v: Mat<*const T>,
-    t: Mat<*const T>,
-    (high, count): (usize, usize),
-    x: *mut T,
-    step: usize,
-    n: usize,
-) {
-    if n <= COLUMNS {
-        // SAFETY: as the caller says. The products share out their rows.
-        return unsafe { reflect_some(v, t, (high, count), x, step, n) };
-    }
-    let (to, vs, ts) = (Ptr(x), Ptr(v.ptr.cast_mut()), Ptr(t.ptr.cast_mut()));
-    let steps = [v.rs, v.cs, t.rs, t.cs];
-    let tasks = (n / COLUMNS).next_multiple_of(2);
-    let width = n.div_ceil(tasks).next_multiple_of(2 * LANES);
-    parallel_for(n.div_ceil(width), 1, |range| {
-        let v = Mat::new(vs.get().cast_const(), steps[0], steps[1]);
-        let t = Mat::new(ts.get().cast_const(), steps[2], steps[3]);
-        for start in range.map(|i| i * width) {
-            // SAFETY: columns of `x` that no other task has.
-            unsafe {
-                let to = to.at(start);
-                reflect_some(v, t, (high, count), to, step, width.min(n - start));
-            }
-        }
-    });
-}
-
-/// [`reflect_all`] of the columns of one task.
-// SAFETY: as there.
-unsafe fn reflect_some<T: Number>(
     v: Mat<*const T>,
     t: Mat<*const T>,
     (high, count): (usize, usize),
