@@ -6,6 +6,7 @@
 use super::kernel::{Strided, Tile};
 use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
+use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use std::ops::Range;
@@ -16,37 +17,6 @@ const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
 const GRAIN: usize = 1 << 18;
 /// Elements whose packing a second thread is worth.
 const PACK_GRAIN: usize = 1 << 14;
-
-/// Memory for panels, aligned to 64 bytes.
-pub(super) struct Scratch<E> {
-    at: std::ptr::NonNull<u8>,
-    bytes: usize,
-    of: std::marker::PhantomData<E>,
-}
-
-impl<E> Scratch<E> {
-    pub fn new(n: usize) -> Self {
-        let bytes = n
-            .checked_mul(size_of::<E>())
-            .expect("sizes were checked with the operands");
-        let at = crate::alloc::alloc(bytes).unwrap_or_else(|e| crate::error::unwind(e));
-        Scratch {
-            at,
-            bytes,
-            of: std::marker::PhantomData,
-        }
-    }
-    pub fn ptr(&self) -> *mut E {
-        self.at.as_ptr().cast()
-    }
-}
-
-impl<E> Drop for Scratch<E> {
-    fn drop(&mut self) {
-        // SAFETY: allocated with these bytes, and the owner goes.
-        unsafe { crate::alloc::free(self.at, self.bytes) }
-    }
-}
 
 /// The part `i` of `n` things in `parts` parts of almost the same size.
 #[inline]

@@ -1,10 +1,11 @@
 //! Products with few rows, where reading the other operand is the work: each of its elements is
 //! read once, in the order of memory.
 
-use super::drive::{part, sums, Scratch};
+use super::drive::{part, sums};
 use super::kernel::Strided;
 use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
+use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Problem};
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use crate::cpu::simd::{fetch, Simd};

@@ -20,6 +20,7 @@ mod kernel;
 mod native;
 mod pack;
 mod plain;
+mod scratch;
 mod stream;
 
 use half::slice::HalfFloatSliceExt;

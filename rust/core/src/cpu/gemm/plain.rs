@@ -1,5 +1,6 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
+use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::cpu::pool::{look, num_threads, parallel_for};
 use crate::{alloc, per_isa};
@@ -379,9 +380,10 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
         let grain = (GRAIN / 4).div_ceil(tm.min(p.m) * tn.min(p.n) * p.k);
         parallel_for(rows * columns, grain, |r| {
             let room = (tm.min(p.m), tn.min(p.n), tk.min(p.k));
-            let mut a = alloc::full(T::Acc::ZERO, room.0 * room.2);
-            let mut b = alloc::full(T::Acc::ZERO, room.2 * room.1);
-            let mut acc = alloc::full(T::Acc::ZERO, room.0 * room.1);
+            let mut a = Scratch::full(T::Acc::ZERO, room.0 * room.2);
+            let mut b = Scratch::full(T::Acc::ZERO, room.2 * room.1);
+            let mut acc = Scratch::full(T::Acc::ZERO, room.0 * room.1);
+            let (a, b, acc) = (a.slice(), b.slice(), acc.slice());
             for tile in r {
                 look();
                 let (i, j) = (tile / columns * tm, tile % columns * tn);
@@ -396,7 +398,7 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
                         },
                         m,
                         k,
-                        &mut a,
+                        a,
                     );
                     widen(
                         Mat {
@@ -405,7 +407,7 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
                         },
                         k,
                         n,
-                        &mut b,
+                        b,
                     );
                     kernel((m, n, k), a.as_ptr(), b.as_ptr(), acc.as_mut_ptr());
                 }
