@@ -86,10 +86,51 @@ def test_large_integers_need_a_type_that_holds_them():
         lambda: torch.tensor([big]),
         lambda: torch.full((2,), big),
         lambda: torch.full((2,), big, dtype=torch.int32),
-        lambda: torch.zeros(2).add(1, alpha=big),
+        lambda: torch.arange(big - 3, big),
     ):
         with pytest.raises((RuntimeError, ValueError), match=r"(?i)overflow"):
             make()
+
+
+def test_large_factors_and_bounds():
+    """An integer beyond int64 is a float64 to floating-point tensors, and refused by others."""
+    big, F = 2**64 - 1, torch.nn.functional
+    at = torch.tensor([0, 0])
+    calls = [
+        lambda x: x.add(1, alpha=big),
+        lambda x: x.add(x, alpha=big),
+        lambda x: torch.rsub(x, x, alpha=big),
+        lambda x: torch.addcmul(x, x, x, value=big),
+        lambda x: torch.addmm(x[None], x[None], x.expand(2, 2), alpha=big, beta=big),
+        lambda x: torch.addr(x.expand(2, 2), x, x, alpha=big),
+        lambda x: x.index_add(0, at, x, alpha=big),
+        lambda x: x.scatter(0, at, big),
+        lambda x: x.scatter(0, at, big, reduce="add"),
+        lambda x: torch.constant_pad_nd(x, (1, 1), big),
+        lambda x: F.pad(x, (1, 1), value=big),
+        lambda x: x.index_fill(0, at, big),
+        lambda x: x.masked_fill(x == 1, big),
+        lambda x: x.clone().fill_(big),
+        lambda x: x.clamp(min=big),
+        lambda x: x.pow(big),
+        lambda x: F.threshold(x, 2, big),
+        lambda x: F.hardtanh(x, 0, big),
+    ]
+    f = torch.ones(2, dtype=torch.float64)
+    wants = [2.0**64 + 1] * 2, [2.0**64 + 1] * 2, [1 - 2.0**64] * 2, [2.0**64 + 1] * 2
+    for call, want in zip(calls, wants):
+        assert call(f).tolist() == want
+    for k, call in enumerate(calls):
+        nearest = [c for c in (call(f), call(f.float()).double()) if c.dtype is torch.float64]
+        assert torch.equal(*nearest), k
+        with pytest.raises(RuntimeError, match=r"(?i)overflow"):
+            call(torch.ones(2, dtype=torch.int64))
+    assert F.pad(f, (1, 1), value=big).tolist() == [2.0**64, 1, 1, 2.0**64]
+    assert F.pad(f, (1, 0), value=2**70).tolist() == [2.0**70, 1, 1]
+    assert F.elu(f, big).tolist() == f.tolist() and torch.linalg.vector_norm(f - f, big) == 0
+    for dtype, value in ((torch.int64, big), (torch.int8, 300), (torch.float16, 1e6)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            F.pad(torch.ones(2, dtype=dtype), (1, 1), value=value)
 
 
 @each

@@ -407,10 +407,22 @@ impl Args<'_> {
         }
     }
     pub fn scalar(&self, i: usize) -> Result<Scalar> {
-        match self.opt_scalar(i) {
-            Some(s) => Ok(s),
-            None => self.wrong(i, "Number"),
+        match (self.opt_scalar(i), &self.values[i]) {
+            (Some(s), _) => Ok(s),
+            (None, Value::Tensor(t)) if t.is_wrapped() => self.beyond(t.item()?),
+            _ => self.wrong(i, "Number"),
         }
+    }
+    /// A factor or a bound beyond int64: the nearest number where a floating or complex tensor takes it.
+    fn beyond(&self, value: Scalar) -> Result<Scalar> {
+        let floating = |v: &Value| matches!(v, Value::Tensor(t) if !t.dtype().is_integral());
+        ensure!(
+            self.values.iter().any(floating),
+            Runtime,
+            "{}(): value cannot be converted to type int64_t without overflow: {value}",
+            self.schema.name
+        );
+        Ok(Scalar::Float(value.f64()))
     }
     pub fn opt_scalar(&self, i: usize) -> Option<Scalar> {
         match self.values[i] {
@@ -442,9 +454,10 @@ impl Args<'_> {
         }
     }
     pub fn float(&self, i: usize) -> Result<f64> {
-        match self.opt_scalar(i) {
-            Some(s) => Ok(s.f64()),
-            None => self.wrong(i, "float"),
+        match (self.opt_scalar(i), &self.values[i]) {
+            (Some(s), _) => Ok(s.f64()),
+            (None, Value::Tensor(t)) if t.is_wrapped() => Ok(t.item()?.f64()),
+            _ => self.wrong(i, "float"),
         }
     }
     pub fn opt_float(&self, i: usize) -> Option<f64> {

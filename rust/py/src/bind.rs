@@ -607,7 +607,9 @@ impl Overload {
             }
             // An integer beyond 64 bits with a sign.
             Ok(Some(Value::Tensor(t)))
-                if p.ty == Type::Scalar && self.op.entry.flags & flag::COMPLEX == 0 =>
+                if p.ty == Type::Scalar
+                    && p.nullable
+                    && self.op.entry.flags & flag::COMPLEX == 0 =>
             {
                 let value = t.item().py().map_err(Misfit::Raised)?;
                 Err(Misfit::Raised(PyRuntimeError::new_err(format!(

@@ -64,6 +64,14 @@ pub fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(None)
 }
 
+/// A Python or NumPy number as a float: integers of any size that a float holds.
+fn float(obj: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    match scalar(obj) {
+        Err(_) if obj.is_instance_of::<PyInt>() => obj.extract().map(Some),
+        number => Ok(number?.map(Scalar::f64)),
+    }
+}
+
 fn numpy_type(
     py: Python<'_>,
     cell: &'static PyOnceLock<Py<PyType>>,
@@ -318,8 +326,8 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             },
         },
         Type::Int => int(obj)?.map(Value::Int),
-        Type::Float => match scalar(obj)? {
-            Some(s) => Some(Value::Float(s.f64())),
+        Type::Float => match float(obj)? {
+            Some(f) => Some(Value::Float(f)),
             None => match obj.cast::<PyTensor>() {
                 Ok(t) if t.get().get().ndim() == 0 => {
                     Some(Value::Float(t.get().get().item().py()?.f64()))
@@ -383,8 +391,8 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             Some(items) => {
                 let mut out = Vec::with_capacity(items.len());
                 for item in &items {
-                    match scalar(item)? {
-                        Some(s) => out.push(s.f64()),
+                    match float(item)? {
+                        Some(f) => out.push(f),
                         None => return Ok(None),
                     }
                 }

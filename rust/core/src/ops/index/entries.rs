@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::op::{Metas, Repeats, TensorMeta};
 use crate::ops::pointwise::arithmetic::scaled;
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::shape::create::fits;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -321,6 +322,9 @@ fn index_fill(a: &Args) -> Result<Value> {
         Runtime,
         "index_fill_(): Converting complex Scalar to non-complex type is not supported"
     );
+    if value.is_wrapped() {
+        fits(value, x)?;
+    }
     let index = vector("index_fill_", index)?;
     let d = shape::dim(a.int(1)?, x.ndim())?;
     ensure!(

@@ -2,7 +2,7 @@
 
 use crate::autograd::Vjp;
 use crate::dispatch;
-use crate::dtype::{Bitwise, DType, Scalar};
+use crate::dtype::{check_range, Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
@@ -144,6 +144,7 @@ fn constant(x: &Tensor, pad: &[i64], value: Scalar, imaginary: f64) -> Result<Te
         pad.len(),
         x.ndim()
     );
+    check_range(value, x.dtype())?;
     dispatch::call1(
         ConstantPad {
             pad: pad.into(),

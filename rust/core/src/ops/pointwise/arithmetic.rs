@@ -7,7 +7,7 @@ use super::ternary::*;
 use super::unary::*;
 use super::{apply, apply_};
 use crate::bail;
-use crate::dtype::{DType, Promotion, Scalar};
+use crate::dtype::{check_range, DType, Promotion, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::schema::{Args, Dest, Value};
@@ -20,7 +20,13 @@ fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> Result<DType> {
     for s in numbers.iter().flatten() {
         p.add(s.dtype(), 0, true);
     }
-    p.result()
+    let t = p.result()?;
+    for &s in numbers.iter().flatten() {
+        if let (true, Scalar::UInt(_)) = (t.is_int(), s) {
+            check_range(s, t)?;
+        }
+    }
+    Ok(t)
 }
 
 /// A term and its factor. One with an imaginary part, which kernels do not take, is multiplied first;

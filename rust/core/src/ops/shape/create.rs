@@ -373,8 +373,12 @@ fn write_number(a: &Args, i: usize, y: &Tensor) -> Result<()> {
     y.write_from(&number.to_device(y.device())?)
 }
 
-/// Refuses a number with an imaginary part where the type has none.
+/// Refuses a number with an imaginary part where the type has none, and one beyond int64 where it
+/// holds other integers.
 pub fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
+    if number.dtype() == DType::U64 && y.dtype().is_integral() && y.dtype() != DType::U64 {
+        return check_range(number.item()?, y.dtype());
+    }
     let (re, im) = number.complex_item()?;
     ensure!(
         y.dtype().is_complex() || im == 0.0,

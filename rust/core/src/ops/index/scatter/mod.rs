@@ -363,9 +363,9 @@ fn scatter_mode(a: &Args, reduce: usize) -> Result<Mode> {
 
 /// A number for places of the first argument.
 fn value(a: &Args, i: usize) -> Result<Tensor> {
-    let number = a.number(i)?;
-    fits(&number, a.tensor(0)?)?;
-    Ok(number)
+    let (number, x) = (a.number(i)?, a.tensor(0)?);
+    fits(&number, x)?;
+    number.to_dtype(x.dtype())
 }
 
 fn run_scatter(a: &Args, mode: Mode, src: &Tensor) -> Result<Value> {
@@ -559,10 +559,7 @@ crate::entries! {
     };
     "scatter(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     ALL | DIRECT | APART | COMPLEX,
-    |a| {
-        let value = value(a, 3)?.to_dtype(a.tensor(0)?.dtype())?;
-        run_scatter(a, scatter_mode(a, 4)?, &value)
-    };
+    |a| run_scatter(a, scatter_mode(a, 4)?, &value(a, 3)?);
     /// Adds `src` to the positions that `index` names along a dimension.
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
     |a| {
