@@ -155,6 +155,69 @@ def test_lgamma_of_negative_float32_stays_within_one_ulp():
     assert torch.equal(poles.lgamma(), torch.full_like(poles, float("inf")))
 
 
+def test_lgamma_and_digamma_of_float64_where_their_forms_meet():
+    """Values to twenty digits by mpmath: near the zeros at 1 and 2, at 8, far left and right."""
+    rows = {
+        "lgamma": {
+            1.00000001: -5.77215653168851219e-9,
+            1.9999: -4.2275208772153458011e-5,
+            0.9999999: 5.7721574684441928263e-8,
+            2.0000001: 4.2278436665324979232e-8,
+            1.48: -0.1213239621249295795,
+            7.75: 8.0254583963159838712,
+            1e-300: 690.77552789821370518,
+            -0.25: 1.5895753125511859903,
+            -7.9: -8.0720397360128331239,
+        },
+        "digamma": {
+            0.001: -1000.5755719318102797,
+            1e-300: -9.9999999999999997494e299,
+            7.999: 2.0155083320903480383,
+            8.0: 2.0156414779556099965,
+            123.5: 4.8121871094331430726,
+        },
+    }
+    for name, row in rows.items():
+        x = torch.tensor(list(row), dtype=torch.float64)
+        for t in (x, x.repeat(50)):
+            y = getattr(torch, name)(t)[: len(x)]
+            np.testing.assert_allclose(y.numpy(), list(row.values()), 2e-15, err_msg=name)
+    zeros = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    assert zeros.lgamma().tolist() == [0, 0]
+    ends = torch.tensor([0.0, -0.0, -3, -1e300, torch.inf, -torch.inf], dtype=torch.float64)
+    assert torch.equal(ends.lgamma(), torch.full_like(ends, torch.inf))
+    assert ends.digamma()[:2].tolist() == [-torch.inf, torch.inf]
+
+
+def test_incomplete_gamma_of_mixed_arguments():
+    special = pytest.importorskip("scipy.special")
+    rng = np.random.default_rng(0)
+    n = 3_001
+    few, many = rng.uniform(0.01, 12, (2, n)), rng.uniform(0.01, 300, (2, n))
+    wide = 10 ** rng.uniform(-40, 5, (2, n))
+    # SciPy's own loses digits from there on.
+    middle = 10 ** rng.uniform(0, 4, n)
+    middle = np.stack([middle, middle + rng.normal(size=n) * 3 * np.sqrt(middle)]).clip(1e-3)
+    ends = [0, 1e-45, 1e-38, 0.0099, 0.01, 1, 19.999, 20, 3e38, np.inf, np.nan, -1]
+    edges = np.stack([v.ravel() for v in np.meshgrid(ends, ends)])
+    for a, x in (few, many, wide, middle, edges):
+        a, x = a.astype(np.float32), x.astype(np.float32)
+        t, u = torch.from_numpy(a.copy()), torch.from_numpy(x)
+        for name in ("gammainc", "gammaincc"):
+            with np.errstate(all="ignore"):
+                want = getattr(special, name)(a.astype(float), x.astype(float))
+            y = getattr(torch.special, name)(t, u)
+            np.testing.assert_allclose(y.numpy(), want.astype(np.float32), 2e-7, atol=2e-45)
+            same = getattr(torch.special, name)(t, u, out=t)
+            np.testing.assert_array_equal(same.numpy(), y.numpy())
+            t = torch.from_numpy(a.copy())
+    # Where the upper one is near zero with its order: mpmath.
+    rows = [(1e-40, 0.5, 5.5977359477616077217e-41), (1e-5, 1e-20, 4.5464156338518807292e-4)]
+    rows += [(0.0099, 0.9, 2.5998380211041456532e-3), (0.001, 1.0, 2.1960835758555639629e-4)]
+    a, x, want = torch.tensor(rows, dtype=torch.float64).T
+    np.testing.assert_allclose(torch.special.gammaincc(a, x).numpy(), want.numpy(), 1e-14)
+
+
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 1e-40, -1e-40]
 EDGES += [
     1e308,

@@ -6,12 +6,14 @@
 mod bessel;
 mod error;
 mod gamma;
+mod incomplete;
 mod trig;
 
 pub use bessel::i1e;
 pub use error::{erf, erf_exp, erfc, erfinv, erfinv_near};
 pub use error::{is_outer, is_tiny, ndtr_half, ndtri_near};
 pub use gamma::{digamma, digamma_near, is_negative, lgamma_near, trigamma_near};
+pub use incomplete::incomplete;
 pub use trig::{cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
 pub use super::incomplete::{igamma_single as igamma, igammac_single as igammac};

@@ -15,8 +15,10 @@ mod trig;
 pub use bessel::{i0, i0e, i1, i1e};
 pub use bessel_jy::{j0_near, j1_near, y0_near, y1_near};
 pub use error::{erf, erf_exp, erfc, erfcx, log_ndtr};
-pub use exp::{acosh, asinh, atanh, cosh, decay, exp, exp2, expm1, sigmoid, sinh, tanh};
-pub use gamma::{is_negative, trigamma_near};
+pub use exp::{
+    acosh, asinh, atanh, cosh, decay, exp, exp2, exp_normal, expm1, sigmoid, sinh, tanh,
+};
+pub use gamma::{digamma_near, is_negative, lgamma, sine_pi, trigamma_near};
 pub use inverse::{erfinv, erfinv_near, is_outer, is_tiny, ndtri_near};
 pub use log::{ln, log10, log1p, log2, pow};
 pub use trig::{acos, asin, atan, atan2, cos, cos_near, is_far, sin, sin_near, tan, tan_near};
@@ -24,15 +26,6 @@ pub use trig::{acos, asin, atan, atan2, cos, cos_near, is_far, sin, sin_near, ta
 pub use super::bessel::{airy_ai, bessel_k0, bessel_k1};
 pub use super::incomplete::{igamma, igammac};
 pub use super::special::{digamma, ndtri, polygamma, trigamma, zeta};
-
-/// ln |gamma(x)|; infinite at the poles.
-#[inline]
-pub fn lgamma(x: f64) -> f64 {
-    if x.is_infinite() {
-        return f64::INFINITY;
-    }
-    libm::lgamma(x)
-}
 
 /// 1 / sqrt(x).
 #[inline(always)]

@@ -3,8 +3,8 @@
 use std::f64::consts::TAU;
 
 /// From here on the next term of [`uniform`] is below 1e-13.
-const LARGE: f64 = 1e7;
-const MOST_TERMS: usize = 200_000;
+pub const LARGE: f64 = 1e7;
+pub const MOST_TERMS: usize = 200_000;
 
 /// x^a e^-x / gamma(a + 1), without forming the large powers.
 fn front(a: f64, x: f64) -> f64 {
@@ -89,6 +89,35 @@ fn uniform(a: f64, x: f64) -> (f64, f64) {
     (tail(-z, -rest), tail(z, rest))
 }
 
+/// Below it Q(a, x) loses digits as what P(a, x) lacks to one.
+pub const SMALL: f64 = 0.01;
+
+/// (P, Q) for `a` below [`SMALL`] and x below a + 1: what x^a / gamma(a + 1) lacks to one, and the
+/// integral of (1 - e^-t) t^(a - 1) by its series.
+fn small(a: f64, x: f64) -> (f64, f64) {
+    // ln gamma(a + 1) by a: -gamma, then (-1)^k zeta(k) / k.
+    const LN_GAMMA: [f64; 8] = [
+        -0.577_215_664_901_532_9,
+        0.822_467_033_424_113_2,
+        -0.400_685_634_386_531_4,
+        0.270_580_808_427_784_5,
+        -0.207_385_551_028_673_98,
+        0.169_557_176_997_408_2,
+        -0.144_049_896_768_846_1,
+        0.125_509_669_524_743_05,
+    ];
+    let ln_gamma = LN_GAMMA.iter().rev().fold(0.0, |y, c| y * a + c);
+    let lacks = -(a * (x.ln() - ln_gamma)).exp_m1();
+    let (mut term, mut sum) = (1.0, 0.0);
+    for k in 1..24 {
+        let k = k as f64;
+        term *= -x / k;
+        sum += term / (a + k);
+    }
+    let q = lacks - (1.0 - lacks) * a * sum;
+    (1.0 - q, q)
+}
+
 /// Returns (P, Q), which sum to one, the smaller to about `least` of it or as a float64 can.
 fn both(a: f64, x: f64, least: f64) -> (f64, f64) {
     let bad = a < 0.0 || x < 0.0 || a.is_nan() || x.is_nan();
@@ -103,6 +132,9 @@ fn both(a: f64, x: f64, least: f64) -> (f64, f64) {
     }
     if a > LARGE {
         return uniform(a, x);
+    }
+    if a < SMALL && x < a + 1.0 {
+        return small(a, x);
     }
     if x < a + 1.0 {
         let p = series(a, x, 0.1 * least).min(1.0);

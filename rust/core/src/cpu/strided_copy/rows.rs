@@ -108,16 +108,21 @@ unsafe fn pick<T: Copy, const S: usize>(x: *const T, y: *mut T, n: usize) {
 pub unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
     const LONG: usize = 512;
     #[inline(always)]
+    unsafe fn one<V: Copy>(x: *const u8, y: *mut u8) {
+        // SAFETY: both sides have a `V`, of any alignment.
+        unsafe {
+            y.cast::<V>()
+                .write_unaligned(x.cast::<V>().read_unaligned())
+        };
+    }
+    #[inline(always)]
     unsafe fn both<V: Copy>(x: *const u8, y: *mut u8, bytes: usize) {
         // SAFETY: both sides have at least one `V` and at most two, of any alignment.
         unsafe {
             let last = bytes - size_of::<V>();
-            let (a, b) = (
-                x.cast::<V>().read_unaligned(),
-                x.add(last).cast::<V>().read_unaligned(),
-            );
-            y.cast::<V>().write_unaligned(a);
-            y.add(last).cast::<V>().write_unaligned(b);
+            // One after the other: of two at a time the compiler keeps one in memory.
+            one::<V>(x, y);
+            one::<V>(x.add(last), y.add(last));
         }
     }
     // SAFETY: the caller's.
@@ -135,10 +140,10 @@ pub unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
             64..LONG => {
                 let mut at = 0;
                 while at + 64 < bytes {
-                    both::<[u64; 4]>(x.add(at), y.add(at), 64);
+                    one::<[u64; 8]>(x.add(at), y.add(at));
                     at += 64;
                 }
-                both::<[u64; 4]>(x.add(bytes - 64), y.add(bytes - 64), 64);
+                one::<[u64; 8]>(x.add(bytes - 64), y.add(bytes - 64));
             }
             _ => copy(x, y, bytes),
         }

@@ -341,6 +341,7 @@ pointwise! {
     df |_, [x, y], _, g|
         c(0.0), g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
     opaque 1;
+    own super::cpu::incomplete::lower;
 
     /// The regularised upper incomplete gamma function of order x at y.
     op Igammac[2] = "IgammacBackward0", FloatOnly;
@@ -348,6 +349,7 @@ pointwise! {
     df |_, [x, y], _, g|
         c(0.0), -g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
     opaque 1;
+    own super::cpu::incomplete::upper;
 }
 
 /// z / (x^2 + y^2); 0 at the origin.

@@ -1,7 +1,7 @@
 //! Gamma's relatives: most of them above zero.
 
 use super::super::f64x;
-use super::{ln_d, poly_d, MAGIC_D};
+use super::{ln_d, poly_d};
 use std::f64::consts::PI;
 
 /// Whether functions of gamma leave x to those of float64.
@@ -69,7 +69,7 @@ pub fn digamma(x: f32) -> f32 {
 /// What the logarithm of gamma(d), d > 0, is the difference of: Stirling's series, and a number whose
 /// logarithm is to be taken off.
 #[inline(always)]
-fn lgamma_parts(d: f64) -> (f64, f64) {
+pub fn lgamma_parts(d: f64) -> (f64, f64) {
     // What Stirling's series adds, times x, by 1 / x^2.
     const P: [f64; 6] = [
         1.0 / 12.0,
@@ -91,30 +91,6 @@ fn lgamma_parts(d: f64) -> (f64, f64) {
     (y, if low { product } else { 1.0 })
 }
 
-/// |sin(pi d)| / pi, for the value d >= 0 of a float32.
-#[inline(always)]
-fn sine_pi(d: f64) -> f64 {
-    // sin(t) / t by t^2, right to 2^-52 up to pi / 2.
-    const P: [f64; 10] = [
-        1.0,
-        -1.0 / 6.0,
-        1.0 / 120.0,
-        -1.0 / 5040.0,
-        1.0 / 362_880.0,
-        -1.0 / 39_916_800.0,
-        1.0 / 6_227_020_800.0,
-        -1.0 / 1_307_674_368_000.0,
-        1.0 / 355_687_428_096_000.0,
-        -1.0 / 121_645_100_408_832_000.0,
-    ];
-    // Numbers of a float32 from here on are integers.
-    const WHOLE: f64 = 16_777_216.0;
-    let d = if d < WHOLE { d } else { WHOLE };
-    let r = (d - ((d + MAGIC_D) - MAGIC_D)).abs();
-    let t = PI * r;
-    r * poly_d(t * t, &P)
-}
-
 /// ln |gamma(x)| to 1 ulp, and whether it is left to the function of float64: left of -2, near a
 /// zero.
 #[inline(always)]
@@ -124,7 +100,7 @@ pub fn lgamma_near(x: f32) -> (f32, bool) {
     let (y, product) = lgamma_parts(a);
     // gamma(a) gamma(-a) = -pi / (a sin(pi a)).
     let left = d < 0.0;
-    let s = sine_pi(a);
+    let s = f64x::sine_pi(a);
     let y = y - ln_d(if left { product / (a * s) } else { product });
     let y = if left { -y } else { y };
     let far = left & (y.abs() < 1e-3);

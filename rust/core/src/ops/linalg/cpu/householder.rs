@@ -119,6 +119,19 @@ impl<T: Number> Reflected<T> {
         out
     }
 
+    /// The reflectors below the triangle, rows of `all`, and their factors.
+    pub fn pack(&self, x: &mut [T], all: usize, tau: &mut [T]) {
+        for p in &self.panels {
+            let high = self.m - p.at;
+            for j in 0..p.count {
+                tau[p.at + j] = p.t[j * self.block + j];
+                for i in j + 1..high {
+                    x[(p.at + i) * all + p.at + j] = p.v[j * high + i];
+                }
+            }
+        }
+    }
+
     /// The first `height` columns of Q into rows of `q`.
     pub fn basis(&self, q: &mut [T], height: usize) {
         q.fill(T::default());

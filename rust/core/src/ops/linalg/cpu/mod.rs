@@ -668,7 +668,7 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
         }
         Kind::Reflectors => {
             y.copy_from_slice(c.a);
-            y1.copy_from_slice(&plain::householder(y, m, n));
+            Reflected::new(y, m, n, n).pack(y, n, y1);
         }
         Kind::Ldl => {
             y.copy_from_slice(c.a);

@@ -3,7 +3,6 @@
 
 use super::small;
 use super::Number;
-use crate::alloc::{full, gathered, room};
 
 /// The size up to which plain loops are quicker.
 pub const SMALL: usize = 16;
@@ -156,50 +155,4 @@ fn far_reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
         *v = T::of_f64(v.to_f64() * unit / (alpha - beta));
     }
     Some((T::of_f64(beta / unit), T::of_f64((beta - alpha) / beta)))
-}
-
-/// Householder reflections of `m` rows of `n` in place, as LAPACK's: R on and above the
-/// diagonal, reflectors below, and their factors.
-pub fn householder<T: Number>(x: &mut [T], m: usize, n: usize) -> Vec<T> {
-    let zero = T::default();
-    let mut tau = full(zero, m.min(n));
-    let mut dots = full(zero, n);
-    let mut column = room(m);
-    for j in 0..m.min(n) {
-        column.clear();
-        column.extend((j..m).map(|i| x[i * n + j]));
-        let Some((beta, t)) = reflector(&mut column) else {
-            continue;
-        };
-        tau[j] = t;
-        for (i, &v) in (j..m).zip(&column) {
-            x[i * n + j] = v;
-        }
-        x[j * n + j] = beta;
-        reflect(x, m, n, j, t, &mut dots);
-    }
-    tau
-}
-
-/// Applies reflector `j` of `x`, rows of `n`, to the columns after its own.
-fn reflect<T: Number>(x: &mut [T], m: usize, n: usize, j: usize, tau: T, dots: &mut [T]) {
-    let reflector: Vec<T> = gathered((j + 1..m).map(|i| x[i * n + j]));
-    let dots = &mut dots[j + 1..n];
-    dots.copy_from_slice(&x[j * n + j + 1..(j + 1) * n]);
-    for (i, &v) in (j + 1..m).zip(&reflector) {
-        for (d, &x) in dots.iter_mut().zip(&x[i * n + j + 1..(i + 1) * n]) {
-            *d = *d + v * x;
-        }
-    }
-    for d in dots.iter_mut() {
-        *d = *d * tau;
-    }
-    for (x, &d) in x[j * n + j + 1..(j + 1) * n].iter_mut().zip(&*dots) {
-        *x = *x - d;
-    }
-    for (i, &v) in (j + 1..m).zip(&reflector) {
-        for (x, &d) in x[i * n + j + 1..(i + 1) * n].iter_mut().zip(&*dots) {
-            *x = *x - v * d;
-        }
-    }
 }

@@ -3,6 +3,7 @@
 pub mod exp;
 pub mod gelu;
 pub mod halves;
+pub mod incomplete;
 pub mod near;
 
 use super::{Integer, Own, Pointwise, Real};

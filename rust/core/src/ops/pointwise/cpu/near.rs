@@ -175,11 +175,12 @@ macro_rules! both {
             erfinv erfinv_near is_outer;
             digamma digamma_near is_negative;
         ], [lgamma lgamma_near;]);
-        near!(Near64, Mask64, f64, u64, f64x, [$($f)* lgamma digamma], [
+        near!(Near64, Mask64, f64, u64, f64x, [$($f)* lgamma], [
             sin sin_near is_far;
             cos cos_near is_far;
             tan tan_near is_far;
             erfinv erfinv_near is_outer;
+            digamma digamma_near is_negative;
         ], []);
     };
 }

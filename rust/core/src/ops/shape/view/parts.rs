@@ -3,10 +3,9 @@
 use super::asked;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::pool::{parallel_for, Ptr};
-use crate::cpu::strided_copy::strided_copy;
+use crate::cpu::strided_copy::{rows::run, strided_copy};
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::ensure;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
@@ -15,7 +14,9 @@ use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::shape::copy::copy_host;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
+use crate::{ensure, per_isa};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A contiguous tensor of `shape` whose `parts` are the inputs, zero elsewhere. Parts do not
 /// overlap.
@@ -107,16 +108,68 @@ impl Op for Assemble {
     }
 }
 
+/// Bytes that stay in the second cache.
+const BAND: usize = 1 << 17;
+/// Bytes of a piece of a row below which many rows of one input, and from which a whole piece, are
+/// copied better by themselves.
+const WOVEN: Range<usize> = 96..4096;
+
+/// What of a row of the result comes from one input, as bytes next to each other.
+struct Piece {
+    from: *const u8,
+    /// From one row to the next.
+    step: isize,
+    at: usize,
+    bytes: usize,
+}
+// SAFETY: an address of memory that outlives the copy; what is there is only read.
+unsafe impl Sync for Piece {}
+
+impl Piece {
+    fn of(from: *const u8, x: &Layout, part: &Layout, size: usize) -> Option<Piece> {
+        let one = |l: &Layout| {
+            let mut n = 1;
+            (1..l.ndim()).rev().all(|d| {
+                let next = l.shape[d] == 1 || l.strides[d] == n;
+                n *= l.shape[d] as isize;
+                next
+            })
+        };
+        let bytes = part.shape[1..].iter().product::<usize>() * size;
+        (WOVEN.contains(&bytes) && one(x) && one(part)).then(|| Piece {
+            from,
+            step: x.strides[0] * size as isize,
+            at: part.offset * size,
+            bytes,
+        })
+    }
+}
+
+per_isa! {
+    /// Writes rows of `row` bytes, each of a piece of every input.
+    ///
+    /// # Safety
+    /// The inputs have these rows, and there is room for them at `to`.
+    unsafe fn weave[](pieces: &[Piece], to: *mut u8, row: usize, rows: Range<usize>) {
+        for (k, i) in rows.enumerate() {
+            for p in pieces {
+                // SAFETY: the caller's.
+                unsafe { run(p.from.offset(i as isize * p.step), to.add(k * row + p.at), p.bytes) };
+            }
+        }
+    }
+}
+
 impl Assemble {
     /// How many rows of the first dimension stay in the second cache, where each is made of a piece
     /// of every part: so that none of its lines is written to, left and fetched again.
     fn band(&self, x: &[&Tensor]) -> Option<usize> {
-        const BAND: usize = 1 << 17;
         let (n, size) = (*self.shape.first()?, self.dtype.size());
         let row = self.shape[1..].iter().product::<usize>() * size;
         let pieces = |part: &Layout| {
-            part.ndim() == self.shape.len()
-                && part.shape[0] == n
+            let bytes = part.numel() / n.max(1) * size;
+            (part.ndim() == self.shape.len() || WOVEN.contains(&bytes))
+                && part.shape.first() == Some(&n)
                 && part.strides[0] as usize * size == row
                 && part.numel() > 0
         };
@@ -137,6 +190,17 @@ impl Assemble {
             (from, x.layout().expand_to(&part.shape), part)
         });
         let wide: SmallVec<[_; 4]> = wide.collect();
+        let row = self.shape[1..].iter().product::<usize>() * size;
+        let pieces: Option<SmallVec<[Piece; 4]>> = (wide
+            .iter()
+            .map(|(from, x, part)| Piece::of(from.get(), x, part, size)))
+        .collect();
+        if let Some(pieces) = pieces {
+            return parallel_for(n, (BAND / row).max(1), |range| {
+                // SAFETY: rows of host memory, the result's written by this call alone, each once.
+                unsafe { weave(&pieces, to.at(range.start * row), row, range) };
+            });
+        }
         parallel_for(n.div_ceil(rows), 1, |range| {
             for first in range.map(|b| b * rows) {
                 for (from, x, part) in &wide {
