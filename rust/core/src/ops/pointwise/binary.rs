@@ -88,6 +88,7 @@ pointwise! {
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
+    halves halves::quotients;
     bits |_, t| halves::formula::<Div, 2>(t);
     numbers true;
     complex Analytic;

@@ -64,8 +64,25 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
         false
     }
     /// The op as exact as float16 and bfloat16 ask for, where that is cheaper.
+    #[inline(always)]
     fn half(&self, x: [f32; N]) -> f32 {
         self.f(x)
+    }
+    /// The same of many numbers at once, where the compiler makes no whole vectors of one after
+    /// another.
+    #[inline(always)]
+    fn halves<const W: usize>(&self, x: [[f32; W]; N]) -> [f32; W] {
+        let mut y = [0.0; W];
+        for j in 0..W {
+            let mut a = [x[0][j]; N];
+            let mut k = 1;
+            while k < N {
+                a[k] = x[k][j];
+                k += 1;
+            }
+            y[j] = self.half(a);
+        }
+        y
     }
     /// The op on integers and bool, with wrapping arithmetic.
     fn int(&self, _x: [i64; N]) -> i64 {
@@ -145,6 +162,7 @@ macro_rules! pointwise {
         $(steps |$sp:pat_param| $steps:expr;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
+        $(halves $halves:path;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(numbers $numbers:literal;)?
         $(complex $complex:ident;)?
@@ -194,6 +212,10 @@ macro_rules! pointwise {
                 which: $crate::ops::pointwise::Own,
             ) -> Option<$crate::cpu::pointwise::Kernel<f32>> {
                 $own(which)
+            })?
+            $(#[inline(always)]
+            fn halves<const W: usize>(&self, x: [[f32; W]; $n]) -> [f32; W] {
+                $halves(x)
             })?
             $(fn own_bits(
                 &self,
