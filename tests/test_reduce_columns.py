@@ -47,3 +47,26 @@ def test_running_results_of_lines_a_page_apart_equal_numpy() -> None:
         np.testing.assert_array_equal(x.cummax(1)[0].numpy(), np.maximum.accumulate(a, 1))
         flat = torch.from_numpy(np.tile(a.reshape(-1), 40)).cumsum(0).numpy()
         np.testing.assert_array_equal(flat, np.tile(a.reshape(-1), 40).astype(np.float64).cumsum())
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8]
+)
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 31, 33, 100, 1057])
+def test_columns_of_narrow_and_whole_numbers(length: int, dtype: torch.dtype) -> None:
+    for width in (1, 7, 16, 40, 513):
+        rng = np.random.default_rng(length * width)
+        x = torch.from_numpy(rng.integers(0, 100, (length, width))).to(dtype)
+        a = x.to(torch.float64 if dtype.is_floating_point else torch.int64).numpy()
+        np.testing.assert_array_equal(x.amax(0).double().numpy(), a.max(0))
+        np.testing.assert_array_equal(x.amin(0).double().numpy(), a.min(0))
+        # Whole numbers, whose sums are exact, and the result is rounded once.
+        want = torch.from_numpy(a.sum(0)).to(dtype if dtype.is_floating_point else torch.int64)
+        np.testing.assert_array_equal(x.sum(0).double().numpy(), want.double().numpy())
+        between = x[:, None].expand(length, 3, width).transpose(0, 1)
+        np.testing.assert_array_equal(between.sum(1).double().numpy()[2], want.double().numpy())
+        if dtype.is_floating_point:
+            x[rng.integers(length), ::2] = float("nan")
+            a = x.double().numpy()
+            np.testing.assert_array_equal(x.amax(0).double().numpy(), a.max(0))
+            np.testing.assert_array_equal(x.sum(0).isnan().numpy(), np.isnan(a).any(0))

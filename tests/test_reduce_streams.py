@@ -70,3 +70,22 @@ def test_rows_have_the_bits_of_64_running_results(n: int, dtype: type[np.generic
     x = torch.from_numpy(a)
     assert x.amax(1).numpy().tobytes() == tree(a, lambda y, z: np.where(z > y, z, y)).tobytes()
     assert x.amin(1).numpy().tobytes() == tree(a, lambda y, z: np.where(z < y, z, y)).tobytes()
+
+
+@pytest.mark.parametrize("n", [63, 64, 100, 320, 4096, 4100])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rows_of_halves_are_those_of_float32_rounded_once(n: int, dtype: torch.dtype) -> None:
+    a = np.random.default_rng(n).standard_normal((1027, n))
+    for spoilt in (False, True):
+        if spoilt:
+            a[::3, n // 2] = np.nan
+            a[1::3, n - 1] = -0.0
+        x = torch.from_numpy(a).to(dtype)
+        wide = x.float()
+        for got, want in (
+            (x.sum(1), wide.sum(1)),
+            (x.amax(1), wide.amax(1)),
+            (x.amin(1), wide.amin(1)),
+            (x.sum(), wide.sum()),
+        ):
+            np.testing.assert_array_equal(got.float().numpy(), want.to(dtype).float().numpy())

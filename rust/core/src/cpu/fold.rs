@@ -37,6 +37,9 @@ pub enum Kind {
     SumExpFrom,
 }
 
+pub type Columns<T> =
+    unsafe fn(acc: *mut T, x: *const u8, c: *const T, n: usize, rows: usize, step: isize);
+
 /// Kernels of one kind.
 #[derive(Clone, Copy)]
 pub struct Kernels<T> {
@@ -45,8 +48,8 @@ pub struct Kernels<T> {
     pub source: DType,
     /// Combines `n` elements.
     pub row: unsafe fn(x: *const u8, n: usize, c: T) -> T,
-    /// Combines element `j` into `acc[j]`.
-    pub columns: unsafe fn(acc: *mut T, x: *const u8, c: *const T, n: usize),
+    /// Combines element `j` of `rows` rows, `step` bytes apart, into `acc[j]`, row after row.
+    pub columns: Columns<T>,
     /// Combines partial results.
     pub merge: unsafe fn(acc: *mut T, x: *const T, n: usize),
     /// `row` of several rows at once, where there is such a kernel.
@@ -287,22 +290,26 @@ unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
     x: *const u8,
     c: *const T,
     n: usize,
+    rows: usize,
+    step: isize,
 ) {
-    // SAFETY: `acc`, `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither.
+    // SAFETY: `acc`, a row of `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither.
     unsafe {
-        let x = x.cast::<S>();
-        let mut done = 0;
-        while S::IN_EIGHTS && done + 8 <= n {
-            let at = acc.add(done).cast::<[T; 8]>();
-            let (mut y, c) = (at.read(), c.add(done).cast::<[T; 8]>().read());
-            for (j, x) in S::eight(x.add(done)).into_iter().enumerate() {
-                y[j] = F::step(y[j], x, c[j]);
+        for r in 0..rows {
+            let x = x.offset(r as isize * step).cast::<S>();
+            let mut done = 0;
+            while S::IN_EIGHTS && done + 8 <= n {
+                let at = acc.add(done).cast::<[T; 8]>();
+                let (mut y, c) = (at.read(), c.add(done).cast::<[T; 8]>().read());
+                for (j, x) in S::eight(x.add(done)).into_iter().enumerate() {
+                    y[j] = F::step(y[j], x, c[j]);
+                }
+                at.write(y);
+                done += 8;
             }
-            at.write(y);
-            done += 8;
-        }
-        for j in done..n {
-            *acc.add(j) = F::step(*acc.add(j), (*x.add(j)).widen(), *c.add(j));
+            for j in done..n {
+                *acc.add(j) = F::step(*acc.add(j), (*x.add(j)).widen(), *c.add(j));
+            }
         }
     }
 }
@@ -325,12 +332,11 @@ per_isa! {
     }
 }
 per_isa! {
-    fn best_columns[S: Widen<T>, T: Copy, F: Fold<T>]
-        -> unsafe fn(*mut T, *const u8, *const T, usize)
-        = (acc: *mut T, x: *const u8, c: *const T, n: usize) {
-        // SAFETY: a kernel's caller has `n` elements at `acc`, `x` (of `S`) and `c`; `acc` overlaps
-        // neither.
-        unsafe { columns::<S, T, F>(acc, x, c, n) }
+    fn best_columns[S: Widen<T>, T: Copy, F: Fold<T>] -> Columns<T>
+        = (acc: *mut T, x: *const u8, c: *const T, n: usize, rows: usize, step: isize) {
+        // SAFETY: a kernel's caller has `n` elements at `acc`, in a row of `x` (of `S`) and at `c`;
+        // `acc` overlaps neither.
+        unsafe { columns::<S, T, F>(acc, x, c, n, rows, step) }
     }
 }
 per_isa! {
@@ -364,8 +370,8 @@ fn with_group<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 use streams::with_rows;
 #[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
-fn with_rows<T: Widen<T> + Compute, F: Fold<T>>() -> Kernels<T> {
-    with_group::<T, T, F>()
+fn with_rows<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
+    with_group::<S, T, F>()
 }
 
 macro_rules! reducible_float {
@@ -374,18 +380,18 @@ macro_rules! reducible_float {
             fn kernels(kind: Kind, source: DType) -> Kernels<$t> {
                 match (kind, source) {
                     $(
-                        (Kind::Sum, $half::DTYPE) $(if $able())? => with_group::<$half, $t, Sum>(),
-                        (Kind::Max, $half::DTYPE) $(if $able())? => with_group::<$half, $t, Max>(),
-                        (Kind::Min, $half::DTYPE) $(if $able())? => with_group::<$half, $t, Min>(),
+                        (Kind::Sum, $half::DTYPE) $(if $able())? => with_rows::<$half, $t, Sum>(),
+                        (Kind::Max, $half::DTYPE) $(if $able())? => with_rows::<$half, $t, Max>(),
+                        (Kind::Min, $half::DTYPE) $(if $able())? => with_rows::<$half, $t, Min>(),
                         (Kind::SumSquares, $half::DTYPE) $(if $able())? => kernels::<$half, $t, SumSquares>(),
                         (Kind::SumSquaredFrom, $half::DTYPE) $(if $able())? => {
                             kernels::<$half, $t, SumSquaredFrom>()
                         }
                     )*
-                    (Kind::Sum, _) => with_rows::<$t, Sum>(),
+                    (Kind::Sum, _) => with_rows::<$t, $t, Sum>(),
                     (Kind::Prod, _) => with_group::<$t, $t, Prod>(),
-                    (Kind::Max, _) => with_rows::<$t, Max>(),
-                    (Kind::Min, _) => with_rows::<$t, Min>(),
+                    (Kind::Max, _) => with_rows::<$t, $t, Max>(),
+                    (Kind::Min, _) => with_rows::<$t, $t, Min>(),
                     (Kind::Any, _) => kernels::<$t, $t, Any>(),
                     (Kind::All, _) => kernels::<$t, $t, All>(),
                     (Kind::NanSum, _) => kernels::<$t, $t, NanSum>(),
@@ -433,7 +439,7 @@ impl Reducible for i64 {
             (Kind::MaxAbs, _) => kernels::<i64, i64, MaxAbs>(),
             (Kind::MinAbs, _) => kernels::<i64, i64, MinAbs>(),
             (Kind::SumSquaredFrom, _) => kernels::<i64, i64, SumSquaredFrom>(),
-            (Kind::Sum | Kind::NanSum, _) => with_rows::<i64, Sum>(),
+            (Kind::Sum | Kind::NanSum, _) => with_rows::<i64, i64, Sum>(),
             (Kind::SumExpFrom, _) => error::unwind(Error::runtime(
                 "a sum of exponentials has no integer kernel: convert to a float type first",
             )),

@@ -312,18 +312,21 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
             unsafe {
                 let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
                 while r < end {
-                    let group = together.min(run - r % run).min(end - r);
+                    let follow = (run - r % run).min(end - r);
+                    let group = together.min(follow);
                     let from = base.offset(offset(&plan.reduced, r));
                     let n = group * width;
-                    let x = if direct {
-                        from
+                    let (x, several) = if direct {
+                        // Rows of one length up to the next carry.
+                        (from, (follow / group).min(32 - done % 32))
                     } else {
                         load(plan.dtype, from, step, n, buffer.as_mut_ptr());
-                        buffer.as_ptr().cast()
+                        (buffer.as_ptr().cast(), 1)
                     };
-                    columns(acc.first(), x, centres.as_ptr(), n);
-                    r += group;
-                    done += 1;
+                    let next = group as isize * run_step;
+                    columns(acc.first(), x, centres.as_ptr(), n, several, next);
+                    r += several * group;
+                    done += several;
                     if done % 32 == 0 {
                         acc.carry(done, together * width, k);
                     }

@@ -2,10 +2,13 @@
 //! because each is fetched ahead of its own. And extremes by the instructions for them, which know
 //! no NaN: whether there is one is noted apart.
 
-use super::super::elements::Compute;
+use super::super::elements::{Compute, NativeF16};
 use super::super::{level, Level};
-use super::{row, total, with_group, Fold, Kernels, Max, Min, Rows, Sum, Widen, LANES, MOST_ROWS};
+use super::{
+    columns, row, total, with_group, Fold, Kernels, Max, Min, Rows, Sum, Widen, LANES, MOST_ROWS,
+};
 use crate::compiled;
+use half::{bf16, f16};
 use std::arch::x86_64::*;
 
 /// A fold of registers.
@@ -15,22 +18,66 @@ use std::arch::x86_64::*;
 pub(super) trait Wide<T>: Fold<T> {
     type V: Copy;
     unsafe fn splat(x: T) -> Self::V;
-    unsafe fn load(x: *const T) -> Self::V;
     unsafe fn fold(acc: Self::V, x: Self::V) -> Self::V;
     /// The total of N registers, which hold LANES elements: with the bits of [`total`] where nothing is
     /// missed.
     unsafe fn across<const N: usize>(acc: [Self::V; N]) -> T;
     /// Not zero where either holds what [`Wide::fold`] does not see.
     unsafe fn missed(x: Self::V, y: Self::V) -> u16;
+    /// [`Wide::fold`] that sees all.
+    unsafe fn seen(acc: Self::V, x: Self::V) -> Self::V;
+}
+
+/// An element of which a register of wider ones is loaded.
+///
+/// # Safety
+/// The machine has AVX-512; an address is that of as many elements as a register has.
+pub(super) trait Load<V>: Sized {
+    unsafe fn load(x: *const Self) -> V;
+}
+macro_rules! loads {
+    ($($t:ty => $v:ty: |$x:ident| $e:expr;)*) => {$(
+        impl Load<$v> for $t {
+            #[inline(always)]
+            unsafe fn load($x: *const $t) -> $v {
+                // SAFETY: the caller's.
+                unsafe { $e }
+            }
+        }
+    )*};
+}
+loads! {
+    f32 => __m512: |x| _mm512_loadu_ps(x);
+    f64 => __m512d: |x| _mm512_loadu_pd(x);
+    i64 => __m512i: |x| _mm512_loadu_si512(x.cast());
+    f16 => __m512: |x| _mm512_cvtph_ps(_mm256_loadu_si256(x.cast()));
+    NativeF16 => __m512: |x| _mm512_cvtph_ps(_mm256_loadu_si256(x.cast()));
+    bf16 => __m512: |x| {
+        let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(x.cast()));
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+    };
 }
 
 macro_rules! none {
+    (seen $v:ident, $acc:expr, $x:expr) => {
+        $acc
+    };
     ($v:ident, $x:expr, $y:expr) => {{
         let _ = ($x, $y);
         0
     }};
 }
 macro_rules! nan {
+    (seen __m512, $acc:expr, $x:expr) => {{
+        let nan = nan!(__m512, $x, $x);
+        // SAFETY: the caller has AVX-512.
+        unsafe { _mm512_mask_mov_ps($acc, nan, $x) }
+    }};
+    (seen __m512d, $acc:expr, $x:expr) => {{
+        let nan = nan!(__m512d, $x, $x) as u8;
+        // SAFETY: the caller has AVX-512.
+        unsafe { _mm512_mask_mov_pd($acc, nan, $x) }
+    }};
     (__m512, $x:expr, $y:expr) => {
         // SAFETY: the caller has AVX-512.
         unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>($x, $y) }
@@ -70,18 +117,13 @@ macro_rules! eight_whole {
     }};
 }
 macro_rules! wide {
-    ($($fold:ident<$t:ident> $v:ident $splat:ident $load:ident $step:ident $join:ident $missed:ident;)*) => {$(
+    ($($fold:ident<$t:ident> $v:ident $splat:ident $step:ident $join:ident $missed:ident;)*) => {$(
         impl Wide<$t> for $fold {
             type V = $v;
             #[inline(always)]
             unsafe fn splat(x: $t) -> $v {
                 // SAFETY: the caller has AVX-512.
                 unsafe { $splat(x) }
-            }
-            #[inline(always)]
-            unsafe fn load(x: *const $t) -> $v {
-                // SAFETY: `x` has a register of elements; the caller has AVX-512.
-                unsafe { $load(x.cast()) }
             }
             #[inline(always)]
             unsafe fn fold(acc: $v, x: $v) -> $v {
@@ -109,22 +151,34 @@ macro_rules! wide {
             unsafe fn missed(x: $v, y: $v) -> u16 {
                 $missed!($v, x, y)
             }
+            #[inline(always)]
+            unsafe fn seen(acc: $v, x: $v) -> $v {
+                // SAFETY: the caller has AVX-512.
+                let y = unsafe { <Self as Wide<$t>>::fold(acc, x) };
+                $missed!(seen $v, y, x)
+            }
         }
     )*};
 }
 wide! {
-    Sum<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_add_ps sixteen none;
-    Max<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_max_ps sixteen nan;
-    Min<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_min_ps sixteen nan;
-    Sum<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_add_pd eight none;
-    Max<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_max_pd eight nan;
-    Min<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_min_pd eight nan;
-    Sum<i64> __m512i _mm512_set1_epi64 _mm512_loadu_si512 _mm512_add_epi64 eight_whole none;
+    Sum<f32> __m512 _mm512_set1_ps _mm512_add_ps sixteen none;
+    Max<f32> __m512 _mm512_set1_ps _mm512_max_ps sixteen nan;
+    Min<f32> __m512 _mm512_set1_ps _mm512_min_ps sixteen nan;
+    Sum<f64> __m512d _mm512_set1_pd _mm512_add_pd eight none;
+    Max<f64> __m512d _mm512_set1_pd _mm512_max_pd eight nan;
+    Min<f64> __m512d _mm512_set1_pd _mm512_min_pd eight nan;
+    Sum<i64> __m512i _mm512_set1_epi64 _mm512_add_epi64 eight_whole none;
 }
 
 compiled! { avx512:
     /// R rows in R * N registers.
-    unsafe fn rows<T: Widen<T> + Copy + Default, F: Wide<T>, const R: usize, const N: usize>(
+    unsafe fn rows<
+        S: Widen<T> + Load<F::V>,
+        T: Copy + Default,
+        F: Wide<T>,
+        const R: usize,
+        const N: usize,
+    >(
         x: &[*const u8; MOST_ROWS],
         n: usize,
         out: &mut [T; MOST_ROWS],
@@ -132,7 +186,7 @@ compiled! { avx512:
         // SAFETY: R rows have `n` elements, at least LANES, and whole groups of lanes end there;
         // `with_rows` asked for AVX-512.
         unsafe {
-            let mut at = [x[0].cast::<T>(); R];
+            let mut at = [x[0].cast::<S>(); R];
             for r in 1..R {
                 at[r] = x[r].cast();
             }
@@ -144,7 +198,7 @@ compiled! { avx512:
                 for r in 0..R {
                     for j in (0..N).step_by(2) {
                         let at = x[r].add(i + j * (LANES / N));
-                        let (a, b) = (F::load(at), F::load(at.add(LANES / N)));
+                        let (a, b) = (S::load(at), S::load(at.add(LANES / N)));
                         acc[r][j] = F::fold(acc[r][j], a);
                         acc[r][j + 1] = F::fold(acc[r][j + 1], b);
                         missed[r] |= F::missed(a, b);
@@ -154,7 +208,7 @@ compiled! { avx512:
             }
             for r in 0..R {
                 if missed[r] != 0 {
-                    out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
+                    out[r] = row::<S, T, F>(x[r].cast(), n, T::default());
                     continue;
                 }
                 if i == n {
@@ -165,7 +219,7 @@ compiled! { avx512:
                 let lanes = std::ptr::from_ref(&acc[r])
                     .cast::<[T; LANES]>()
                     .read_unaligned();
-                out[r] = total::<T, T, F>(lanes, x[r].add(i), n - i, T::default());
+                out[r] = total::<S, T, F>(lanes, x[r].add(i), n - i, T::default());
             }
         }
     }
@@ -173,7 +227,12 @@ compiled! { avx512:
 
 compiled! { avx512:
     /// One row of any length.
-    unsafe fn one<T: Widen<T> + Copy + Default, F: Wide<T>, const N: usize>(
+    unsafe fn one<
+        S: Widen<T> + Load<F::V>,
+        T: Copy + Default,
+        F: Wide<T>,
+        const N: usize,
+    >(
         x: *const u8,
         n: usize,
         c: T,
@@ -182,30 +241,75 @@ compiled! { avx512:
         // AVX-512.
         unsafe {
             if n < LANES {
-                return row::<T, T, F>(x, n, c);
+                return row::<S, T, F>(x, n, c);
             }
             let mut out = [c; MOST_ROWS];
-            rows::<T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
+            rows::<S, T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
             out[0]
         }
     }
 }
 
+compiled! { avx512:
+    /// [`columns`] by whole registers, several rows at once.
+    unsafe fn wide_columns<S: Widen<T> + Load<F::V>, T: Copy, F: Wide<T>>(
+        acc: *mut T,
+        x: *const u8,
+        c: *const T,
+        n: usize,
+        rows: usize,
+        step: isize,
+    ) {
+        // SAFETY: `acc`, a row of `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither;
+        // `with_rows` asked for AVX-512.
+        unsafe {
+            let lanes = size_of::<F::V>() / size_of::<T>();
+            let whole = n - n % lanes;
+            let mut r = 0;
+            while r < rows {
+                let count = (rows - r).min(MOST_ROWS);
+                let x = x.offset(r as isize * step);
+                let mut i = 0;
+                while i < whole {
+                    let at = acc.add(i).cast::<F::V>();
+                    let mut y = at.read_unaligned();
+                    let x = x.cast::<S>().add(i);
+                    if count == MOST_ROWS {
+                        for k in 0..MOST_ROWS {
+                            y = F::seen(y, S::load(x.byte_offset(k as isize * step)));
+                        }
+                    } else {
+                        for k in 0..count {
+                            y = F::seen(y, S::load(x.byte_offset(k as isize * step)));
+                        }
+                    }
+                    at.write_unaligned(y);
+                    i += lanes;
+                }
+                r += count;
+            }
+            let x = x.cast::<S>().add(whole).cast();
+            columns::<S, T, F>(acc.add(whole), x, c.add(whole), n - whole, rows, step);
+        }
+    }
+}
+
 /// [`with_group`], and a kernel for several rows: as many as sixteen registers hold.
-pub(super) fn with_rows<T: Widen<T> + Compute, F: Wide<T>>() -> Kernels<T> {
-    let mut k = with_group::<T, T, F>();
+pub(super) fn with_rows<S: Widen<T> + Load<F::V>, T: Compute, F: Wide<T>>() -> Kernels<T> {
+    let mut k = with_group::<S, T, F>();
     if level() == Level::Avx512 {
+        k.columns = wide_columns::<S, T, F>;
         if size_of::<T>() == 4 {
-            k.row = one::<T, F, 4>;
+            k.row = one::<S, T, F, 4>;
             k.rows = Some(Rows {
                 count: 4,
-                run: rows::<T, F, 4, 4>,
+                run: rows::<S, T, F, 4, 4>,
             });
         } else {
-            k.row = one::<T, F, 8>;
+            k.row = one::<S, T, F, 8>;
             k.rows = Some(Rows {
                 count: 2,
-                run: rows::<T, F, 2, 8>,
+                run: rows::<S, T, F, 2, 8>,
             });
         }
     }
