@@ -3,6 +3,7 @@
 //! reads and writes them in place.
 
 pub mod chain;
+pub mod spread;
 mod tile;
 mod view;
 
@@ -467,6 +468,55 @@ impl Row {
     }
 }
 
+/// Where operands lie in a row.
+struct Cursor<const N: usize> {
+    index: SmallVec<[usize; 6]>,
+    at: [*mut u8; N],
+}
+
+impl<const N: usize> Cursor<N> {
+    /// At row `row` of operands that begin at `at`; `outer` are the dimensions that rows lie along.
+    fn new(outer: &[Walk<N>], at: [*mut u8; N], mut row: usize) -> Self {
+        let index = SmallVec::from_elem(0, outer.len());
+        let mut new = Cursor { index, at };
+        for (i, d) in outer.iter().enumerate().rev() {
+            new.index[i] = row % d.n;
+            row /= d.n;
+            for (p, step) in new.at.iter_mut().zip(&d.step) {
+                *p = p.wrapping_offset(new.index[i] as isize * step);
+            }
+        }
+        new
+    }
+
+    /// Rows from this on along the last dimension.
+    fn left(&self, outer: &[Walk<N>]) -> usize {
+        match (self.index.last(), outer.last()) {
+            (Some(i), Some(d)) => d.n - i,
+            _ => 1,
+        }
+    }
+
+    /// Goes on by as many rows, at most those that are left along the last dimension.
+    #[inline(always)]
+    fn advance(&mut self, outer: &[Walk<N>], mut by: usize) {
+        for (i, d) in outer.iter().enumerate().rev() {
+            self.index[i] += by;
+            let done = self.index[i] == d.n;
+            // Past the end this dimension starts again.
+            let back = if done { d.n as isize } else { 0 };
+            for (p, step) in self.at.iter_mut().zip(&d.step) {
+                *p = p.wrapping_offset((by as isize - back) * step);
+            }
+            if !done {
+                break;
+            }
+            self.index[i] = 0;
+            by = 1;
+        }
+    }
+}
+
 /// Elements `start..end`, row by row.
 // SAFETY: the range lies within the plan, and no other thread writes it.
 unsafe fn rows<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
@@ -476,39 +526,19 @@ unsafe fn rows<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
     let mut row = Row::new(inner.step);
     // SAFETY: the plan's operands have all elements of their rows.
     unsafe { row.prepare(plan, &mut buffers, inner.n.min(end - start)) };
-    let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, last);
-    let mut at = plan.at;
-    let mut rest = start / inner.n;
-    for (i, d) in plan.dims[..last].iter().enumerate().rev() {
-        index[i] = rest % d.n;
-        rest /= d.n;
-        for (p, step) in at.iter_mut().zip(&d.step) {
-            *p = p.wrapping_offset(index[i] as isize * step);
-        }
-    }
+    let outer = &plan.dims[..last];
+    let mut cursor = Cursor::new(outer, plan.at, start / inner.n);
     let mut col = start % inner.n;
     let mut left = end - start;
     loop {
         let n = left.min(inner.n - col);
         // SAFETY: columns `col..col + n` lie in this row, and the range is this thread's alone.
-        unsafe { row.run(plan, &mut buffers, &at, col, col + n) };
+        unsafe { row.run(plan, &mut buffers, &cursor.at, col, col + n) };
         left -= n;
         if left == 0 {
             return;
         }
         col = 0;
-        for (i, d) in plan.dims[..last].iter().enumerate().rev() {
-            index[i] += 1;
-            let done = index[i] == d.n;
-            // Past the end this dimension starts again.
-            let by = if done { 1 - d.n as isize } else { 1 };
-            for (p, step) in at.iter_mut().zip(&d.step) {
-                *p = p.wrapping_offset(by * step);
-            }
-            if !done {
-                break;
-            }
-            index[i] = 0;
-        }
+        cursor.advance(outer, 1);
     }
 }

@@ -48,6 +48,14 @@ fn is_one(s: Scalar) -> bool {
     s.f64() == 1.0
 }
 
+#[inline(always)]
+fn scaled<const W: usize>(alpha: Scalar, y: [f32; W]) -> [f32; W] {
+    match is_one(alpha) {
+        true => y,
+        false => halves::products([[k::<f32>(alpha.f64()); W], y]),
+    }
+}
+
 pointwise! {
     /// x + alpha * y.
     op Add { alpha: Scalar }[2] = "AddBackward0", Same;
@@ -55,6 +63,7 @@ pointwise! {
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| g, g * k(p.alpha.f64());
     check |p, t, _| alpha_fits(p.alpha, t);
+    halves |p, [x, y]| halves::sums([x, scaled(p.alpha, y)]);
     bits |_, t| halves::formula::<Add, 2>(t);
     numbers true;
     complex Analytic;
@@ -67,6 +76,7 @@ pointwise! {
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| g, -g * k(p.alpha.f64());
     check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
+    halves |p, [x, y]| halves::differences([x, scaled(p.alpha, y)]);
     bits |_, t| halves::formula::<Sub, 2>(t);
     numbers true;
     complex Analytic;
@@ -77,6 +87,7 @@ pointwise! {
     f |_, [x, y]| x * y;
     int |_, [x, y]| x.wrapping_mul(y);
     df |_, [x, y], _, g| g * y, g * x;
+    halves |_, x| halves::products(x);
     bits |_, t| halves::formula::<Mul, 2>(t);
     numbers true;
     complex Analytic;
@@ -88,7 +99,7 @@ pointwise! {
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
-    halves halves::quotients;
+    halves |_, x| halves::quotients(x);
     bits |_, t| halves::formula::<Div, 2>(t);
     numbers true;
     complex Analytic;

@@ -162,7 +162,7 @@ macro_rules! pointwise {
         $(steps |$sp:pat_param| $steps:expr;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
-        $(halves $halves:path;)?
+        $(halves |$vp:pat_param, $vx:pat_param| $halves:expr;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(numbers $numbers:literal;)?
         $(complex $complex:ident;)?
@@ -214,8 +214,9 @@ macro_rules! pointwise {
                 $own(which)
             })?
             $(#[inline(always)]
-            fn halves<const W: usize>(&self, x: [[f32; W]; $n]) -> [f32; W] {
-                $halves(x)
+            fn halves<const W: usize>(&self, $vx: [[f32; W]; $n]) -> [f32; W] {
+                let $vp = self;
+                $halves
             })?
             $(fn own_bits(
                 &self,

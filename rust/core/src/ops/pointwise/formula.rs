@@ -1,8 +1,9 @@
 //! What runs a pointwise op, compiled once for all of them: an op gives its loops, its texts and its
 //! facts by [`Formula`], whatever its type.
 
-use super::cpu::{grad32, grad64, halves, kernel32, kernel64, kernel_bool, kernel_half, number32};
-use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8, Numbered};
+use super::cpu::{grad32, grad64, halves, kernel32, kernel64, kernel_bool, kernel_half};
+use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
+use super::cpu::{number32, number64};
 use super::gpu::Wgsl;
 use super::gradient::PwGrad;
 use super::{complex, cost, expr, gpu, Complex, Pointwise, Pw, Types};
@@ -10,6 +11,7 @@ use crate::autograd::{mode, step, Vjp};
 use crate::cpu::convert;
 use crate::cpu::elements::{Bool, Compute, Element};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
+use crate::cpu::pointwise::spread::{spread, Numbered, Pair};
 use crate::cpu::pointwise::{run, run_bits, Kernel, MAX_INPUTS};
 use crate::device::Device;
 use crate::dispatch;
@@ -21,6 +23,7 @@ use crate::op::{function_name, Derivative, Grads, Mask, Metas, TensorMeta, Told}
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+use half::{bf16, f16};
 use smallvec::SmallVec;
 
 /// What [`Pointwise`] says in constants.
@@ -56,9 +59,10 @@ pub trait Formula: Derivative {
     fn loop_f64(&self) -> Kernel<f64>;
     fn loop_half(&self) -> Kernel<f32>;
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
-    /// The loops for a second input that is a number; they take a [`Numbered`].
-    fn number_f32(&self) -> Option<Kernel<f32>>;
-    fn number_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
+    /// The loops for an input of two, `i`, that is a number; they take a [`Numbered`].
+    fn number_f32(&self, i: usize) -> Option<Kernel<f32>>;
+    fn number_f64(&self, i: usize) -> Option<Kernel<f64>>;
+    fn number_bits(&self, dtype: DType, i: usize) -> Option<Kernel<u16>>;
     /// None where integers raise.
     fn int_loops(&self) -> Option<IntLoops>;
     fn grain(&self, double: bool) -> usize;
@@ -126,15 +130,23 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
         self.0.own_bits(dtype)
     }
-    fn number_f32(&self) -> Option<Kernel<f32>> {
+    fn number_f32(&self, i: usize) -> Option<Kernel<f32>> {
         match const { P::NUMBERS && N == 2 } {
-            true => Some(number32::<P, N>()),
+            true if i == 0 => Some(number32::<P, N, 0>()),
+            true => Some(number32::<P, N, 1>()),
             false => None,
         }
     }
-    fn number_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
+    fn number_f64(&self, i: usize) -> Option<Kernel<f64>> {
         match const { P::NUMBERS && N == 2 } {
-            true => halves::numbered::<P, N>(dtype),
+            true if i == 0 => Some(number64::<P, N, 0>()),
+            true => Some(number64::<P, N, 1>()),
+            false => None,
+        }
+    }
+    fn number_bits(&self, dtype: DType, i: usize) -> Option<Kernel<u16>> {
+        match const { P::NUMBERS && N == 2 } {
+            true => halves::numbered::<P, N>(dtype, i),
             false => None,
         }
     }
@@ -396,7 +408,7 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         return Ok(());
     }
     let grain = op.grain(t == DType::F64);
-    if with_number(op, t, x, &y[0], grain) {
+    if with_number(op, t, x, &y[0], grain) || with_numbers(op, t, x, &y[0], grain) {
         return Ok(());
     }
     if t.is_half() {
@@ -434,9 +446,9 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
         // Which of two NaNs remains is for the loop of two tensors to say, which recorded calls take.
         return false;
     }
-    let held = Numbered::new(op.params(), v);
+    let held = Numbered::one(op.params(), &v);
     if t == DType::F32 {
-        let Some(kernel) = op.number_f32() else {
+        let Some(kernel) = op.number_f32(1) else {
             return false;
         };
         // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked
@@ -444,11 +456,58 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
         unsafe { run::<f32>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
         return true;
     }
-    let Some(kernel) = op.number_bits(t) else {
+    let Some(kernel) = op.number_bits(t, 1) else {
         return false;
     };
     // SAFETY: as above.
     unsafe { run_bits(kernel, (&raw const held).cast(), t, &[x], y, grain) }
+}
+
+/// Computes two tensors of which one has a number for each row of the other, where there are loops for
+/// that: `true` where it did.
+fn with_numbers(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usize) -> bool {
+    let &[a, b] = x else { return false };
+    if a.dtype() != t || b.dtype() != t || y.dtype() != t || a.shape() == b.shape() {
+        return false;
+    }
+    macro_rules! pair {
+        ($both:expr, $number:expr) => {
+            match ($both, $number(0), $number(1)) {
+                (Some(both), Some(first), Some(last)) => Pair {
+                    params: op.params(),
+                    both,
+                    number: [first, last],
+                    runs: t.is_half(),
+                },
+                _ => return false,
+            }
+        };
+    }
+    let x = [a, b];
+    // SAFETY: the loops are the op's, each for its type, and take its parameters; `dispatch` checked
+    // the tensors.
+    unsafe {
+        match t {
+            DType::F32 => {
+                let pair = pair!(Some(op.loop_f32()), |i| op.number_f32(i));
+                spread(&pair, |v: f32| (!v.is_nan()).then_some(v), x, y, grain)
+            }
+            DType::F64 => {
+                let pair = pair!(Some(op.loop_f64()), |i| op.number_f64(i));
+                spread(&pair, |v: f64| (!v.is_nan()).then_some(v), x, y, grain)
+            }
+            DType::F16 | DType::BF16 => {
+                let pair = pair!(op.loop_bits(t), |i| op.number_bits(t, i));
+                let wide = |v: u16| match t {
+                    DType::F16 => f16::from_bits(v).to_f32(),
+                    _ => bf16::from_bits(v).to_f32(),
+                };
+                let number = |v| Some(wide(v)).filter(|v| !v.is_nan());
+                spread(&pair, number, x, y, grain)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// The loop over elements of an op on real numbers. What looks at numbers before it computes has none.

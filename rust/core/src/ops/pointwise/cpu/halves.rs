@@ -1,33 +1,38 @@
 //! Formulas over float16 and bfloat16 that are widened and narrowed in registers.
 
 use super::super::Pointwise;
-use super::Numbered;
+use crate::cpu::pointwise::spread::Numbered;
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::DType;
 use crate::per_isa;
 
 /// The loop of an op over the bits of a type for this machine.
 pub fn formula<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<Kernel<u16>> {
-    of::<P, N, N>(dtype)
+    of::<P, N, N, 0>(dtype)
 }
 
-/// The same where the second of two inputs is a number, given as [`Numbered`].
-pub fn numbered<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<Kernel<u16>> {
-    of::<P, N, 1>(dtype)
+/// The same where input `i` of two is a number, given as [`Numbered`].
+pub fn numbered<P: Pointwise<N>, const N: usize>(dtype: DType, i: usize) -> Option<Kernel<u16>> {
+    match i {
+        0 => of::<P, N, 1, 1>(dtype),
+        _ => of::<P, N, 1, 0>(dtype),
+    }
 }
 
-/// As [`formula`] where the first K inputs are tensors.
-fn of<P: Pointwise<N>, const N: usize, const K: usize>(dtype: DType) -> Option<Kernel<u16>> {
+/// As [`formula`] where K inputs from A are tensors.
+fn of<P: Pointwise<N>, const N: usize, const K: usize, const A: usize>(
+    dtype: DType,
+) -> Option<Kernel<u16>> {
     #[cfg(target_arch = "x86_64")]
     return per_isa!(match
         avx512 => match dtype {
-            DType::F16 => Some(x86::avx512::<P, x86::F16, N, K>),
-            DType::BF16 => Some(x86::avx512::<P, x86::BF16, N, K>),
+            DType::F16 => Some(x86::avx512::<P, x86::F16, N, K, A>),
+            DType::BF16 => Some(x86::avx512::<P, x86::BF16, N, K, A>),
             _ => None,
         },
         avx2 => match dtype {
-            DType::F16 => Some(x86::avx2::<P, x86::F16, N, K>),
-            DType::BF16 => Some(x86::avx2::<P, x86::BF16, N, K>),
+            DType::F16 => Some(x86::avx2::<P, x86::F16, N, K, A>),
+            DType::BF16 => Some(x86::avx2::<P, x86::BF16, N, K, A>),
             _ => None,
         },
         neon => None,
@@ -39,14 +44,30 @@ fn of<P: Pointwise<N>, const N: usize, const K: usize>(dtype: DType) -> Option<K
     }
 }
 
-/// x / y of whole vectors: in turn, the compiler would divide some numbers by themselves.
-#[inline(always)]
-pub fn quotients<const W: usize>([x, y]: [[f32; W]; 2]) -> [f32; W] {
-    #[cfg(target_arch = "x86_64")]
-    return x86::quotients(x, y);
-    #[cfg(not(target_arch = "x86_64"))]
-    std::array::from_fn(|j| x[j] / y[j])
+/// Arithmetic of whole vectors: in turn, the compiler would compute with some numbers by themselves.
+macro_rules! arithmetic {
+    ($($name:ident $op:tt $of_32:ident $of_16:ident;)*) => { $(
+        #[inline(always)]
+        pub fn $name<const W: usize>([x, y]: [[f32; W]; 2]) -> [f32; W] {
+            #[cfg(target_arch = "x86_64")]
+            return x86::$name(x, y);
+            #[cfg(not(target_arch = "x86_64"))]
+            std::array::from_fn(|j| x[j] $op y[j])
+        }
+    )* };
 }
+/// The instructions of each.
+macro_rules! instructions {
+    ($with:ident) => {
+        $with! {
+            sums + _mm512_add_ps _mm256_add_ps;
+            differences - _mm512_sub_ps _mm256_sub_ps;
+            products * _mm512_mul_ps _mm256_mul_ps;
+            quotients / _mm512_div_ps _mm256_div_ps;
+        }
+    };
+}
+instructions!(arithmetic);
 
 per_isa! {
     /// The loop over the bits of either type that gives |x| with the sign of y.
@@ -135,28 +156,33 @@ mod x86 {
     }
 
     /// Of 32 numbers by AVX-512, of 16 by AVX2.
-    #[inline(always)]
-    pub fn quotients<const W: usize>(x: [f32; W], y: [f32; W]) -> [f32; W] {
-        let mut r = [0.0; W];
-        let (x, y, to) = (x.as_ptr(), y.as_ptr(), r.as_mut_ptr());
-        // SAFETY: there are W numbers in each; who takes loops of this width asked for the
-        // instructions.
-        unsafe {
-            let mut i = 0;
-            while W == 32 && i < W {
-                let q = _mm512_div_ps(_mm512_loadu_ps(x.add(i)), _mm512_loadu_ps(y.add(i)));
-                _mm512_storeu_ps(to.add(i), q);
-                i += 16;
+    macro_rules! vectors {
+        ($($name:ident $op:tt $of_32:ident $of_16:ident;)*) => { $(
+            #[inline(always)]
+            pub fn $name<const W: usize>(x: [f32; W], y: [f32; W]) -> [f32; W] {
+                let mut r = [0.0; W];
+                let (x, y, to) = (x.as_ptr(), y.as_ptr(), r.as_mut_ptr());
+                // SAFETY: there are W numbers in each; who takes loops of this width asked for the
+                // instructions.
+                unsafe {
+                    let mut i = 0;
+                    while W == 32 && i < W {
+                        let v = $of_32(_mm512_loadu_ps(x.add(i)), _mm512_loadu_ps(y.add(i)));
+                        _mm512_storeu_ps(to.add(i), v);
+                        i += 16;
+                    }
+                    while W == 16 && i < W {
+                        let v = $of_16(_mm256_loadu_ps(x.add(i)), _mm256_loadu_ps(y.add(i)));
+                        _mm256_storeu_ps(to.add(i), v);
+                        i += 8;
+                    }
+                }
+                debug_assert!(W == 32 || W == 16);
+                r
             }
-            while W == 16 && i < W {
-                let q = _mm256_div_ps(_mm256_loadu_ps(x.add(i)), _mm256_loadu_ps(y.add(i)));
-                _mm256_storeu_ps(to.add(i), q);
-                i += 8;
-            }
-        }
-        debug_assert!(W == 32 || W == 16);
-        r
+        )* };
     }
+    instructions!(vectors);
 
     const UPPER: i32 = 0xffff_0000_u32 as i32;
 
@@ -250,18 +276,19 @@ mod x86 {
         F: Format<W>,
         const N: usize,
         const K: usize,
+        const A: usize,
         const W: usize,
     >(
         op: &P,
-        number: f32,
+        number: &[f32; W],
         x: [*const u16; K],
         y: *mut u16,
     ) {
-        let mut v = [[number; W]; N];
+        let mut v = [*number; N];
         let mut k = 0;
         while k < K {
             // SAFETY: as the caller promises.
-            v[k] = unsafe { F::widen(x[k]) };
+            v[A + k] = unsafe { F::widen(x[k]) };
             k += 1;
         }
         // SAFETY: as the caller promises.
@@ -276,6 +303,7 @@ mod x86 {
         F: Format<W>,
         const N: usize,
         const K: usize,
+        const A: usize,
         const W: usize,
     >(
         params: *const (),
@@ -283,14 +311,45 @@ mod x86 {
         y: *mut u16,
         n: usize,
     ) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let x = *x.cast::<[*const u16; K]>();
+            if K == N {
+                let op = (*params.cast::<P>()).settled(false);
+                return row::<P, F, N, K, A, W>(&op, &[0.0; W], x, y, n);
+            }
+            let held = &*params.cast::<Numbered<f32>>();
+            let op = (*held.params.cast::<P>()).settled(false);
+            let mut r = 0;
+            while r < held.rows {
+                let mut from = x;
+                from[0] = x[0].byte_offset(r as isize * held.step[0]);
+                let to = y.byte_offset(r as isize * held.step[1]);
+                let number = [*held.numbers.add(r); W];
+                row::<P, F, N, K, A, W>(&op, &number, from, to, n);
+                r += 1;
+            }
+        }
+    }
+
+    // SAFETY: `x` holds K pointers to `n` elements, and `y` has room for `n`.
+    #[inline(always)]
+    unsafe fn row<
+        P: Pointwise<N>,
+        F: Format<W>,
+        const N: usize,
+        const K: usize,
+        const A: usize,
+        const W: usize,
+    >(
+        op: &P,
+        number: &[f32; W],
+        x: [*const u16; K],
+        y: *mut u16,
+        n: usize,
+    ) {
         // SAFETY: as the caller promises; the block has W elements.
         unsafe {
-            let (params, number) = match K < N {
-                true => (*params.cast::<Numbered<f32>>()).parts(),
-                false => (params, 0.0),
-            };
-            let op = (*params.cast::<P>()).settled(false);
-            let x = *x.cast::<[*const u16; K]>();
             let mut i = 0;
             while i + W <= n {
                 let mut from = x;
@@ -299,7 +358,7 @@ mod x86 {
                     from[k] = x[k].add(i);
                     k += 1;
                 }
-                vector::<P, F, N, K, W>(&op, number, from, y.add(i));
+                vector::<P, F, N, K, A, W>(op, number, from, y.add(i));
                 i += W;
             }
             if i < n {
@@ -311,32 +370,32 @@ mod x86 {
                     from[k] = blocks[k].as_ptr();
                     k += 1;
                 }
-                vector::<P, F, N, K, W>(&op, number, from, result.as_mut_ptr());
+                vector::<P, F, N, K, A, W>(op, number, from, result.as_mut_ptr());
                 std::ptr::copy_nonoverlapping(result.as_ptr(), y.add(i), n - i);
             }
         }
     }
 
     compiled! { avx2:
-        pub unsafe fn avx2<P: Pointwise<N>, F: Format<16>, const N: usize, const K: usize>(
+        pub unsafe fn avx2<P: Pointwise<N>, F: Format<16>, const N: usize, const K: usize, const A: usize>(
             params: *const (),
             x: *const *const u16,
             y: *mut u16,
             n: usize,
         ) {
             // SAFETY: as `each` asks; who takes the kernel asked for AVX2.
-            unsafe { each::<P, F, N, K, 16>(params, x, y, n) }
+            unsafe { each::<P, F, N, K, A, 16>(params, x, y, n) }
         }
     }
     compiled! { avx512:
-        pub unsafe fn avx512<P: Pointwise<N>, F: Format<32>, const N: usize, const K: usize>(
+        pub unsafe fn avx512<P: Pointwise<N>, F: Format<32>, const N: usize, const K: usize, const A: usize>(
             params: *const (),
             x: *const *const u16,
             y: *mut u16,
             n: usize,
         ) {
             // SAFETY: as `each` asks; who takes the kernel asked for AVX-512.
-            unsafe { each::<P, F, N, K, 32>(params, x, y, n) }
+            unsafe { each::<P, F, N, K, A, 32>(params, x, y, n) }
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod near;
 
 use super::{Integer, Own, Pointwise, Real};
 use crate::cpu::elements::{Bool, Element};
+use crate::cpu::pointwise::spread::Numbered;
 use crate::cpu::pointwise::Kernel;
 use crate::per_isa;
 use near::Guarded;
@@ -189,47 +190,38 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
     }
 }
 
-/// What the loop of an op takes as its parameters where the last input is a number.
-pub struct Numbered<R> {
-    params: *const (),
-    number: R,
-}
-
-impl<R: Copy> Numbered<R> {
-    pub fn new(params: *const (), number: R) -> Numbered<R> {
-        Numbered { params, number }
-    }
-
-    #[inline(always)]
-    fn parts(&self) -> (*const (), R) {
-        (self.params, self.number)
-    }
-}
-
-/// As [`forward`] of two inputs, the second of which is a number.
+/// As [`forward`] of two inputs, of which input I is a number for each row.
 #[inline(always)]
-unsafe fn forward_number<P: Pointwise<N>, R: Real, const N: usize>(
+unsafe fn forward_number<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
     params: *const (),
     x: *const *const R,
     y: *mut R,
     n: usize,
 ) {
-    // SAFETY: `params` is a `Numbered` of a `P`; `x` points to `n` elements, and `y` has room for
-    // `n`.
+    // SAFETY: `params` is a `Numbered` of a `P`; rows of `x` and `y` have `n` elements.
     unsafe {
-        let (params, number) = (*params.cast::<Numbered<R>>()).parts();
-        let op = (*params.cast::<P>()).settled(false);
-        let (x, mut a) = (*x, [number; N]);
-        if std::ptr::eq(x, y) {
+        let held = &*params.cast::<Numbered<R>>();
+        let op = (*held.params.cast::<P>()).settled(false);
+        let (x, rows, step, numbers) = (*x, held.rows, held.step, held.numbers);
+        let mut r = 0;
+        while r < rows {
+            let mut a = [*numbers.add(r); N];
+            let (x, y) = (
+                x.byte_offset(r as isize * step[0]),
+                y.byte_offset(r as isize * step[1]),
+            );
+            r += 1;
+            if std::ptr::eq(x, y) {
+                for i in 0..n {
+                    a[1 - I] = *y.add(i);
+                    *y.add(i) = op.f(a);
+                }
+                continue;
+            }
             for i in 0..n {
-                a[0] = *y.add(i);
+                a[1 - I] = *x.add(i);
                 *y.add(i) = op.f(a);
             }
-            return;
-        }
-        for i in 0..n {
-            a[0] = *x.add(i);
-            *y.add(i) = op.f(a);
         }
     }
 }
@@ -354,7 +346,8 @@ macro_rules! kernels {
 kernels! {
     formula32: f32, forward;
     kernel64: f64, forward;
-    number32: f32, forward_number;
+    number32: f32, forward_number, const I;
+    number64: f64, forward_number, const I;
     formula_half: f32, forward_half;
     gradient32: f32, gradient, const I;
     gradient64: f64, gradient, const I;
