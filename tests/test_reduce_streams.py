@@ -89,3 +89,53 @@ def test_rows_of_halves_are_those_of_float32_rounded_once(n: int, dtype: torch.d
             (x.sum(), wide.sum()),
         ):
             np.testing.assert_array_equal(got.float().numpy(), want.to(dtype).float().numpy())
+
+
+@pytest.mark.parametrize("n", [64, 100, 320, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_with_nan_among_others(n: int, dtype: type[np.generic]) -> None:
+    a = np.random.default_rng(n).standard_normal((11, n)).astype(dtype)
+    a[2, n - 1] = a[5, 0] = a[6, n // 2] = np.nan
+    x = torch.from_numpy(a)
+    np.testing.assert_array_equal(x.amax(1).numpy(), a.max(1))
+    np.testing.assert_array_equal(x.amin(1).numpy(), a.min(1))
+    np.testing.assert_array_equal(np.isnan(x.sum(1).numpy()), np.isnan(a).any(1))
+
+
+# Runs of these many elements next to each other, in a place of their own, and too short for one.
+@pytest.mark.parametrize("run", [8, 16, 17, 49, 64, 100, 255])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32]
+)
+def test_runs_within_a_result(run: int, dtype: torch.dtype) -> None:
+    """Sums within their bound and extremes exactly, of runs that lie apart; any threads."""
+    rng = np.random.default_rng(run)
+    x = torch.from_numpy(rng.standard_normal((3, 41, 5, run)) * 50).to(dtype)
+    exact = x.to(torch.float64).numpy()
+    error = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6}.get(dtype, 1e-14)
+    before = torch.get_num_threads()
+    try:
+        for dims in ((1, 3), (0, 1, 3), (0, 3), (0, 2, 3)):
+            size = np.abs(exact).sum(dims)
+            got = []
+            for threads in (1, 3):
+                torch.set_num_threads(threads)
+                got.append((x.sum(dims), x.amax(dims), x.amin(dims)))
+            for y, z in zip(*got, strict=True):
+                np.testing.assert_array_equal(y.double().numpy(), z.double().numpy())
+            total, top, low = (y.double().numpy() for y in got[0])
+            assert np.all(np.abs(total - exact.sum(dims)) <= error * size)
+            np.testing.assert_array_equal(top, exact.max(dims))
+            np.testing.assert_array_equal(low, exact.min(dims))
+            if dtype.is_floating_point:
+                y, wide = x.clone(), exact.copy()
+                y[1, 40, 2, run - 1] = wide[1, 40, 2, run - 1] = float("nan")
+                np.testing.assert_array_equal(y.amax(dims).double().numpy(), wide.max(dims))
+                mean = wide.mean(dims)
+                np.testing.assert_array_equal(
+                    np.isnan(y.mean(dims).double().numpy()), np.isnan(mean)
+                )
+                spread = x.var(dims, correction=0).double().numpy()
+                np.testing.assert_allclose(spread, exact.var(dims), rtol=10 * error)
+    finally:
+        torch.set_num_threads(before)

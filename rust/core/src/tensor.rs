@@ -304,6 +304,11 @@ impl Tensor {
         self.alias_as(l, self.dtype().part())
     }
 
+    /// The real and the imaginary parts of a complex tensor in place, as a last dimension of two.
+    pub fn components(&self) -> Tensor {
+        self.alias_as(self.layout().pairs(), self.dtype().part())
+    }
+
     /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base.
     pub fn view_as(&self, layout: Layout, dtype: DType, creation: Creation) -> Tensor {
         let i = &*self.0;

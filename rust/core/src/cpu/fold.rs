@@ -62,8 +62,11 @@ pub struct Kernels<T> {
 #[derive(Clone, Copy)]
 pub struct Rows<T> {
     pub count: usize,
-    pub run: unsafe fn(x: &[*const u8; MOST_ROWS], n: usize, out: &mut [T; MOST_ROWS]),
+    /// For rows that follow each other, and for those that lie apart.
+    pub run: [RowsKernel<T>; 2],
 }
+
+pub type RowsKernel<T> = unsafe fn(x: &[*const u8; MOST_ROWS], n: usize, out: &mut [T; MOST_ROWS]);
 
 /// Rows that a kernel reads at once.
 pub const MOST_ROWS: usize = 4;

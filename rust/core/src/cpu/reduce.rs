@@ -7,7 +7,7 @@ mod rows;
 
 use super::convert::{load, store};
 use super::elements::Compute;
-use super::fold::{Kernels, Rows};
+use super::fold::{Kernels, Rows, LANES};
 pub use super::fold::{Kind, Reducible};
 use super::pool::{parallel_for, Ptr};
 use crate::alloc;
@@ -19,6 +19,7 @@ pub use blocks::{divide, Blocks, Fold};
 use rows::{by_groups, row_total, unit_totals, Tree};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// Elements that are widened at a time.
 const BUFFER: usize = 1024;
@@ -31,6 +32,8 @@ const SHORT: usize = 8;
 /// Bytes of an input from which on several rows are read at once: less lies in caches that one
 /// stream keeps busy.
 const STREAMED: usize = 1 << 24;
+/// Lengths of rows whose last steps, from a register to a number, are worth taking together.
+const FEW: Range<usize> = LANES..256;
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
 
@@ -106,14 +109,15 @@ impl<T: Reducible> Plan<T> {
         }
     }
 
-    /// How to read several rows at once, where that is worth it.
-    fn rows(&self, results: usize, length: usize) -> Option<Rows<T>> {
+    /// How to read several rows at once, where that is worth it, and whether as streams.
+    fn rows(&self, results: usize, length: usize) -> Option<(Rows<T>, bool)> {
         let [Walk { step: [step], .. }] = self.reduced[..] else {
             return None;
         };
         let large = length >= 256 && results * length >= STREAMED / self.dtype.size();
-        let rows = self.near.rows.filter(|_| large)?;
-        self.is_direct(self.near.source, step).then_some(rows)
+        let rows = self.near.rows.filter(|_| large || FEW.contains(&length))?;
+        self.is_direct(self.near.source, step)
+            .then_some((rows, large))
     }
 
     fn is_direct(&self, source: DType, stride: isize) -> bool {
@@ -256,15 +260,30 @@ impl<T: Copy> Cascade<T> {
     }
 }
 
+/// Combines groups of `width` results into the first.
+// SAFETY: `k` holds kernels that the machine can run; there are whole groups.
+unsafe fn merge_all<T>(values: &mut [T], width: usize, k: &Kernels<T>) {
+    let mut groups = values.len() / width;
+    while groups > 1 {
+        let half = groups.div_ceil(2);
+        let (low, high) = values.split_at_mut(half * width);
+        // SAFETY: both halves hold that many results.
+        unsafe { (k.merge)(low.as_mut_ptr(), high.as_ptr(), (groups - half) * width) };
+        groups = half;
+    }
+}
+
 fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;
     let (wide, step) = inner(&plan.kept, plan.dtype.size() as isize);
     let outer = &plan.kept[..plan.kept.len().saturating_sub(1)];
     let (run, run_step) = inner(&plan.reduced, 0);
-    // Rows that follow each other in memory are taken together while they are short.
+    // Rows that follow each other in memory are taken together while they are short, but not so many
+    // that the most of the work is to combine their results.
     let together = if wide <= TILE / 2 && run_step == wide as isize * step {
-        (TILE / wide).min(run)
+        let few = run.div_ceil(8).max(LANES / wide);
+        (TILE / wide).min(few).min(run)
     } else {
         1
     };
@@ -332,27 +351,15 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
                     }
                 }
                 let total = acc.total(together * width, k);
-                let mut groups = together;
-                while groups > 1 {
-                    let half = groups.div_ceil(2);
-                    let (low, high) = total.split_at_mut(half * width);
-                    (k.merge)(low.as_mut_ptr(), high.as_ptr(), (groups - half) * width);
-                    groups = half;
-                }
+                merge_all(total, width, k);
                 let to = to.get().add(p * results + at);
                 std::ptr::copy_nonoverlapping(total.as_ptr(), to, width);
             }
         }
     });
     if pieces > 1 {
-        let mut n = pieces;
-        while n > 1 {
-            let half = n.div_ceil(2);
-            let (low, high) = partial.split_at_mut(half * results);
-            // SAFETY: both halves hold that many results.
-            unsafe { (k.merge)(low.as_mut_ptr(), high.as_ptr(), (n - half) * results) };
-            n = half;
-        }
+        // SAFETY: every piece has as many results.
+        unsafe { merge_all(&mut partial, results, k) };
         out.copy_from_slice(&partial[..results]);
     }
 }

@@ -22,6 +22,8 @@ pub(super) trait Wide<T>: Fold<T> {
     /// The total of N registers, which hold LANES elements: with the bits of [`total`] where nothing is
     /// missed.
     unsafe fn across<const N: usize>(acc: [Self::V; N]) -> T;
+    /// The same of R rows.
+    unsafe fn across_rows<const R: usize, const N: usize>(acc: [[Self::V; N]; R]) -> [T; R];
     /// Not zero where either holds what [`Wide::fold`] does not see.
     unsafe fn missed(x: Self::V, y: Self::V) -> u16;
     /// [`Wide::fold`] that sees all.
@@ -116,8 +118,59 @@ macro_rules! eight_whole {
         _mm_cvtsi128_si64(_mm512_castsi512_si128(x))
     }};
 }
+/// The same of four registers: those of two are taken together while there is room.
+macro_rules! four_sixteens {
+    ($f:ty, $x:expr) => {{
+        let x: &[__m512] = $x;
+        let mut halves = [x[0]; 2];
+        for j in 0..2 {
+            let (a, b) = (x[2 * j], x[2 * j + 1]);
+            let (low, high) = (
+                _mm512_shuffle_f32x4::<0b_01_00_01_00>(a, b),
+                _mm512_shuffle_f32x4::<0b_11_10_11_10>(a, b),
+            );
+            halves[j] = <$f as Wide<f32>>::fold(low, high);
+        }
+        let [a, b] = halves;
+        let (low, high) = (
+            _mm512_shuffle_f32x4::<0b_10_00_10_00>(a, b),
+            _mm512_shuffle_f32x4::<0b_11_01_11_01>(a, b),
+        );
+        let x = <$f as Wide<f32>>::fold(low, high);
+        let x = <$f as Wide<f32>>::fold(x, _mm512_permute_ps::<0b_11_10_11_10>(x));
+        let x = <$f as Wide<f32>>::fold(x, _mm512_permute_ps::<0b_01_01_01_01>(x));
+        std::mem::transmute::<__m512, [f32; 16]>(x)
+    }};
+}
+macro_rules! two_eights {
+    ($f:ty, $x:expr) => {{
+        let (a, b) = ($x[0], $x[1]);
+        let (low, high) = (
+            _mm512_shuffle_f64x2::<0b_01_00_01_00>(a, b),
+            _mm512_shuffle_f64x2::<0b_11_10_11_10>(a, b),
+        );
+        let x = <$f as Wide<f64>>::fold(low, high);
+        let x = <$f as Wide<f64>>::fold(x, _mm512_shuffle_f64x2::<0b_11_11_01_01>(x, x));
+        let x = <$f as Wide<f64>>::fold(x, _mm512_permute_pd::<0b_01_01_01_01>(x));
+        std::mem::transmute::<__m512d, [f64; 8]>(x)
+    }};
+}
+macro_rules! two_eights_whole {
+    ($f:ty, $x:expr) => {{
+        let (a, b) = ($x[0], $x[1]);
+        let (low, high) = (
+            _mm512_shuffle_i64x2::<0b_01_00_01_00>(a, b),
+            _mm512_shuffle_i64x2::<0b_11_10_11_10>(a, b),
+        );
+        let x = <$f as Wide<i64>>::fold(low, high);
+        let x = <$f as Wide<i64>>::fold(x, _mm512_shuffle_i64x2::<0b_11_11_01_01>(x, x));
+        let x = <$f as Wide<i64>>::fold(x, _mm512_shuffle_epi32::<0b_11_10_11_10>(x));
+        std::mem::transmute::<__m512i, [i64; 8]>(x)
+    }};
+}
 macro_rules! wide {
-    ($($fold:ident<$t:ident> $v:ident $splat:ident $step:ident $join:ident $missed:ident;)*) => {$(
+    ($($fold:ident<$t:ident> $v:ident $splat:ident $step:ident $join:ident $several:ident of $R:literal
+        $missed:ident;)*) => {$(
         impl Wide<$t> for $fold {
             type V = $v;
             #[inline(always)]
@@ -148,6 +201,38 @@ macro_rules! wide {
                 }
             }
             #[inline(always)]
+            unsafe fn across_rows<const R: usize, const N: usize>(
+                mut acc: [[$v; N]; R],
+            ) -> [$t; R] {
+                // SAFETY: the caller has AVX-512.
+                unsafe {
+                    let mut out = [<$t>::default(); R];
+                    if R != $R {
+                        for r in 0..R {
+                            out[r] = Self::across(acc[r]);
+                        }
+                        return out;
+                    }
+                    let mut each = [acc[0][0]; R];
+                    for r in 0..R {
+                        let mut half = N / 2;
+                        while half > 0 {
+                            for j in 0..half {
+                                let (a, b) = (acc[r][j], acc[r][j + half]);
+                                acc[r][j] = <Self as Wide<$t>>::fold(a, b);
+                            }
+                            half /= 2;
+                        }
+                        each[r] = acc[r][0];
+                    }
+                    let all = $several!(Self, &each);
+                    for r in 0..R {
+                        out[r] = all[r * all.len() / R];
+                    }
+                    out
+                }
+            }
+            #[inline(always)]
             unsafe fn missed(x: $v, y: $v) -> u16 {
                 $missed!($v, x, y)
             }
@@ -161,23 +246,45 @@ macro_rules! wide {
     )*};
 }
 wide! {
-    Sum<f32> __m512 _mm512_set1_ps _mm512_add_ps sixteen none;
-    Max<f32> __m512 _mm512_set1_ps _mm512_max_ps sixteen nan;
-    Min<f32> __m512 _mm512_set1_ps _mm512_min_ps sixteen nan;
-    Sum<f64> __m512d _mm512_set1_pd _mm512_add_pd eight none;
-    Max<f64> __m512d _mm512_set1_pd _mm512_max_pd eight nan;
-    Min<f64> __m512d _mm512_set1_pd _mm512_min_pd eight nan;
-    Sum<i64> __m512i _mm512_set1_epi64 _mm512_add_epi64 eight_whole none;
+    Sum<f32> __m512 _mm512_set1_ps _mm512_add_ps sixteen four_sixteens of 4 none;
+    Max<f32> __m512 _mm512_set1_ps _mm512_max_ps sixteen four_sixteens of 4 nan;
+    Min<f32> __m512 _mm512_set1_ps _mm512_min_ps sixteen four_sixteens of 4 nan;
+    Sum<f64> __m512d _mm512_set1_pd _mm512_add_pd eight two_eights of 2 none;
+    Max<f64> __m512d _mm512_set1_pd _mm512_max_pd eight two_eights of 2 nan;
+    Min<f64> __m512d _mm512_set1_pd _mm512_min_pd eight two_eights of 2 nan;
+    Sum<i64> __m512i _mm512_set1_epi64 _mm512_add_epi64 eight_whole two_eights_whole of 2 none;
+}
+
+/// Adds the `i`-th LANES elements of a row to N registers.
+// SAFETY: the row has as many, and the caller AVX-512.
+#[inline(always)]
+unsafe fn lanes<S: Load<F::V>, T, F: Wide<T>, const N: usize>(
+    x: *const S,
+    i: usize,
+    acc: &mut [F::V; N],
+    missed: &mut u16,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        for j in (0..N).step_by(2) {
+            let at = x.add(i + j * (LANES / N));
+            let (a, b) = (S::load(at), S::load(at.add(LANES / N)));
+            acc[j] = F::fold(acc[j], a);
+            acc[j + 1] = F::fold(acc[j + 1], b);
+            *missed |= F::missed(a, b);
+        }
+    }
 }
 
 compiled! { avx512:
-    /// R rows in R * N registers.
+    /// R rows in R * N registers: in turn if they are APART.
     unsafe fn rows<
         S: Widen<T> + Load<F::V>,
         T: Copy + Default,
         F: Wide<T>,
         const R: usize,
         const N: usize,
+        const APART: bool,
     >(
         x: &[*const u8; MOST_ROWS],
         n: usize,
@@ -186,40 +293,55 @@ compiled! { avx512:
         // SAFETY: R rows have `n` elements, at least LANES, and whole groups of lanes end there;
         // `with_rows` asked for AVX-512.
         unsafe {
-            let mut at = [x[0].cast::<S>(); R];
-            for r in 1..R {
-                at[r] = x[r].cast();
+            // One by one: a load of two addresses would wait until both, just stored, are in the cache.
+            let mut at = [std::ptr::null::<S>(); R];
+            for r in 0..R {
+                at[r] = (&raw const x[r]).read_volatile().cast();
             }
             let x = at;
             let mut acc = [[F::splat(F::init()); N]; R];
             let mut missed = [0; R];
             let mut i = 0;
-            while i + LANES <= n {
+            while APART && i + LANES <= n {
                 for r in 0..R {
-                    for j in (0..N).step_by(2) {
-                        let at = x[r].add(i + j * (LANES / N));
-                        let (a, b) = (S::load(at), S::load(at.add(LANES / N)));
-                        acc[r][j] = F::fold(acc[r][j], a);
-                        acc[r][j + 1] = F::fold(acc[r][j + 1], b);
-                        missed[r] |= F::missed(a, b);
-                    }
+                    lanes::<S, T, F, N>(x[r], i, &mut acc[r], &mut missed[r]);
                 }
                 i += LANES;
+            }
+            // Written out: registers cannot be counted through.
+            macro_rules! each {
+                ($($r:literal)*) => {$(
+                    if $r < R {
+                        i = 0;
+                        while i + LANES <= n {
+                            lanes::<S, T, F, N>(x[$r], i, &mut acc[$r], &mut missed[$r]);
+                            i += LANES;
+                        }
+                    }
+                )*};
+            }
+            if !APART {
+                each!(0 1 2 3);
+            }
+            if i == n {
+                out[..R].copy_from_slice(&F::across_rows(acc));
+            } else {
+                // N registers hold LANES elements.
+                let mut wide = [[T::default(); LANES]; R];
+                for r in 0..R {
+                    for j in 0..N {
+                        let to = wide[r].as_mut_ptr().add(j * (LANES / N));
+                        to.cast::<F::V>().write_unaligned(acc[r][j]);
+                    }
+                }
+                for r in 0..R {
+                    out[r] = total::<S, T, F>(wide[r], x[r].add(i), n - i, T::default());
+                }
             }
             for r in 0..R {
                 if missed[r] != 0 {
                     out[r] = row::<S, T, F>(x[r].cast(), n, T::default());
-                    continue;
                 }
-                if i == n {
-                    out[r] = F::across(acc[r]);
-                    continue;
-                }
-                // N registers hold LANES elements.
-                let lanes = std::ptr::from_ref(&acc[r])
-                    .cast::<[T; LANES]>()
-                    .read_unaligned();
-                out[r] = total::<S, T, F>(lanes, x[r].add(i), n - i, T::default());
             }
         }
     }
@@ -244,7 +366,7 @@ compiled! { avx512:
                 return row::<S, T, F>(x, n, c);
             }
             let mut out = [c; MOST_ROWS];
-            rows::<S, T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
+            rows::<S, T, F, 1, N, true>(&[x; MOST_ROWS], n, &mut out);
             out[0]
         }
     }
@@ -303,13 +425,13 @@ pub(super) fn with_rows<S: Widen<T> + Load<F::V>, T: Compute, F: Wide<T>>() -> K
             k.row = one::<S, T, F, 4>;
             k.rows = Some(Rows {
                 count: 4,
-                run: rows::<S, T, F, 4, 4>,
+                run: [rows::<S, T, F, 4, 4, false>, rows::<S, T, F, 4, 4, true>],
             });
         } else {
             k.row = one::<S, T, F, 8>;
             k.rows = Some(Rows {
                 count: 2,
-                run: rows::<S, T, F, 2, 8>,
+                run: [rows::<S, T, F, 2, 8, false>, rows::<S, T, F, 2, 8, true>],
             });
         }
     }

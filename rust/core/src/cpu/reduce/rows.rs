@@ -1,9 +1,11 @@
 //! Results whose elements follow each other in memory.
 
 use super::super::convert::load;
-use super::super::fold::{Group, Kernels, Reducible, Rows, GROUP, LANES, LEAST, MOST_ROWS};
+use super::super::fold::{
+    Group, Kernels, Reducible, Rows, RowsKernel, GROUP, LANES, LEAST, MOST_ROWS,
+};
 use super::super::pool::{parallel_for, Ptr};
-use super::{inner, offset, Plan, BUFFER, GRAIN};
+use super::{inner, merge_all, offset, Cascade, Plan, BUFFER, GRAIN};
 use crate::shape::Walk;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -94,6 +96,9 @@ pub(super) unsafe fn row_total<T: Reducible>(
             }
             return tree.total(k);
         }
+        if let Some(total) = run_totals(plan, ptr, start, end, c) {
+            return total;
+        }
         // What the kernels read; `load` widens to `T` only.
         let k = &plan.wide;
         let mut tree = Tree::new(k.init);
@@ -123,6 +128,45 @@ pub(super) unsafe fn row_total<T: Reducible>(
     }
 }
 
+/// [`row_total`] of runs that are worth combining element by element where they lie.
+unsafe fn run_totals<T: Reducible>(
+    plan: &Plan<T>,
+    ptr: *const u8,
+    start: usize,
+    end: usize,
+    c: T,
+) -> Option<T> {
+    const LONGEST: usize = 256;
+    let [outer @ .., Walk { n, step: [step] }] = &plan.reduced[..] else {
+        return None;
+    };
+    let (k, n) = (&plan.near, *n);
+    let (rows, next) = inner(outer, 0);
+    let whole = start.is_multiple_of(n) && end.is_multiple_of(n) && end - start >= 8 * n;
+    if !whole || !(LEAST..LONGEST).contains(&n) || !plan.is_direct(k.source, *step) {
+        return None;
+    }
+    let mut acc = Cascade::new(n, k);
+    let centres = [c; LONGEST];
+    let (mut at, mut done) = (start / n, 0);
+    // SAFETY: rows up to `end / n` lie within the reduced dimensions; a cascade holds `n` results.
+    unsafe {
+        while at < end / n {
+            let several = (rows - at % rows).min(end / n - at).min(32 - done % 32);
+            let x = ptr.offset(offset(outer, at));
+            (k.columns)(acc.first(), x, centres.as_ptr(), n, several, next);
+            at += several;
+            done += several;
+            if done % 32 == 0 {
+                acc.carry(done, n, k);
+            }
+        }
+        let total = acc.total(n, k);
+        merge_all(total, 1, k);
+        Some(total[0])
+    }
+}
+
 /// What to combine into one value: elements `start..end` of the reduced dimensions at `ptr`.
 pub(super) type Unit = (*const u8, usize, usize);
 
@@ -130,7 +174,7 @@ pub(super) type Unit = (*const u8, usize, usize);
 pub(super) unsafe fn unit_totals<T: Reducible>(
     plan: &Plan<T>,
     range: Range<usize>,
-    rows: Option<Rows<T>>,
+    rows: Option<(Rows<T>, bool)>,
     unit: impl Fn(usize) -> Unit,
     c: impl Fn(usize) -> T,
     to: *mut T,
@@ -143,10 +187,14 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
             *to.add(u) = row_total(plan, ptr, start, end, c(u));
         };
         let mut from = range.start;
-        if let Some(rows) = rows {
-            // Far from each other, so that each is a stream of its own.
-            let apart = range.len() / rows.count;
-            for u in range.start..range.start + apart {
+        if let Some((rows, streams)) = rows {
+            let groups = range.len() / rows.count;
+            for g in 0..groups {
+                let (u, apart) = match streams {
+                    // Far from each other, so that each is a stream of its own.
+                    true => (range.start + g, groups),
+                    false => (range.start + g * rows.count, 1),
+                };
                 let mut x = [std::ptr::null(); MOST_ROWS];
                 let (_, start, end) = unit(u);
                 let n = end - start;
@@ -157,7 +205,8 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
                     x[r] = ptr.add(start * plan.dtype.size());
                 }
                 if alike {
-                    let totals = row_totals(plan, &rows, x, n);
+                    let run = rows.run[streams as usize];
+                    let totals = row_totals(plan, run, rows.count, x, n);
                     for r in 0..rows.count {
                         *to.add(u + r * apart) = totals[r];
                     }
@@ -165,7 +214,7 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
                     (0..rows.count).for_each(|r| one(u + r * apart));
                 }
             }
-            from += apart * rows.count;
+            from += groups * rows.count;
         }
         (from..range.end).for_each(one);
     }
@@ -174,7 +223,8 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
 /// [`row_total`] of several rows of `n` elements that follow each other in memory.
 unsafe fn row_totals<T: Reducible>(
     plan: &Plan<T>,
-    rows: &Rows<T>,
+    run: RowsKernel<T>,
+    count: usize,
     mut x: [*const u8; MOST_ROWS],
     n: usize,
 ) -> [T; MOST_ROWS] {
@@ -183,16 +233,16 @@ unsafe fn row_totals<T: Reducible>(
         let k = &plan.near;
         let mut totals = [k.init; MOST_ROWS];
         if n <= BLOCK {
-            (rows.run)(&x, n, &mut totals);
+            run(&x, n, &mut totals);
             return totals;
         }
         let mut trees = [Tree::new(k.init); MOST_ROWS];
         for at in (0..n).step_by(BLOCK) {
             let whole = n - at >= BLOCK;
             if whole {
-                (rows.run)(&x, BLOCK, &mut totals);
+                run(&x, BLOCK, &mut totals);
             }
-            for r in 0..rows.count {
+            for r in 0..count {
                 if !whole {
                     totals[r] = (k.row)(x[r], n - at, T::default());
                 }
@@ -200,7 +250,7 @@ unsafe fn row_totals<T: Reducible>(
                 x[r] = x[r].wrapping_add(BLOCK * plan.dtype.size());
             }
         }
-        for r in 0..rows.count {
+        for r in 0..count {
             totals[r] = trees[r].total(k);
         }
         totals

@@ -359,19 +359,13 @@ impl Op for Reduce {
 }
 
 impl Reduce {
-    /// A complex sum is the sums of the real and the imaginary parts.
+    /// A complex sum is the sums of the real and the imaginary parts, which are columns that are kept.
     fn sum_parts(&self, x: &Tensor, y: &Tensor) -> Result<()> {
-        for which in [0, 1] {
-            let (from, to) = (x.detach().component(which), y.component(which));
-            let op = Reduce {
-                dtype: from.dtype(),
-                ..self.clone()
-            };
-            let sum = Tensor::empty(y.shape(), from.dtype(), y.device())?;
-            op.cpu(&[&from], std::slice::from_ref(&sum))?;
-            to.write_from(&sum)?;
-        }
-        Ok(())
+        let op = Reduce {
+            dtype: y.dtype().part(),
+            ..self.clone()
+        };
+        op.cpu(&[&x.detach().components()], &[y.components()])
     }
 }
 
