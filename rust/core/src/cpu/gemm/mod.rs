@@ -56,6 +56,19 @@ pub trait GemmElem: Copy + Send + Sync + 'static {
             y[i] = Self::narrow(x[i]);
         }
     }
+    /// Narrows alpha * x of `n` sums that follow each other.
+    ///
+    /// # Safety
+    /// There are `n` sums, and room for as many elements.
+    #[inline(always)]
+    unsafe fn narrow_row(alpha: Self::Acc, x: *const Self::Acc, y: *mut Self, n: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            for j in 0..n {
+                *y.add(j) = Self::narrow(alpha.fma(*x.add(j), Acc::ZERO));
+            }
+        }
+    }
     /// The kernels and the packing of this machine.
     #[doc(hidden)]
     fn native() -> Option<Native<Self>> {
@@ -166,6 +179,22 @@ impl GemmElem for f16 {
     #[inline(always)]
     fn narrow_all<const N: usize>(x: &[f32; N], y: &mut [f16; N]) {
         y.convert_from_f32_slice(x);
+    }
+    #[inline(always)]
+    unsafe fn narrow_row(alpha: f32, x: *const f32, y: *mut f16, n: usize) {
+        const BLOCK: usize = 64;
+        let mut wide = [0.0; BLOCK];
+        for start in (0..n).step_by(BLOCK) {
+            let len = BLOCK.min(n - start);
+            // SAFETY: the caller's, and blocks end at `n`.
+            unsafe {
+                for j in 0..len {
+                    wide[j] = alpha.mul_add(*x.add(start + j), 0.0);
+                }
+                let to = std::slice::from_raw_parts_mut(y.add(start), len);
+                to.convert_from_f32_slice(&wide[..len]);
+            }
+        }
     }
     fn native() -> Option<Native<Self>> {
         choice::native_f16()

@@ -79,6 +79,10 @@ per_isa! {
         unsafe {
             for i in 0..p.m {
                 let x = x.add(i * step);
+                if p.beta == T::Acc::ZERO && p.c.cs == 1 {
+                    T::narrow_row(p.alpha, x, p.c.at(i, 0), p.n);
+                    continue;
+                }
                 let mut j = 0;
                 while j + 64 <= p.n {
                     narrow_part::<T, 64>(p, (i, j), x.add(j));
