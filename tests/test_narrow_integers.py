@@ -46,6 +46,34 @@ def test_quotients_and_remainders_equal_those_of_numpy(dtype):
         torch.floor_divide(a, torch.zeros_like(a))
 
 
+@pytest.mark.parametrize("bits", [8, 31, 49, 50, 51, 53, 62])
+def test_wide_quotients_beside_whole_ones(bits):
+    """Dividends next to multiples, whose quotients in floating numbers are next to integers."""
+    rng = np.random.default_rng(bits)
+    top = 1 << bits
+    y = rng.integers(1, np.exp2(rng.uniform(1, bits, 4000)).astype(np.int64), 4000)
+    x = rng.integers(0, top, 4000) // y * y + rng.integers(-1, 2, 4000)
+    x[::5] = top - rng.integers(0, 3, 800)
+    x[1::5] = (top - 1) // y[1::5] * y[1::5] - 1
+    x, y = x * rng.choice([-1, 1], 4000), y * rng.choice([-1, 1], 4000)
+    whole = [(p // q, abs(p) // abs(q)) for p, q in zip(x.tolist(), y.tolist(), strict=True)]
+    floor = np.array([f for f, _ in whole])
+    toward_zero = np.array([t for _, t in whole]) * np.sign(x) * np.sign(y)
+    for n in (4000, 1):
+        a, b = torch.from_numpy(x[:n]), torch.from_numpy(y[:n])
+        for got, want in (
+            (a // b, floor),
+            (a % b, x - floor * y),
+            (torch.fmod(a, b), x - toward_zero * y),
+            (torch.div(a, b, rounding_mode="trunc"), toward_zero),
+            (a.clone().floor_divide_(b), floor),
+            (torch.remainder(a, b, out=b.clone()), x - floor * y),
+        ):
+            np.testing.assert_array_equal(got.numpy(), want[:n])
+    spaced = torch.from_numpy(np.stack([x, y], 1))[:, 0]
+    np.testing.assert_array_equal((spaced // int(y[7])).numpy(), x // y[7])
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_order_sign_and_bounds_equal_those_of_numpy(dtype):
     x = some(dtype)

@@ -15,6 +15,19 @@ FORMULAS = {
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+}
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+INTEGER_FORMULAS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
 }
 
 
@@ -99,7 +112,7 @@ def test_in_place_and_into(name, dtype):
     x, c = sample((70, 90), dtype, 0), sample((70, 1), dtype, 1)
     want = getattr(torch, name)(x, c.expand(70, 90).contiguous())
     y = x.clone()
-    assert getattr(y, name + "_")(c) is y
+    assert getattr(torch, name)(y, c, out=y) is y
     np.testing.assert_array_equal(bits(y), bits(want))
     into = torch.zeros(70, 180, dtype=dtype)[:, ::2]
     getattr(torch, name)(x, c, out=into)
@@ -120,3 +133,45 @@ def test_alpha(dtype):
             scaled = numpy_of(a).dtype.type(1.5) * numpy_of(b)
             want = torch.from_numpy(numpy_of(a) + sign * scaled).to(dtype)
             np.testing.assert_array_equal(bits(got), bits(want))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", INTEGER_FORMULAS)
+def test_integers(name, dtype):
+    info, rng = torch.iinfo(dtype), np.random.default_rng(0)
+
+    def integers(*shape: int) -> torch.Tensor:
+        return torch.tensor(rng.integers(info.min, info.max, shape, endpoint=True), dtype=dtype)
+
+    for length in (8, 63, 64, 65, 130, 600):
+        for rows in (2, 63, 65):
+            x, c = integers(rows, length), integers(rows, 1)
+            for a, b in ((x, c), (c, x)):
+                # What overflows wraps, in both.
+                want = INTEGER_FORMULAS[name](a.numpy(), b.numpy())
+                got = getattr(torch, name)(a, b)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got.numpy(), want)
+    x, c = integers(20, 100), integers(20, 1)
+    want = INTEGER_FORMULAS[name](x.numpy(), c.numpy())
+    y = x.clone()
+    getattr(torch, name)(y, c, out=y)
+    np.testing.assert_array_equal(y.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_alpha_of_integers(dtype):
+    x, c = torch.arange(200).reshape(2, 100).to(dtype), torch.tensor([[3], [5]], dtype=dtype)
+    want = x.numpy() + (c.numpy() * 3).astype(x.numpy().dtype)
+    np.testing.assert_array_equal(torch.add(x, c, alpha=3).numpy(), want)
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "mul", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor"]
+)
+def test_bool(name):
+    rng = np.random.default_rng(0)
+    x, c = rng.random((9, 100)) < 0.5, rng.random((9, 1)) < 0.5
+    got = getattr(torch, name)(torch.tensor(x), torch.tensor(c))
+    assert got.dtype == torch.bool
+    np.testing.assert_array_equal(got.numpy(), INTEGER_FORMULAS[name](x, c))

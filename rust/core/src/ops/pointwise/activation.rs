@@ -3,7 +3,7 @@
 use super::binary::Mul;
 use super::pointwise;
 use super::ternary::ClampTensor;
-use super::unary::{no_bool, Sigmoid};
+use super::unary::no_bool;
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -185,6 +185,14 @@ pointwise! {
     overwritten |p| invertible("leaky_relu", p.slope);
     steps |_| true;
 
+    /// x sigmoid(y).
+    op Glu[2] = "GluBackward0", FloatOnly;
+    f |_, [x, y]| x * y.sigmoid();
+    df |_, [x, y], _, g| g * y.sigmoid(), {
+        let s = y.sigmoid();
+        g * (x * (s * (c::<R>(1.0) - s)))
+    };
+
     /// x above zero, x y below.
     op Prelu[2] = "PreluKernelBackward0", FloatOnly;
     f |_, [x, y]| R::select(x.gt(c(0.0)), x, x * y);
@@ -307,7 +315,7 @@ fn glu(a: &Args) -> Result<Value> {
         "\"glu_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    Ok(apply(Mul, [&left, &apply(Sigmoid, [&right])?])?.into())
+    Ok(apply(Glu, [&left, &right])?.into())
 }
 
 /// Leaky with a random slope for each element below zero while training. Xu et al. 2015,

@@ -1,6 +1,6 @@
 //! Functions of two tensors, which broadcast against each other.
 
-use super::cpu::halves;
+use super::cpu::{complex as parts, halves};
 use super::pointwise;
 use super::unary::{no_bool, no_complex};
 use super::{c, k, Real, Special2};
@@ -67,6 +67,7 @@ pointwise! {
     bits |_, t| halves::formula::<Add, 2>(t);
     numbers true;
     complex Analytic;
+    parts |p, t| is_one(p.alpha).then(|| parts::sums(t)).flatten();
     exact 2;
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
 
@@ -80,6 +81,7 @@ pointwise! {
     bits |_, t| halves::formula::<Sub, 2>(t);
     numbers true;
     complex Analytic;
+    parts |p, t| is_one(p.alpha).then(|| parts::differences(t)).flatten();
     direct |_, i, g| (i == 0).then(|| Ok(g.clone()));
 
     /// x * y.
@@ -91,6 +93,7 @@ pointwise! {
     bits |_, t| halves::formula::<Mul, 2>(t);
     numbers true;
     complex Analytic;
+    parts |_, t| parts::products(t);
     unsigned true;
     float8 true;
     exact 2;
@@ -103,6 +106,7 @@ pointwise! {
     bits |_, t| halves::formula::<Div, 2>(t);
     numbers true;
     complex Analytic;
+    parts |_, t| parts::quotients(t);
     exact 2;
 
     /// x ** y.
@@ -130,7 +134,7 @@ pointwise! {
     narrow |_, [x, y]| I::remains(x, y);
     df |_, [x, y], _, g| g, -g * (x / y).trunc();
     check |_, t, _| no_bool("fmod", t);
-    divides true;
+    divides |_, [x, y]| x - (x / y).trunc() * y;
     guarded true;
 
     /// The remainder with the sign of y.
@@ -140,7 +144,7 @@ pointwise! {
     narrow |_, [x, y]| I::modulo(x, y);
     df |_, [x, y], _, g| g, -g * floor_quotient(x, y);
     check |_, t, _| no_bool("remainder", t);
-    divides true;
+    divides |_, [x, y]| x - (x / y).floor() * y;
     guarded true;
 
     /// x / y rounded toward zero.
@@ -150,7 +154,7 @@ pointwise! {
     narrow |_, [x, y]| I::truncated(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_trunc", t);
-    divides true;
+    divides |_, [x, y]| (x / y).trunc();
     exact 2;
     wgsl |_| "m_trunc_div(t0, t1)";
 
@@ -161,7 +165,7 @@ pointwise! {
     narrow |_, [x, y]| I::floored(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
-    divides true;
+    divides |_, [x, y]| (x / y).floor();
     guarded true;
     exact 2;
     wgsl |_| "m_floor_div(t0, t1)";
@@ -173,7 +177,7 @@ pointwise! {
     narrow |_, [x, y]| I::floored(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
-    divides true;
+    divides |_, [x, y]| (x / y).floor();
     opaque 3;
     guarded true;
     exact 2;
@@ -195,7 +199,9 @@ pointwise! {
         R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
     check |_, t, _| no_complex("maximum", t);
     half |_, [x, y]| if x.is_nan() { x + y } else if y < x { x } else { y };
+    halves |_, x| halves::maxima(x);
     bits |_, t| halves::formula::<Maximum, 2>(t);
+    numbers true;
 
     /// The smaller; NaN if either is. A tie shares the gradient.
     op Minimum[2] = "MinimumBackward0", Same;
@@ -206,7 +212,9 @@ pointwise! {
         R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
     check |_, t, _| no_complex("minimum", t);
     half |_, [x, y]| if x.is_nan() { x + y } else if x < y { x } else { y };
+    halves |_, x| halves::minima(x);
     bits |_, t| halves::formula::<Minimum, 2>(t);
+    numbers true;
 
     /// The larger, where a tie goes to x (`clamp_min`).
     op ClampMin[2] = "ClampMinBackward1", Same;

@@ -1,8 +1,11 @@
 //! Complex numbers: formulas of analytic functions hold for them as they are. The gradient of an
 //! analytic function is `conj(df(x, y, conj(g)))`, PyTorch's convention.
 
-use super::{Pointwise, Real, Special, Special2};
-use crate::cpu::pool::{parallel_for, Ptr};
+use super::cpu::complex::BLOCK;
+use super::{Formula, Pointwise, Real, Special, Special2};
+use crate::cpu::convert;
+use crate::cpu::pointwise::MAX_INPUTS;
+use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
 use crate::error::{self, Error, Kind, Result};
 use crate::tensor::Tensor;
@@ -454,35 +457,118 @@ pub unsafe fn formula<P: Pointwise<N>, const N: usize>(
     }
 }
 
-/// Computes `y` from `x`, at least one of which is complex, in float64.
-///
-/// # Safety
-/// `run` takes these parameters and as many operands.
-pub unsafe fn compute(
-    run: Loop,
-    params: *const (),
-    grain: usize,
+/// A block of numbers.
+type Room = [C; BLOCK];
+
+/// Computes `y` from `x`, at least one of which is complex: in the precision of their type where the
+/// op has a loop for that, else in float64.
+pub fn compute(
+    op: &dyn Formula,
+    (t, output): (DType, DType),
     x: &[&Tensor],
     y: &Tensor,
 ) -> Result<()> {
-    let prepared: SmallVec<[Tensor; 4]> = x
+    let single = |t: &Tensor| t.numel() == 1 && y.numel() > 1;
+    let operands: SmallVec<[Tensor; 4]> = x
         .iter()
-        .map(|t| {
-            let wide = t.detach().prepared(DType::C128)?;
-            wide.expand_to(y.shape())?.contiguous()
+        .map(|x| {
+            let x = x.detach().prepared(t)?;
+            match single(&x) {
+                true => Ok(x),
+                false => x.expand_to(y.shape())?.contiguous(),
+            }
         })
         .collect::<Result<_>>()?;
-    let from: SmallVec<[Ptr<C>; 4]> = prepared.iter().map(|t| Ptr(t.bytes_ptr().cast())).collect();
-    let out = Tensor::empty(y.shape(), DType::C128, y.device())?;
-    let to = Ptr(out.bytes_ptr().cast::<C>());
-    let params = Ptr(params.cast_mut());
-    parallel_for(out.numel(), grain / 4, |range| {
-        let start = |p: &Ptr<C>| p.get().wrapping_add(range.start).cast_const();
-        let x: SmallVec<[*const C; 4]> = from.iter().map(start).collect();
-        // SAFETY: all are contiguous, of this type and size; ranges are disjoint.
-        unsafe { run(params.at(0), x.as_ptr(), to.at(range.start), range.len()) }
+    let out = match y.dtype() == output && y.is_contiguous() {
+        true => y.clone(),
+        false => Tensor::empty(y.shape(), output, y.device())?,
+    };
+    let own = op.loop_parts(t);
+    let (size, out_size, part) = (t.size(), output.size(), t.part());
+    // Addresses as numbers, which threads may share, and whether one number stands for all.
+    let from: SmallVec<[(usize, bool); 4]> = operands
+        .iter()
+        .map(|x| (x.bytes_ptr() as usize, single(x)))
+        .collect();
+    let (to, params) = (out.bytes_ptr() as usize, op.params() as usize);
+    let (run, grain) = (op.loop_complex(), op.grain(true));
+    let grain = if own.is_some() { grain } else { grain / 4 };
+    parallel_for(out.numel(), grain, |range| {
+        let mut rooms: SmallVec<[Room; 3]> = SmallVec::new();
+        for &(at, single) in &from {
+            let mut room = [C(0.0, 0.0); BLOCK];
+            if single {
+                let (to, from) = (room.as_mut_ptr().cast::<u8>(), at as *const u8);
+                for i in 0..BLOCK {
+                    // SAFETY: one number, of at most the size of `C`.
+                    unsafe { std::ptr::copy_nonoverlapping(from, to.add(i * size), size) };
+                }
+                if own.is_none() {
+                    let packed = room;
+                    // SAFETY: a block of numbers of this type, and room for as many wide ones.
+                    unsafe { widen(part, packed.as_ptr().cast(), BLOCK, &mut room) };
+                }
+            }
+            rooms.push(room);
+        }
+        let mut result = [C(0.0, 0.0); BLOCK];
+        for start in range.clone().step_by(BLOCK) {
+            let n = BLOCK.min(range.end - start);
+            let mut x = [std::ptr::null::<C>(); MAX_INPUTS];
+            // SAFETY: operands and results are contiguous and have these numbers, which are read before
+            // their results are written; ranges of different threads are disjoint.
+            unsafe {
+                for (k, &(at, single)) in from.iter().enumerate() {
+                    let at = (at as *const u8).add(if single { 0 } else { start * size });
+                    x[k] = match (single, own) {
+                        (false, Some(_)) => at.cast(),
+                        (false, None) => {
+                            widen(part, at, n, &mut rooms[k]);
+                            rooms[k].as_ptr()
+                        }
+                        (true, _) => rooms[k].as_ptr(),
+                    };
+                }
+                let to = (to as *mut u8).add(start * out_size);
+                match own {
+                    Some(run) => run(x.as_ptr().cast(), to, n),
+                    None => {
+                        run(params as *const (), x.as_ptr(), result.as_mut_ptr(), n);
+                        narrow(output, &result[..n], to);
+                    }
+                }
+            }
+        }
     });
-    y.write_from(&out)
+    match out.shares_storage(y) {
+        true => Ok(()),
+        false => y.write_from(&out),
+    }
+}
+
+/// Numbers of this type of part as those of float64.
+// SAFETY: there are `n` at `x`, at most BLOCK.
+unsafe fn widen(part: DType, x: *const u8, n: usize, to: &mut Room) {
+    // SAFETY: twice as many parts, one after the other.
+    unsafe { convert::load::<f64>(part, x, part.size() as isize, 2 * n, to.as_mut_ptr().cast()) }
+}
+
+/// Results as their type has them: complex, their real part, or whether that is not zero.
+// SAFETY: there is room at `to`.
+unsafe fn narrow(output: DType, x: &[C], to: *mut u8) {
+    // SAFETY: as many elements of this type, one after the other.
+    unsafe {
+        if output.is_complex() {
+            let (part, n) = (output.part(), x.len());
+            let x = x.as_ptr().cast::<f64>();
+            return convert::store(part, to, part.size() as isize, 2 * n, x);
+        }
+        let mut real = [0.0; BLOCK];
+        for (to, z) in real.iter_mut().zip(x) {
+            *to = z.0;
+        }
+        convert::store(output, to, output.size() as isize, x.len(), real.as_ptr());
+    }
 }
 
 /// The argument of complex numbers.

@@ -1,5 +1,6 @@
 //! What a pointwise op declares, and the macro that declares it.
 
+use super::cpu::complex::Parts;
 use super::{Complex, Integer, Polynomial, Real, Special, Special2};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
@@ -103,12 +104,22 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
         }
         I::of_i64(self.int(wide))
     }
+    /// The op that divides on integers of up to 50 bits, and no zero as their divisor: quotients of
+    /// such numbers do not round to an integer that they do not reach.
+    #[inline(always)]
+    fn divided(&self, x: [f64; N]) -> f64 {
+        self.f(x)
+    }
     /// A loop written by hand for this machine.
     fn own(_which: Own) -> Option<Kernel<f32>> {
         None
     }
     /// The same over the bits of float16 or bfloat16.
     fn own_bits(&self, _dtype: DType) -> Option<Kernel<u16>> {
+        None
+    }
+    /// A loop over complex numbers in the precision of their parts.
+    fn own_parts(&self, _dtype: DType) -> Option<Parts> {
         None
     }
     /// Gradients of the inputs for gradient `g` of the output `y`.
@@ -153,7 +164,7 @@ macro_rules! pointwise {
         $(narrow |$np:pat_param, $nx:pat_param| $narrow:expr;)?
         df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $($d:expr),*;
         $(check |$cp:pat_param, $cd:pat_param, $cx:pat_param| $check:expr;)?
-        $(divides $divides:literal;)?
+        $(divides |$zp:pat_param, $zx:pat_param| $divides:expr;)?
         $(iterates $iterates:literal;)?
         $(opaque $opaque:literal;)?
         $(overwritten |$op:pat_param| $overwritten:expr;)?
@@ -166,6 +177,7 @@ macro_rules! pointwise {
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(numbers $numbers:literal;)?
         $(complex $complex:ident;)?
+        $(parts |$kp:pat_param, $kt:pat_param| $parts:expr;)?
         $(unsigned $unsigned:literal;)?
         $(float8 $float8:literal;)?
         $(exact $exact:literal;)?
@@ -179,7 +191,7 @@ macro_rules! pointwise {
             const NODE: &'static str = $node;
             const TYPES: $crate::ops::pointwise::Types = $crate::ops::pointwise::Types::$types;
             const INT: bool = false $(|| { let _ = stringify!($int); true })?;
-            $(const DIVIDES: bool = $divides;)?
+            const DIVIDES: bool = false $(|| { let _ = stringify!($divides); true })?;
             $(const ITERATES: bool = $iterates;)?
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
@@ -225,10 +237,22 @@ macro_rules! pointwise {
                 let $bp = self;
                 $bits
             })?
+            $(fn own_parts(
+                &self,
+                $kt: $crate::dtype::DType,
+            ) -> Option<$crate::ops::pointwise::cpu::complex::Parts> {
+                let $kp = self;
+                $parts
+            })?
             $(#[inline(always)]
             fn int(&self, $ix: [i64; $n]) -> i64 {
                 let $ip = self;
                 $int
+            })?
+            $(#[inline(always)]
+            fn divided(&self, $zx: [f64; $n]) -> f64 {
+                let $zp = self;
+                $divides
             })?
             $(#[inline(always)]
             fn narrow<I: $crate::ops::pointwise::Integer>(&self, $nx: [I; $n]) -> I {

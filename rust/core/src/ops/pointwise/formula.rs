@@ -1,9 +1,11 @@
 //! What runs a pointwise op, compiled once for all of them: an op gives its loops, its texts and its
 //! facts by [`Formula`], whatever its type.
 
+use super::cpu::complex::Parts;
 use super::cpu::{grad32, grad64, halves, kernel32, kernel64, kernel_bool, kernel_half};
 use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
-use super::cpu::{number32, number64};
+use super::cpu::{number32, number64, number_bool};
+use super::cpu::{number_i16, number_i32, number_i64, number_i8, number_u8};
 use super::gpu::Wgsl;
 use super::gradient::PwGrad;
 use super::{complex, cost, expr, gpu, Complex, Pointwise, Pw, Types};
@@ -39,14 +41,21 @@ pub struct Facts {
     complex: Complex,
 }
 
+/// The loops of an op over elements of one type.
+pub struct Loops<T> {
+    kernel: Kernel<T>,
+    /// For either input of two that is a number; they take a [`Numbered`].
+    number: Option<[Kernel<T>; 2]>,
+}
+
 /// The loops of an op over integers.
 pub struct IntLoops {
-    i64: Kernel<i64>,
-    i32: Kernel<i32>,
-    i16: Kernel<i16>,
-    i8: Kernel<i8>,
-    u8: Kernel<u8>,
-    bool: Kernel<Bool>,
+    i64: Loops<i64>,
+    i32: Loops<i32>,
+    i16: Loops<i16>,
+    i8: Loops<i8>,
+    u8: Loops<u8>,
+    bool: Loops<Bool>,
 }
 
 /// A pointwise op of any type.
@@ -59,16 +68,18 @@ pub trait Formula: Derivative {
     fn loop_f64(&self) -> Kernel<f64>;
     fn loop_half(&self) -> Kernel<f32>;
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
-    /// The loops for an input of two, `i`, that is a number; they take a [`Numbered`].
-    fn number_f32(&self, i: usize) -> Option<Kernel<f32>>;
-    fn number_f64(&self, i: usize) -> Option<Kernel<f64>>;
-    fn number_bits(&self, dtype: DType, i: usize) -> Option<Kernel<u16>>;
+    /// The loops for either input of two that is a number; they take a [`Numbered`].
+    fn number_f32(&self) -> Option<[Kernel<f32>; 2]>;
+    fn number_f64(&self) -> Option<[Kernel<f64>; 2]>;
+    fn number_bits(&self, dtype: DType) -> Option<[Kernel<u16>; 2]>;
     /// None where integers raise.
     fn int_loops(&self) -> Option<IntLoops>;
     fn grain(&self, double: bool) -> usize;
     fn int_grain(&self, size: usize) -> usize;
     /// The loop over complex numbers of an op that takes them.
     fn loop_complex(&self) -> complex::Loop;
+    /// As [`Pointwise::own_parts`].
+    fn loop_parts(&self, dtype: DType) -> Option<Parts>;
     /// The formula as shader text.
     fn shade(&self, x: &[Wgsl]) -> Wgsl;
     /// As [`Pointwise::wgsl`].
@@ -91,6 +102,16 @@ pub trait Formula: Derivative {
     fn gradient_f64(&self, i: usize) -> Kernel<f64>;
     fn gradient_grain(&self, i: usize, double: bool) -> usize;
     fn shade_gradient(&self, i: usize, x: &[Wgsl]) -> Wgsl;
+}
+
+/// The loops of an op for either input of two that is a number, where it has such loops.
+macro_rules! by_number {
+    ($P:ident, $N:ident, $of:ident) => {
+        match const { $P::NUMBERS && $N == 2 } {
+            true => Some([$of::<$P, $N, 0>(), $of::<$P, $N, 1>()]),
+            false => None,
+        }
+    };
 }
 
 impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
@@ -130,23 +151,15 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
         self.0.own_bits(dtype)
     }
-    fn number_f32(&self, i: usize) -> Option<Kernel<f32>> {
-        match const { P::NUMBERS && N == 2 } {
-            true if i == 0 => Some(number32::<P, N, 0>()),
-            true => Some(number32::<P, N, 1>()),
-            false => None,
-        }
+    fn number_f32(&self) -> Option<[Kernel<f32>; 2]> {
+        by_number!(P, N, number32)
     }
-    fn number_f64(&self, i: usize) -> Option<Kernel<f64>> {
-        match const { P::NUMBERS && N == 2 } {
-            true if i == 0 => Some(number64::<P, N, 0>()),
-            true => Some(number64::<P, N, 1>()),
-            false => None,
-        }
+    fn number_f64(&self) -> Option<[Kernel<f64>; 2]> {
+        by_number!(P, N, number64)
     }
-    fn number_bits(&self, dtype: DType, i: usize) -> Option<Kernel<u16>> {
+    fn number_bits(&self, dtype: DType) -> Option<[Kernel<u16>; 2]> {
         match const { P::NUMBERS && N == 2 } {
-            true => halves::numbered::<P, N>(dtype, i),
+            true => halves::numbered::<P, N>(dtype),
             false => None,
         }
     }
@@ -154,14 +167,22 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
         if !P::INT {
             return None;
         }
-        Some(IntLoops {
-            i64: kernel_i64::<P, N>(),
-            i32: kernel_i32::<P, N>(),
-            i16: kernel_i16::<P, N>(),
-            i8: kernel_i8::<P, N>(),
-            u8: kernel_u8::<P, N>(),
-            bool: kernel_bool::<P, N>(),
-        })
+        macro_rules! loops {
+            ($($t:ident: $kernel:ident $number:ident;)*) => {
+                Some(IntLoops { $($t: Loops {
+                    kernel: $kernel::<P, N>(),
+                    number: by_number!(P, N, $number),
+                },)* })
+            };
+        }
+        loops! {
+            i64: kernel_i64 number_i64;
+            i32: kernel_i32 number_i32;
+            i16: kernel_i16 number_i16;
+            i8: kernel_i8 number_i8;
+            u8: kernel_u8 number_u8;
+            bool: kernel_bool number_bool;
+        }
     }
     fn grain(&self, double: bool) -> usize {
         cost::grain(&self.0, double)
@@ -171,6 +192,9 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     }
     fn loop_complex(&self) -> complex::Loop {
         complex::formula::<P, N>
+    }
+    fn loop_parts(&self, dtype: DType) -> Option<Parts> {
+        self.0.own_parts(dtype)
     }
     fn shade(&self, x: &[Wgsl]) -> Wgsl {
         self.0.f(std::array::from_fn(|i| x[i]))
@@ -390,25 +414,25 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
     }
     if t.is_complex() {
-        // SAFETY: the loop is the op's, and so are the parameters.
-        return unsafe {
-            complex::compute(op.loop_complex(), op.params(), op.grain(true), x, &y[0])
-        };
+        return complex::compute(op, (t, output), x, &y[0]);
     }
     if facts.divides && t.is_integral() && has_zero(x[1])? {
         bail!(Runtime, "ZeroDivisionError");
     }
     let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().copied().map(Some).collect();
     let params = op.params();
+    let grain = match t.is_integral() {
+        true => op.int_grain(t.size()),
+        false => op.grain(t == DType::F64),
+    };
+    if with_number(op, t, x, &y[0], grain) || with_numbers(op, t, x, &y[0], grain) {
+        return Ok(());
+    }
     if t.is_integral() {
         if let Some(loops) = op.int_loops() {
             // SAFETY: the loops and `params` are the op's; `dispatch` checked devices and shapes.
-            unsafe { run_int(op, &loops, t, &inputs, &y[0]) };
+            unsafe { run_int(&loops, params, t, &inputs, &y[0], grain) };
         }
-        return Ok(());
-    }
-    let grain = op.grain(t == DType::F64);
-    if with_number(op, t, x, &y[0], grain) || with_numbers(op, t, x, &y[0], grain) {
         return Ok(());
     }
     if t.is_half() {
@@ -448,7 +472,7 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
     }
     let held = Numbered::one(op.params(), &v);
     if t == DType::F32 {
-        let Some(kernel) = op.number_f32(1) else {
+        let Some([_, kernel]) = op.number_f32() else {
             return false;
         };
         // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked
@@ -456,7 +480,7 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
         unsafe { run::<f32>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
         return true;
     }
-    let Some(kernel) = op.number_bits(t, 1) else {
+    let Some([_, kernel]) = op.number_bits(t) else {
         return false;
     };
     // SAFETY: as above.
@@ -470,43 +494,56 @@ fn with_numbers(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: us
     if a.dtype() != t || b.dtype() != t || y.dtype() != t || a.shape() == b.shape() {
         return false;
     }
-    macro_rules! pair {
-        ($both:expr, $number:expr) => {
-            match ($both, $number(0), $number(1)) {
-                (Some(both), Some(first), Some(last)) => Pair {
-                    params: op.params(),
-                    both,
-                    number: [first, last],
-                    runs: t.is_half(),
-                },
-                _ => return false,
-            }
-        };
+    let (x, runs) = ([a, b], t.is_half());
+    /// Of a loop of two runs, those for a number, and what makes an element a number.
+    macro_rules! spread {
+        ($both:expr, $number:expr, $of:expr) => {{
+            let (Some(both), Some(number)) = ($both, $number) else {
+                return false;
+            };
+            let pair = Pair {
+                params: op.params(),
+                both,
+                number,
+                runs,
+            };
+            // SAFETY: the loops are the op's, each for its type, and take its parameters; `dispatch`
+            // checked the tensors.
+            unsafe { spread(&pair, $of, x, y, grain) }
+        }};
     }
-    let x = [a, b];
-    // SAFETY: the loops are the op's, each for its type, and take its parameters; `dispatch` checked
-    // the tensors.
-    unsafe {
-        match t {
-            DType::F32 => {
-                let pair = pair!(Some(op.loop_f32()), |i| op.number_f32(i));
-                spread(&pair, |v: f32| (!v.is_nan()).then_some(v), x, y, grain)
-            }
-            DType::F64 => {
-                let pair = pair!(Some(op.loop_f64()), |i| op.number_f64(i));
-                spread(&pair, |v: f64| (!v.is_nan()).then_some(v), x, y, grain)
-            }
-            DType::F16 | DType::BF16 => {
-                let pair = pair!(op.loop_bits(t), |i| op.number_bits(t, i));
-                let wide = |v: u16| match t {
-                    DType::F16 => f16::from_bits(v).to_f32(),
-                    _ => bf16::from_bits(v).to_f32(),
-                };
-                let number = |v| Some(wide(v)).filter(|v| !v.is_nan());
-                spread(&pair, number, x, y, grain)
-            }
-            _ => false,
+    macro_rules! integers {
+        ($t:ident) => {{
+            let Some(IntLoops { $t: of, .. }) = op.int_loops() else {
+                return false;
+            };
+            spread!(Some(of.kernel), of.number, Some)
+        }};
+    }
+    match t {
+        DType::F32 => {
+            let number = |v: f32| (!v.is_nan()).then_some(v);
+            spread!(Some(op.loop_f32()), op.number_f32(), number)
         }
+        DType::F64 => {
+            let number = |v: f64| (!v.is_nan()).then_some(v);
+            spread!(Some(op.loop_f64()), op.number_f64(), number)
+        }
+        DType::F16 | DType::BF16 => {
+            let wide = |v: u16| match t {
+                DType::F16 => f16::from_bits(v).to_f32(),
+                _ => bf16::from_bits(v).to_f32(),
+            };
+            let number = |v| Some(wide(v)).filter(|v| !v.is_nan());
+            spread!(op.loop_bits(t), op.number_bits(t), number)
+        }
+        DType::I64 => integers!(i64),
+        DType::I32 => integers!(i32),
+        DType::I16 => integers!(i16),
+        DType::I8 => integers!(i8),
+        DType::U8 => integers!(u8),
+        DType::Bool => integers!(bool),
+        _ => false,
     }
 }
 
@@ -534,12 +571,18 @@ pub fn each(op: &dyn Formula, x: &[&Meta]) -> Option<Loop> {
             x.dtype() == t || wide
         };
         let kernel = match x.iter().all(own).then_some(t) {
-            Some(DType::I32) => erased(loops.i32),
-            Some(DType::I16) => erased(loops.i16),
-            Some(DType::I8) => erased(loops.i8),
-            Some(DType::U8) => erased(loops.u8),
-            Some(DType::Bool) => erased(loops.bool),
-            _ => return Some(of(DType::I64, erased(loops.i64), op.int_grain(t.size()))),
+            Some(DType::I32) => erased(loops.i32.kernel),
+            Some(DType::I16) => erased(loops.i16.kernel),
+            Some(DType::I8) => erased(loops.i8.kernel),
+            Some(DType::U8) => erased(loops.u8.kernel),
+            Some(DType::Bool) => erased(loops.bool.kernel),
+            _ => {
+                return Some(of(
+                    DType::I64,
+                    erased(loops.i64.kernel),
+                    op.int_grain(t.size()),
+                ))
+            }
         };
         return Some(of(t, kernel, op.int_grain(t.size())));
     }
@@ -569,7 +612,14 @@ pub fn each(op: &dyn Formula, x: &[&Meta]) -> Option<Loop> {
 
 /// Computes integers in their own type where all inputs have it, else in `i64`.
 // SAFETY: the loops are the op's, tensors lie in host memory, and `y` may be written.
-unsafe fn run_int(op: &dyn Formula, loops: &IntLoops, t: DType, x: &[Option<&Tensor>], y: &Tensor) {
+unsafe fn run_int(
+    loops: &IntLoops,
+    params: *const (),
+    t: DType,
+    x: &[Option<&Tensor>],
+    y: &Tensor,
+    grain: usize,
+) {
     // SAFETY: `params` is the kernel's, tensors lie in host memory, and `y` may be written.
     unsafe fn as_is<T: Compute>(
         kernel: Kernel<T>,
@@ -593,19 +643,18 @@ unsafe fn run_int(op: &dyn Formula, loops: &IntLoops, t: DType, x: &[Option<&Ten
         }
         all
     }
-    let (params, grain) = (op.params(), op.int_grain(t.size()));
     // SAFETY: the loops are the op's, each for its type, and so are the parameters.
     unsafe {
         let done = match t {
-            DType::I32 => as_is(loops.i32, params, x, y, grain),
-            DType::I16 => as_is(loops.i16, params, x, y, grain),
-            DType::I8 => as_is(loops.i8, params, x, y, grain),
-            DType::U8 => as_is(loops.u8, params, x, y, grain),
-            DType::Bool => as_is(loops.bool, params, x, y, grain),
+            DType::I32 => as_is(loops.i32.kernel, params, x, y, grain),
+            DType::I16 => as_is(loops.i16.kernel, params, x, y, grain),
+            DType::I8 => as_is(loops.i8.kernel, params, x, y, grain),
+            DType::U8 => as_is(loops.u8.kernel, params, x, y, grain),
+            DType::Bool => as_is(loops.bool.kernel, params, x, y, grain),
             _ => false,
         };
         if !done {
-            run::<i64>(loops.i64, params, x, y, grain);
+            run::<i64>(loops.i64.kernel, params, x, y, grain);
         }
     }
 }

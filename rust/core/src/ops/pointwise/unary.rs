@@ -1,6 +1,6 @@
 //! Functions of one tensor.
 
-use super::cpu::halves;
+use super::cpu::{complex as parts, halves};
 use super::pointwise;
 use super::{c, k, Real};
 use crate::dtype::{DType, Scalar};
@@ -84,6 +84,7 @@ pointwise! {
     };
     bits |_, _| Some(neg_bits);
     complex Analytic;
+    parts |_, t| parts::negatives(t);
 
     /// |x|. The gradient at 0 is 0.
     op Abs[1] = "AbsBackward0", Same;
@@ -93,6 +94,7 @@ pointwise! {
     check |_, t, _| no_bool("abs", t);
     bits |_, _| Some(abs_bits);
     complex Modulus;
+    parts |_, t| parts::moduli(t);
     float8 true;
 
     /// The complex conjugate.
@@ -101,6 +103,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, g| g.conj();
     complex Analytic;
+    parts |_, t| parts::conjugates(t);
     casts true;
 
     /// -1, 0 or 1; z / |z| for complex numbers.

@@ -11,12 +11,9 @@ pub fn formula<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<Kernel<u
     of::<P, N, N, 0>(dtype)
 }
 
-/// The same where input `i` of two is a number, given as [`Numbered`].
-pub fn numbered<P: Pointwise<N>, const N: usize>(dtype: DType, i: usize) -> Option<Kernel<u16>> {
-    match i {
-        0 => of::<P, N, 1, 1>(dtype),
-        _ => of::<P, N, 1, 0>(dtype),
-    }
+/// The same for either input of two that is a number, given as [`Numbered`].
+pub fn numbered<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<[Kernel<u16>; 2]> {
+    Some([of::<P, N, 1, 1>(dtype)?, of::<P, N, 1, 0>(dtype)?])
 }
 
 /// As [`formula`] where K inputs from A are tensors.
@@ -46,13 +43,16 @@ fn of<P: Pointwise<N>, const N: usize, const K: usize, const A: usize>(
 
 /// Arithmetic of whole vectors: in turn, the compiler would compute with some numbers by themselves.
 macro_rules! arithmetic {
-    ($($name:ident $op:tt $of_32:ident $of_16:ident;)*) => { $(
+    ($($name:ident |$x:ident, $y:ident| $f:expr, $of_32:ident $of_16:ident;)*) => { $(
         #[inline(always)]
         pub fn $name<const W: usize>([x, y]: [[f32; W]; 2]) -> [f32; W] {
             #[cfg(target_arch = "x86_64")]
             return x86::$name(x, y);
             #[cfg(not(target_arch = "x86_64"))]
-            std::array::from_fn(|j| x[j] $op y[j])
+            std::array::from_fn(|j| {
+                let ($x, $y) = (x[j], y[j]);
+                $f
+            })
         }
     )* };
 }
@@ -60,10 +60,12 @@ macro_rules! arithmetic {
 macro_rules! instructions {
     ($with:ident) => {
         $with! {
-            sums + _mm512_add_ps _mm256_add_ps;
-            differences - _mm512_sub_ps _mm256_sub_ps;
-            products * _mm512_mul_ps _mm256_mul_ps;
-            quotients / _mm512_div_ps _mm256_div_ps;
+            sums |x, y| x + y, _mm512_add_ps _mm256_add_ps;
+            differences |x, y| x - y, _mm512_sub_ps _mm256_sub_ps;
+            products |x, y| x * y, _mm512_mul_ps _mm256_mul_ps;
+            quotients |x, y| x / y, _mm512_div_ps _mm256_div_ps;
+            maxima |x, y| if x.is_nan() { x + y } else if y < x { x } else { y }, max_512 max_256;
+            minima |x, y| if x.is_nan() { x + y } else if x < y { x } else { y }, min_512 min_256;
         }
     };
 }
@@ -130,6 +132,30 @@ mod x86 {
             _mm256_blendv_epi8(sum, quiet, nan)
         }
     }
+    /// The instruction gives its second operand where either is NaN.
+    macro_rules! extrema {
+        ($($name_512:ident $of_512:ident $name_256:ident $of_256:ident;)*) => { $(
+            compiled! { avx2:
+                #[inline]
+                fn $name_256(x: __m256, y: __m256) -> __m256 {
+                    let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
+                    _mm256_blendv_ps($of_256(x, y), _mm256_add_ps(x, y), nan)
+                }
+            }
+            compiled! { avx512:
+                #[inline]
+                fn $name_512(x: __m512, y: __m512) -> __m512 {
+                    let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+                    _mm512_mask_add_ps($of_512(x, y), nan, x, y)
+                }
+            }
+        )* };
+    }
+    extrema! {
+        max_512 _mm512_max_ps max_256 _mm256_max_ps;
+        min_512 _mm512_min_ps min_256 _mm256_min_ps;
+    }
+
     compiled! { avx512:
         #[inline]
         unsafe fn wide_f16_512(x: *const u16) -> [__m512; 2] {
@@ -157,7 +183,7 @@ mod x86 {
 
     /// Of 32 numbers by AVX-512, of 16 by AVX2.
     macro_rules! vectors {
-        ($($name:ident $op:tt $of_32:ident $of_16:ident;)*) => { $(
+        ($($name:ident |$x:ident, $y:ident| $f:expr, $of_32:ident $of_16:ident;)*) => { $(
             #[inline(always)]
             pub fn $name<const W: usize>(x: [f32; W], y: [f32; W]) -> [f32; W] {
                 let mut r = [0.0; W];

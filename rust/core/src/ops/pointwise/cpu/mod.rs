@@ -1,5 +1,6 @@
 //! The loops over a formula, one for each instruction set.
 
+pub mod complex;
 pub mod exp;
 pub mod gelu;
 pub mod halves;
@@ -198,11 +199,47 @@ unsafe fn forward_number<P: Pointwise<N>, R: Real, const N: usize, const I: usiz
     y: *mut R,
     n: usize,
 ) {
+    // SAFETY: as the caller promises.
+    unsafe { numbers::<P, R, N, I>(params, x, y, n, false, |op: &P, from| op.f(from)) }
+}
+
+#[inline(always)]
+unsafe fn int_number<P: Pointwise<N>, R: Element, const N: usize, const I: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { numbers::<P, R, N, I>(params, x, y, n, true, widened) }
+}
+
+#[inline(always)]
+unsafe fn narrow_number<P: Pointwise<N>, R: Integer, const N: usize, const I: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { numbers::<P, R, N, I>(params, x, y, n, true, |op: &P, from| op.narrow(from)) }
+}
+
+#[inline(always)]
+unsafe fn numbers<P: Pointwise<N>, R: Copy, const N: usize, const I: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+    integers: bool,
+    f: impl Fn(&P, [R; N]) -> R,
+) {
     // SAFETY: `params` is a `Numbered` of a `P`; rows of `x` and `y` have `n` elements.
     unsafe {
         let held = &*params.cast::<Numbered<R>>();
-        let op = (*held.params.cast::<P>()).settled(false);
+        let op = (*held.params.cast::<P>()).settled(integers);
         let (x, rows, step, numbers) = (*x, held.rows, held.step, held.numbers);
+        let zero = std::hint::black_box(0);
         let mut r = 0;
         while r < rows {
             let mut a = [*numbers.add(r); N];
@@ -214,13 +251,13 @@ unsafe fn forward_number<P: Pointwise<N>, R: Real, const N: usize, const I: usiz
             if std::ptr::eq(x, y) {
                 for i in 0..n {
                     a[1 - I] = *y.add(i);
-                    *y.add(i) = op.f(a);
+                    *y.add(i) = veiled(f(&op, a), zero);
                 }
                 continue;
             }
             for i in 0..n {
                 a[1 - I] = *x.add(i);
-                *y.add(i) = op.f(a);
+                *y.add(i) = f(&op, a);
             }
         }
     }
@@ -245,23 +282,83 @@ unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
 }
 
 #[inline(always)]
+fn widened<P: Pointwise<N>, R: Element, const N: usize>(op: &P, from: [R; N]) -> R {
+    let mut wide = [0; N];
+    let mut j = 0;
+    while j < N {
+        wide[j] = from[j].to_i64();
+        j += 1;
+    }
+    R::of_i64(op.int(wide))
+}
+
+#[inline(always)]
 unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
     params: *const (),
     x: *const *const R,
     y: *mut R,
     n: usize,
 ) {
-    let one = |op: &P, from: [R; N]| {
-        let mut wide = [0; N];
-        let mut j = 0;
-        while j < N {
-            wide[j] = from[j].to_i64();
-            j += 1;
-        }
-        R::of_i64(op.int(wide))
-    };
     // SAFETY: as the caller promises.
-    unsafe { integers(params, x, y, n, one) }
+    unsafe { integers(params, x, y, n, widened::<P, R, N>) }
+}
+
+/// As [`forward_int`] of 64 bits. Integers that float64 holds are divided as such: a division of
+/// integers takes as long as a vector's of those.
+#[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)] // as above
+unsafe fn forward_i64<P: Pointwise<N>, R: Element, const N: usize>(
+    params: *const (),
+    x: *const *const i64,
+    y: *mut i64,
+    n: usize,
+) {
+    const BLOCK: usize = 64;
+    const BITS: u32 = 51;
+    // 1.5 * 2^52: added to an integer of few bits its last bits are the integer's.
+    const SHIFT: f64 = 6755399441055744.0;
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+    unsafe {
+        if !P::DIVIDES {
+            return forward_int::<P, i64, N>(params, x, y, n);
+        }
+        let op = (*params.cast::<P>()).settled(true);
+        let x = *x.cast::<[*const i64; N]>();
+        // A block is written when it is whole, since `y` may be an operand.
+        let mut block = [0; BLOCK];
+        let mut start = 0;
+        while start < n {
+            let len = BLOCK.min(n - start);
+            let mut bits = 0;
+            let mut k = 0;
+            while k < N {
+                for j in 0..len {
+                    let v = *x[k].add(start + j) as u64;
+                    bits |= v.wrapping_add(1 << (BITS - 1));
+                }
+                k += 1;
+            }
+            if bits >> BITS == 0 {
+                for j in 0..len {
+                    let mut wide = [0.0; N];
+                    let mut k = 0;
+                    while k < N {
+                        let v = *x[k].add(start + j);
+                        wide[k] = f64::from_bits(SHIFT.to_bits().wrapping_add(v as u64)) - SHIFT;
+                        k += 1;
+                    }
+                    let shifted = (op.divided(wide) + SHIFT).to_bits();
+                    block[j] = shifted.wrapping_sub(SHIFT.to_bits()) as i64;
+                }
+            } else {
+                for j in 0..len {
+                    block[j] = widened(&op, at(&x, start + j));
+                }
+            }
+            std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len);
+            start += len;
+        }
+    }
 }
 
 #[inline(always)]
@@ -351,13 +448,19 @@ kernels! {
     formula_half: f32, forward_half;
     gradient32: f32, gradient, const I;
     gradient64: f64, gradient, const I;
-    kernel_i64: i64, forward_int;
+    kernel_i64: i64, forward_i64;
     // Narrow integers: wider vectors would gain little beside the memory.
     kernel_i32: i32, forward_narrow [at most avx2];
     kernel_i16: i16, forward_narrow [at most avx2];
     kernel_i8: i8, forward_narrow [at most avx2];
     kernel_u8: u8, forward_narrow [at most avx2];
     kernel_bool: Bool, forward_int [at most avx2];
+    number_i64: i64, int_number, const I;
+    number_i32: i32, narrow_number, const I [at most avx2];
+    number_i16: i16, narrow_number, const I [at most avx2];
+    number_i8: i8, narrow_number, const I [at most avx2];
+    number_u8: u8, narrow_number, const I [at most avx2];
+    number_bool: Bool, int_number, const I [at most avx2];
 }
 
 /// The loop over float32.
