@@ -87,6 +87,20 @@ case(P, "exp float64 1M", "t.exp(z)", numpy="np.exp(z)", z="t.randn(1000000, dty
 case(P, "tanh float64 1M", "t.tanh(z)", numpy="np.tanh(z)", z="t.randn(1000000, dtype=t.float64)", bytes=16 * M)
 case(P, "add bfloat16 1M", "z + z", z="t.randn(1000000).bfloat16()", bytes=4 * M)
 case(P, "gelu bfloat16 1M", "F.gelu(z)", z="t.randn(1000000).bfloat16()", bytes=4 * M)
+case(P, "mul number bfloat16 1M", "z * 2.5", z="t.randn(1000000).bfloat16()", bytes=4 * M)
+case(P, "add float16 1M", "z + z", z="t.randn(1000000).half()", bytes=4 * M)
+QUARTER = 512 * 512
+for d in ("float32", "bfloat16", "int64"):
+    OF = {"x": f"(t.randn(512, 512) * 9).to(t.{d})", "r": f"(t.randn(512, 1) * 9).to(t.{d})"}
+    case(P, f"mul column {d} 512x512 * 512x1", "x * r", numpy="" if d == "bfloat16" else "x * r", **OF)
+COMPLEX = {"x": "t.randn(512, 512, dtype=t.complex64)", "y": "t.randn(512, 512, dtype=t.complex64)"}
+for f, op in (("mul", "x * y"), ("div", "x / y"), ("abs", "x.abs()")):
+    case(P, f"{f} complex64 512x512", op, numpy="" if f == "abs" else op, **COMPLEX)
+case(P, "floor_divide int64 512x512 by 3", "z // 3", numpy="z // 3", z="t.arange(262144).reshape(512, 512)", bytes=16 * QUARTER)
+case(P, "mul column 16384x16 * 16384x1", "x * r", numpy="x * r", x="t.randn(16384, 16)", r="t.randn(16384, 1)", bytes=8 * QUARTER)
+case(P, "maximum column 512x512, 512x1", "t.maximum(x, r)", numpy="np.maximum(x, r)", x="t.randn(512, 512)", r="t.randn(512, 1)", bytes=8 * QUARTER)
+case(P, "add channel bias 8x64x28x28 + 64x1x1", "x + r", numpy="x + r", x="t.randn(8, 64, 28, 28)", r="t.randn(64, 1, 1)", bytes=8 * 0.4 * M)
+case(P, "outer 512x512", "t.outer(x, y)", numpy="np.outer(x, y)", x="t.randn(512)", y="t.randn(512)", bytes=4 * QUARTER)
 case(P, "add int64 1M", "z + z", numpy="z + z", z="t.arange(1000000)", bytes=16 * M)
 case(P, "float32 to bfloat16 1M", "x.bfloat16()", **MEG, bytes=6 * M)
 case(P, "int64 to float32 1M", "z.float()", numpy="z.astype(np.float32)", z="t.arange(1000000)", bytes=12 * M)
@@ -116,6 +130,12 @@ case(R, "cumsum(1) 1024x1024", "x.cumsum(1)", numpy="x.cumsum(1)", x="t.randn(10
 case(R, "sum() 1M", "x.sum()", numpy="x.sum()", **MEG, bytes=4 * M)
 case(R, "sum() float64 1M", "z.sum()", numpy="z.sum()", z="t.randn(1000000, dtype=t.float64)", bytes=8 * M)
 case(R, "sum() bfloat16 1M", "z.sum()", z="t.randn(1000000).bfloat16()", bytes=2 * M)
+case(R, "sum() float16 1M", "z.sum()", z="t.randn(1000000).half()", bytes=2 * M)
+case(R, "amax(1) bfloat16 1024x1024", "z.amax(1)", z="t.randn(1024, 1024).bfloat16()", bytes=2 * 1.05 * M)
+case(R, "sum(0) 1024x1024", "z.sum(0)", numpy="z.sum(0)", z="t.randn(1024, 1024)", bytes=4 * 1.05 * M)
+case(R, "sum((0, 2)) 64x128x64", "z.sum((0, 2))", numpy="z.sum((0, 2))", z="t.randn(64, 128, 64)", bytes=4 * 0.52 * M)
+case(R, "sum() complex64 512x512", "z.sum()", z="t.randn(512, 512, dtype=t.complex64)", bytes=8 * QUARTER)
+case(R, "sum(1) 4096x256", "z.sum(1)", numpy="z.sum(1)", z="t.randn(4096, 256)", bytes=4 * 1.05 * M)
 case(R, "sum() int64 1M", "z.sum()", numpy="z.sum()", z="t.arange(1000000)", bytes=8 * M)
 case(R, "any() bool 1M", "z.any()", numpy="z.any()", z="t.zeros(1000000, dtype=t.bool)", bytes=1 * M)
 case(R, "(x == y).all() 1M", "(x == x).all()", numpy="(x == x).all()", **MEG, bytes=6 * M)
