@@ -17,6 +17,9 @@ const LANES: usize = 32;
 /// After so many steps lanes are joined in f64, whatever the length of the sum: the rounding errors
 /// of equal terms add up.
 const STEPS: usize = 64;
+/// Rows that are normalised together, and their elements.
+const ROWS: usize = 8;
+const TOGETHER: usize = 1 << 11;
 /// Rows longer than this have their mean corrected in the second pass.
 const LONG: usize = 4096;
 
@@ -200,77 +203,111 @@ impl<T: Float> Rows<'_, T> {
 
 per_isa! {
     unsafe fn normal_rows[T: Float](job: &Rows<T>, range: Range<usize>) {
-        // SAFETY: row `r` lies inside the tensors and belongs to this thread, and `i` stays below
-        // its length.
+        // SAFETY: rows lie inside the tensors and belong to this thread, and `i` stays below their
+        // length.
         unsafe {
             let (s, len) = (job.s, job.s.row());
             let (mut bx, mut by) = (Vec::<T>::new(), Vec::<T>::new());
-            for r in range {
-                let x = job.x.read(r * len..(r + 1) * len, &mut bx);
-                let at = |i: usize| *x.get_unchecked(i);
-                let m = if job.centered {
-                    total(len, at) / len as f64
-                } else {
-                    0.0
-                };
-                let mt = T::of_f64(m);
-                let (mt, v) = if job.centered && len > LONG {
-                    // The mean as rounded is not the mean: its error is taken out again.
-                    let [off, square] = totals(len, |i| [at(i) - mt, (at(i) - mt) * (at(i) - mt)]);
-                    let shift = off / len as f64;
-                    let v = square / len as f64 - shift * shift;
-                    (T::of_f64(mt.to_f64() + shift), if v < 0.0 { 0.0 } else { v })
-                } else {
-                    (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
-                };
-                let inverse = match job.stills && v == 0.0 {
-                    true => 0.0,
-                    false => 1.0 / (v + job.eps).sqrt(),
-                };
-                let k = T::of_f64(inverse);
-                let [mean, rstd, var] = &job.stats;
-                *mean.at(r) = mt;
-                *rstd.at(r) = k;
-                *var.at(r) = T::of_f64(v);
-                let first = r % s.groups * s.d;
-                let w = job.weight.map(|w| &w[first..first + s.d]);
-                let b = job.bias.map(|b| &b[first..first + s.d]);
-                job.y.write(r * len..(r + 1) * len, &mut by, |y| {
-                    if s.inner == 1 {
-                        match (w, b) {
-                            (Some(w), Some(b)) => {
-                                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
-                                    *y = (x - mt) * k * w + b;
-                                }
-                            }
-                            (Some(w), None) => {
-                                for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
-                                    *y = (x - mt) * k * w;
-                                }
-                            }
-                            (None, Some(b)) => {
-                                for ((y, &x), &b) in y.iter_mut().zip(x).zip(b) {
-                                    *y = (x - mt) * k + b;
-                                }
-                            }
-                            (None, None) => {
-                                for (y, &x) in y.iter_mut().zip(x) {
-                                    *y = (x - mt) * k;
-                                }
-                            }
-                        }
-                        return;
+            // Short rows are taken several at a time, each step for all of them: a row's next step
+            // waits for its last one.
+            let most = (TOGETHER / len.max(1)).clamp(1, ROWS);
+            let mut first = range.start;
+            while first < range.end {
+                let count = most.min(range.end - first);
+                let span = first * len..(first + count) * len;
+                let x = job.x.read(span.clone(), &mut bx);
+                let row = |j: usize| x.get_unchecked(j * len..(j + 1) * len);
+                let (mut means, mut scales) = ([0.0; ROWS], [T::default(); ROWS]);
+                for j in 0..count {
+                    let x = row(j);
+                    if job.centered {
+                        means[j] = total(len, |i| *x.get_unchecked(i)) / len as f64;
                     }
-                    for d in 0..s.d {
-                        let k = w.map_or(k, |w| k * w[d]);
-                        let b = b.map_or(T::default(), |b| b[d]);
-                        let span = d * s.inner..(d + 1) * s.inner;
-                        for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
-                            *y = (x - mt) * k + b;
-                        }
+                }
+                let (mut centres, mut spreads) = ([T::default(); ROWS], [0.0; ROWS]);
+                for j in 0..count {
+                    let x = row(j);
+                    let at = |i: usize| *x.get_unchecked(i);
+                    let mt = T::of_f64(means[j]);
+                    (centres[j], spreads[j]) = if job.centered && len > LONG {
+                        // The mean as rounded is not the mean: its error is taken out again.
+                        let [off, square] =
+                            totals(len, |i| [at(i) - mt, (at(i) - mt) * (at(i) - mt)]);
+                        let shift = off / len as f64;
+                        let v = square / len as f64 - shift * shift;
+                        (T::of_f64(mt.to_f64() + shift), if v < 0.0 { 0.0 } else { v })
+                    } else {
+                        (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
+                    };
+                }
+                let [mean, rstd, var] = &job.stats;
+                for j in 0..count {
+                    let v = spreads[j];
+                    let inverse = match job.stills && v == 0.0 {
+                        true => 0.0,
+                        false => 1.0 / (v + job.eps).sqrt(),
+                    };
+                    scales[j] = T::of_f64(inverse);
+                    *mean.at(first + j) = centres[j];
+                    *rstd.at(first + j) = scales[j];
+                    *var.at(first + j) = T::of_f64(v);
+                }
+                job.y.write(span, &mut by, |y| {
+                    for j in 0..count {
+                        let (x, y) = (row(j), &mut y[j * len..(j + 1) * len]);
+                        let channel = (first + j) % s.groups * s.d;
+                        let w = job.weight.map(|w| &w[channel..channel + s.d]);
+                        let b = job.bias.map(|b| &b[channel..channel + s.d]);
+                        scaled(x, y, (centres[j], scales[j]), (w, b), s);
                     }
                 });
+                first += count;
             }
+        }
+    }
+}
+
+/// Writes (x - mean) * scale * weight + bias of a row.
+#[inline(always)]
+fn scaled<T: Float>(
+    x: &[T],
+    y: &mut [T],
+    (mt, k): (T, T),
+    of: (Option<&[T]>, Option<&[T]>),
+    s: Sizes,
+) {
+    let (w, b) = of;
+    if s.inner == 1 {
+        match (w, b) {
+            (Some(w), Some(b)) => {
+                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
+                    *y = (x - mt) * k * w + b;
+                }
+            }
+            (Some(w), None) => {
+                for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
+                    *y = (x - mt) * k * w;
+                }
+            }
+            (None, Some(b)) => {
+                for ((y, &x), &b) in y.iter_mut().zip(x).zip(b) {
+                    *y = (x - mt) * k + b;
+                }
+            }
+            (None, None) => {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y = (x - mt) * k;
+                }
+            }
+        }
+        return;
+    }
+    for d in 0..s.d {
+        let k = w.map_or(k, |w| k * w[d]);
+        let b = b.map_or(T::default(), |b| b[d]);
+        let span = d * s.inner..(d + 1) * s.inner;
+        for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
+            *y = (x - mt) * k + b;
         }
     }
 }
@@ -332,67 +369,87 @@ per_isa! {
             let (mut bg, mut bx, mut bo) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
             let wanted = !sums.is_empty();
             let (sw, sb) = sums.split_at_mut(sums.len() / 2);
-            for r in rows {
-                let g = job.g.read(r * len..(r + 1) * len, &mut bg);
-                let x = job.x.read(r * len..(r + 1) * len, &mut bx);
-                let (m, k) = (job.mean[r], job.rstd[r]);
-                let first = r % s.groups * s.d;
-                let w = job.weight.map(|w| &w[first..first + s.d]);
-                // Means over the row of g * weight and of g * weight * normal.
-                let [mut a, mut b] = [0.0; 2];
-                let pair = |i: usize| {
-                    let g = *g.get_unchecked(i);
-                    [g, g * ((*x.get_unchecked(i) - m) * k)]
+            let most = (TOGETHER / len.max(1)).clamp(1, ROWS);
+            let mut start = rows.start;
+            while start < rows.end {
+                let count = most.min(rows.end - start);
+                let span = start * len..(start + count) * len;
+                let gs = job.g.read(span.clone(), &mut bg);
+                let xs = job.x.read(span.clone(), &mut bx);
+                let part = |j: usize| j * len..(j + 1) * len;
+                let channels = |r: usize| {
+                    let first = r % s.groups * s.d;
+                    (first, job.weight.map(|w| &w[first..first + s.d]))
                 };
-                if s.inner > 1 {
-                    for d in 0..s.d {
-                        let [sg, sn] = totals(s.inner, |i| pair(d * s.inner + i));
-                        let w = w.map_or(1.0, |w| w[d].to_f64());
-                        a += sg * w;
-                        b += sn * w;
-                        if wanted {
-                            sw[first + d] += T::of_f64(sn);
-                            sb[first + d] += T::of_f64(sg);
-                        }
-                    }
-                } else {
-                    [a, b] = match w {
-                        None => totals(len, pair),
-                        Some(w) => totals(len, |i| {
-                            let w = *w.get_unchecked(i);
-                            pair(i).map(|v| v * w)
-                        }),
+                // Means over each row of g * weight and of g * weight * normal.
+                let mut means = [[zero; 2]; ROWS];
+                for j in 0..count {
+                    let (g, x) = (gs.get_unchecked(part(j)), xs.get_unchecked(part(j)));
+                    let (m, k) = (job.mean[start + j], job.rstd[start + j]);
+                    let (first, w) = channels(start + j);
+                    let [mut a, mut b] = [0.0; 2];
+                    let pair = |i: usize| {
+                        let g = *g.get_unchecked(i);
+                        [g, g * ((*x.get_unchecked(i) - m) * k)]
                     };
-                    if wanted {
-                        let (sw, sb) = (&mut sw[first..first + s.d], &mut sb[first..first + s.d]);
-                        for (((sw, sb), &g), &x) in sw.iter_mut().zip(sb).zip(g).zip(x) {
-                            *sw += g * ((x - m) * k);
-                            *sb += g;
-                        }
-                    }
-                }
-                let a = if job.centered { T::of_f64(a / len as f64) } else { zero };
-                let b = T::of_f64(b / len as f64);
-                job.dx.write(r * len..(r + 1) * len, &mut bo, |dx| {
                     if s.inner > 1 {
                         for d in 0..s.d {
-                            let span = d * s.inner..(d + 1) * s.inner;
-                            let w = w.map_or(T::of_f64(1.0), |w| w[d]);
-                            let (g, x) = (&g[span.clone()], &x[span.clone()]);
-                            for ((o, &g), &x) in dx[span].iter_mut().zip(g).zip(x) {
-                                *o = k * (g * w - a - (x - m) * k * b);
+                            let [sg, sn] = totals(s.inner, |i| pair(d * s.inner + i));
+                            let w = w.map_or(1.0, |w| w[d].to_f64());
+                            a += sg * w;
+                            b += sn * w;
+                            if wanted {
+                                sw[first + d] += T::of_f64(sn);
+                                sb[first + d] += T::of_f64(sg);
                             }
                         }
-                    } else if let Some(w) = w {
-                        for (((o, &g), &x), &w) in dx.iter_mut().zip(g).zip(x).zip(w) {
-                            *o = k * (g * w - a - (x - m) * k * b);
-                        }
                     } else {
-                        for ((o, &g), &x) in dx.iter_mut().zip(g).zip(x) {
-                            *o = k * (g - a - (x - m) * k * b);
+                        [a, b] = match w {
+                            None => totals(len, pair),
+                            Some(w) => totals(len, |i| {
+                                let w = *w.get_unchecked(i);
+                                pair(i).map(|v| v * w)
+                            }),
+                        };
+                        if wanted {
+                            let of = first..first + s.d;
+                            let (sw, sb) = (&mut sw[of.clone()], &mut sb[of]);
+                            for (((sw, sb), &g), &x) in sw.iter_mut().zip(sb).zip(g).zip(x) {
+                                *sw += g * ((x - m) * k);
+                                *sb += g;
+                            }
+                        }
+                    }
+                    let a = if job.centered { T::of_f64(a / len as f64) } else { zero };
+                    means[j] = [a, T::of_f64(b / len as f64)];
+                }
+                job.dx.write(span, &mut bo, |dx| {
+                    for j in 0..count {
+                        let (g, x, dx) = (&gs[part(j)], &xs[part(j)], &mut dx[part(j)]);
+                        let (m, k) = (job.mean[start + j], job.rstd[start + j]);
+                        let w = channels(start + j).1;
+                        let [a, b] = means[j];
+                        if s.inner > 1 {
+                            for d in 0..s.d {
+                                let span = d * s.inner..(d + 1) * s.inner;
+                                let w = w.map_or(T::of_f64(1.0), |w| w[d]);
+                                let (g, x) = (&g[span.clone()], &x[span.clone()]);
+                                for ((o, &g), &x) in dx[span].iter_mut().zip(g).zip(x) {
+                                    *o = k * (g * w - a - (x - m) * k * b);
+                                }
+                            }
+                        } else if let Some(w) = w {
+                            for (((o, &g), &x), &w) in dx.iter_mut().zip(g).zip(x).zip(w) {
+                                *o = k * (g * w - a - (x - m) * k * b);
+                            }
+                        } else {
+                            for ((o, &g), &x) in dx.iter_mut().zip(g).zip(x) {
+                                *o = k * (g - a - (x - m) * k * b);
+                            }
                         }
                     }
                 });
+                start += count;
             }
         }
     }
