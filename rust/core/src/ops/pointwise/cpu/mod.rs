@@ -146,6 +146,8 @@ unsafe fn marked<R: Guarded>(
 const LONG: usize = 1 << 22;
 /// Elements of a line.
 const LINE: usize = 16;
+/// Elements of rows for which the compiler's loop takes longer to begin than to end.
+const FEW: usize = 80;
 
 #[inline(always)]
 unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
@@ -248,6 +250,24 @@ unsafe fn numbers<P: Pointwise<N>, R: Copy, const N: usize, const I: usize>(
                 y.byte_offset(r as isize * step[1]),
             );
             r += 1;
+            if n < FEW {
+                // A line at a time, which asks for nothing before it begins.
+                let mut i = 0;
+                while i + LINE <= n {
+                    let mut line = [*x; LINE];
+                    for j in 0..LINE {
+                        a[1 - I] = *x.add(i + j);
+                        line[j] = f(&op, a);
+                    }
+                    std::ptr::copy_nonoverlapping(line.as_ptr(), y.add(i), LINE);
+                    i += LINE;
+                }
+                for i in i..n {
+                    a[1 - I] = *x.add(i);
+                    *y.add(i) = f(&op, a);
+                }
+                continue;
+            }
             if std::ptr::eq(x, y) {
                 for i in 0..n {
                     a[1 - I] = *y.add(i);
