@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import pytensorlib as torch
 import pytensorlib.distributed as dist
 from pytensorlib import nn
-from pytensorlib.distributed import _mpi, run
+from pytensorlib.distributed import _faults, _mpi, run
 from pytensorlib.distributed._board import Board
 
 
@@ -107,6 +108,33 @@ def test_without_mpi_the_package_says_what_to_install(monkeypatch: pytest.Monkey
         dist.init_process_group("gloo")
     with pytest.raises(SystemExit, match=r"pip install 'pytensorlib\[distributed\]'"):
         run.main(["--nproc-per-node=2", "script.py"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are asked as POSIX systems are")
+def test_what_a_failing_rank_printed_is_read_before_it_aborts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader, writer = os.pipe()
+    read = []
+
+    def read_late() -> None:
+        time.sleep(0.1)
+        read.append(os.read(reader, 100))
+
+    with open(writer, "w") as stream, open(reader, "rb"):
+        monkeypatch.setattr("sys.stderr", stream)
+        stream.write("ValueError: bad batch")
+        thread = threading.Thread(target=read_late)
+        thread.start()
+        begin = time.monotonic()
+        _faults.deliver()
+        assert 0.09 < time.monotonic() - begin
+        thread.join()
+        assert read == [b"ValueError: bad batch"]
+        stream.write("nobody reads this")
+        begin = time.monotonic()
+        _faults.deliver()
+        assert _faults.DELIVERY <= time.monotonic() - begin < _faults.DELIVERY + 5
 
 
 def test_debug_level_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import shutil
+import stat
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,9 @@ from ._board import FOLDER, call_site, note_error
 from ._errors import DistBackendError
 from ._process_group import State
 
-__all__ = ["install", "late_start", "tell"]
+__all__ = ["deliver", "install", "late_start", "tell"]
 
+DELIVERY = 1.0  # seconds for the launcher of MPI to read what was printed
 installed = False
 
 
@@ -30,6 +34,26 @@ def late_start(rank: int, size: int, limit: dt.timedelta) -> DistBackendError:
 def tell(rank: int, kind: type[BaseException], error: BaseException, trace: Any) -> bool:
     """Leave the traceback for the launcher; returns whether there is one."""
     return note_error(rank, "".join(traceback.format_exception(kind, error, trace)))
+
+
+def deliver() -> None:
+    """Wait until what was printed is read: MPI's launcher drops the rest when a process aborts."""
+    end = time.monotonic() + DELIVERY
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # no file, or closed
+            stream.flush()
+            while _unread(stream.fileno()) and time.monotonic() < end:
+                time.sleep(0.001)
+
+
+def _unread(file: int) -> bool:
+    """Return whether a pipe holds bytes; False where the system does not tell."""
+    if os.name != "posix" or not stat.S_ISFIFO(os.fstat(file).st_mode):
+        return False
+    import fcntl
+    import termios
+
+    return any(fcntl.ioctl(file, termios.FIONREAD, bytes(4)))
 
 
 def _take_down() -> None:
@@ -52,8 +76,7 @@ def install(mpi: Any, rank: int, size: int) -> None:
         if not tell(rank, kind, error, trace) or quiet:
             print(f"rank {rank} of {size} ended by this error:", file=sys.stderr)
             before(kind, error, trace)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        deliver()
         if size > 1 and not mpi.Is_finalized():
             _take_down()
             mpi.COMM_WORLD.Abort(130 if quiet else 1)

@@ -77,8 +77,7 @@ def end(rank: int, error: BaseException | None) -> None:
             sys.__excepthook__(type(error), error, trace)
         if isinstance(error, SystemExit) and isinstance(error.code, int):
             code = error.code
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _faults.deliver()
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         mpi.COMM_WORLD.Abort(code)
