@@ -518,15 +518,15 @@ pub fn compute(
             // SAFETY: operands and results are contiguous and have these numbers, which are read before
             // their results are written; ranges of different threads are disjoint.
             unsafe {
-                for (k, &(at, single)) in from.iter().enumerate() {
+                for ((room, &(at, single)), x) in rooms.iter_mut().zip(&from).zip(&mut x) {
                     let at = (at as *const u8).add(if single { 0 } else { start * size });
-                    x[k] = match (single, own) {
+                    *x = match (single, own) {
                         (false, Some(_)) => at.cast(),
                         (false, None) => {
-                            widen(part, at, n, &mut rooms[k]);
-                            rooms[k].as_ptr()
+                            widen(part, at, n, room);
+                            room.as_ptr()
                         }
-                        (true, _) => rooms[k].as_ptr(),
+                        (true, _) => room.as_ptr(),
                     };
                 }
                 let to = (to as *mut u8).add(start * out_size);
