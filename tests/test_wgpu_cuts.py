@@ -229,6 +229,44 @@ ORDER = """
         check("topk", lambda x: x.detach().topk(9, 0)[0].nan_to_num(9e3), line)
         check("kthvalue", lambda x: x.detach().kthvalue(7, 0)[0], line)
 """
+# Places along a line that no binding has.
+ALONG = """
+    place = torch.randint(0, 40_000, (30_000,))
+    for shape, dim in (((40_000,), 0), ((2, 40_000), 1), ((40_000, 2), 0)):
+        index = place.expand(2, -1) if dim else place[:, None].expand(-1, 2)
+        index = place if len(shape) == 1 else index
+        check("gather", lambda x: x.gather(dim, index.to(x.device)), shape)
+        check("sort", lambda x: x.sort(dim)[0], shape)
+        for few in (40, 30_000):
+            at = index.narrow(dim, 0, few)
+            added = lambda x, y: x.scatter_add(dim, at.to(x.device), y)
+            check("scatter_add", added, shape, at.shape)
+            check("scatter", lambda x: x.scatter(dim, at.to(x.device), 2.5), shape)
+        last = lambda x, y: x.detach().scatter(dim, index.to(x.device), y.detach())
+        check("scatter, where the last wins", last, shape, index.shape)
+    column = lambda x: x[:, 1].scatter_add(0, place.to(x.device), x[:30_000, 0])
+    check("scatter_add into a column", column, (40_000, 2))
+    whole = torch.arange(40_000)
+    check("scatter of integers", lambda x: x.scatter(0, place.to(x.device), 7), whole)
+
+    target = torch.tensor([7, 29_999, 0])
+    weight = torch.rand(30_000)
+    for reduction in ("none", "sum", "mean"):
+        for k in (-100, 7):
+            options = {"ignore_index": k, "reduction": reduction}
+            loss = lambda x: F.nll_loss(x, target.to(x.device), weight.to(x), **options)
+            check("nll_loss", loss, (3, 30_000))
+            loss = lambda x: F.cross_entropy(x, target.to(x.device), **options)
+            check("cross_entropy", loss, (3, 30_000))
+    check("nll_loss of one", lambda x: F.nll_loss(x, target[0].to(x.device)), (30_000,))
+    places = lambda x: F.nll_loss(x, target[:, None].expand(3, 2).to(x.device))
+    check("nll_loss of places", places, (3, 30_000, 2))
+    half = torch.randn(3, 40_000).bfloat16()
+    for f in (F.nll_loss, F.cross_entropy):
+        check("losses of bfloat16", lambda x: f(x, target.to(x.device)), half, tolerance=1e-2)
+    smooth = lambda x: F.cross_entropy(x, target.to(x.device), weight.to(x), label_smoothing=0.1)
+    check("smoothed labels", smooth, (3, 30_000))
+"""
 TELL = """
     print(len(names))
 """
@@ -244,6 +282,7 @@ TELL = """
         (RECURRENT, 16),
         (LINES, 13),
         (ORDER, 24),
+        (ALONG, 40),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

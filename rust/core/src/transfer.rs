@@ -175,11 +175,15 @@ pub fn has_short_lines(x: &Tensor, dim: usize) -> bool {
 
 /// [`has_short_lines`] of this type beside it.
 pub fn has_short_lines_of(x: &Tensor, dim: usize, dtype: DType) -> bool {
-    let Device::Wgpu(index) = x.device() else {
-        return true;
-    };
-    let line = x.shape().get(dim).copied().unwrap_or(1);
-    line * dtype.size() <= bindable_bytes(index)
+    is_short(x.device(), x.shape().get(dim).copied().unwrap_or(1), dtype)
+}
+
+/// Whether a kernel can bind a line of so many elements, as it always can on the CPU.
+pub fn is_short(device: Device, line: usize, dtype: DType) -> bool {
+    match device {
+        Device::Wgpu(index) => line * dtype.size() <= bindable_bytes(index),
+        _ => true,
+    }
 }
 
 /// The bytes that a kernel can bind whatever the pool adds to them, up to a fifth.

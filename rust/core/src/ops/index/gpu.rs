@@ -204,7 +204,7 @@ fn windows(gpu: &Gpu, x: &Tensor, around: &Around, offsets: &Offsets) -> Result<
 }
 
 /// Elements as a kernel can bind them: where they are, or a copy where that is in two segments.
-fn bindable(gpu: &Gpu, x: &Tensor) -> Result<Tensor> {
+pub fn bindable(gpu: &Gpu, x: &Tensor) -> Result<Tensor> {
     windowed(gpu, x).map_or_else(|| x.copy_dense(), Ok)
 }
 
@@ -218,7 +218,7 @@ pub struct Around<'a> {
 
 impl<'a> Around<'a> {
     /// What is around one dimension.
-    fn of(layout: &'a Layout, dim: usize) -> Around<'a> {
+    pub fn of(layout: &'a Layout, dim: usize) -> Around<'a> {
         let (shape, strides) = (&layout.shape, &layout.strides);
         Around {
             outer: (&shape[..dim], &strides[..dim]),
@@ -314,6 +314,11 @@ fn scaled(gpu: &Gpu, offsets: &Offsets, parts: usize) -> Result<Tensor> {
     Ok(out)
 }
 
+/// How many rows of so many bytes can be put at once: sorting takes some words for each.
+pub fn most_rows(gpu: &Gpu, bytes: usize) -> usize {
+    (gpu.info().max_binding / 5 * 4) as usize / bytes.max(16)
+}
+
 /// `y[a, offsets[j], b] = v[a, j, b]`, or `+= scale * v` with `scale` given. `y` gives memory,
 /// offset and type; `v` is contiguous with outer, index and inner dimensions in this order. Where
 /// offsets repeat, the last one wins, and sums are made in order: always the same result.
@@ -330,8 +335,7 @@ pub fn put(
     }
     check_contiguous("put", &[v])?;
     let row = v.numel() / offsets.n * v.dtype().size();
-    // Sorting takes more words for each.
-    let rows = (gpu.info().max_binding / 5 * 4) as usize / row.max(16);
+    let rows = most_rows(gpu, row);
     let lines: usize = around.outer.0.iter().product();
     if rows < offsets.n && lines == 1 && rows > 0 {
         let v = v.reshape_to(&[offsets.n, v.numel() / offsets.n])?;

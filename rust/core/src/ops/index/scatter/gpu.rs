@@ -6,12 +6,12 @@ use crate::gpu::fault::check_size;
 use crate::gpu::geometry::coalesce;
 use crate::gpu::launch::bits;
 use crate::gpu::{params, shader, Acc, Gpu};
-use crate::ops::index::gpu::{offsets_or, Axis};
+use crate::ops::index::gpu::{bindable, most_rows, offsets_or, put, take, Around, Axis};
 use crate::ops::index::runs::{self, MODES};
 use crate::ops::index::Mode;
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{check_contiguous, dense};
+use crate::transfer::{check_contiguous, dense, windowed};
 use smallvec::SmallVec;
 
 /// Source positions that one dispatch looks at: below software Vulkan's 65,535 loop iterations.
@@ -61,6 +61,12 @@ pub fn gather(gpu: &Gpu, x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> 
         return Ok(());
     }
     check_contiguous("gather", &[y])?;
+    if is_line(x, dim) && windowed(gpu, x).is_none() {
+        let index = dense(gpu, index)?;
+        let axis = [axis(x, dim, &index)];
+        let offsets = offsets_or(gpu, &axis, None, false, Kind::Runtime)?;
+        return take(gpu, x, Around::of(x.layout(), dim), &offsets, y);
+    }
     let (dtype, parts) = bits(x.dtype());
     let k = parts as isize;
     let strides = &x.layout().strides;
@@ -114,6 +120,12 @@ pub fn scatter(
         return Ok(());
     }
     let (all, length) = (index.numel() * y.size(dim), index.size(dim));
+    let moves = matches!(meet, Mode::Set | Mode::Add);
+    let room = most_rows(gpu, y.dtype().size());
+    let is_large = length > room || [y, index, v].iter().any(|t| windowed(gpu, t).is_none());
+    if moves && is_line(y, dim) && is_large {
+        return scatter_line(gpu, meet, y, dim, index, v, room);
+    }
     if length >= runs::MANY || all >= COMPARED {
         return scatter_sorted(gpu, meet, y, dim, index, v);
     }
@@ -152,6 +164,44 @@ pub fn scatter(
             .reads("V", v)
             .reads("I", index)
             .threads(gpu, &p, n)?;
+    }
+    Ok(())
+}
+
+/// Whether a tensor is one line along a dimension.
+fn is_line(x: &Tensor, dim: usize) -> bool {
+    x.numel() == x.size(dim)
+}
+
+fn axis<'a>(x: &Tensor, dim: usize, index: &'a Tensor) -> Axis<'a> {
+    Axis {
+        index,
+        size: x.size(dim),
+        stride: x.layout().strides[dim],
+    }
+}
+
+/// [`scatter`] on a line that may be larger than a binding, `room` elements after the other.
+fn scatter_line(
+    gpu: &Gpu,
+    meet: Mode,
+    y: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    v: &Tensor,
+    room: usize,
+) -> Result<()> {
+    let scale = (meet == Mode::Add).then_some(1.0);
+    for start in (0..index.size(dim)).step_by(room) {
+        let n = room.min(index.size(dim) - start);
+        let part = |t: &Tensor| {
+            let part = t.narrow(dim as i64, start as i64, n as i64)?;
+            bindable(gpu, &dense(gpu, &part)?)
+        };
+        let (index, v) = (part(index)?, part(v)?);
+        let axis = [axis(y, dim, &index)];
+        let offsets = offsets_or(gpu, &axis, None, false, Kind::Runtime)?;
+        put(gpu, y, Around::of(y.layout(), dim), &offsets, &v, scale)?;
     }
     Ok(())
 }

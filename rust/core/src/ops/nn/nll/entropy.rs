@@ -234,7 +234,8 @@ impl CrossEntropy {
 impl CrossEntropy {
     /// Loss, sum of weights and log-sum-exps by ops, which take any type.
     fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let (scores, target) = (x[0], x[1]);
+        let (dtype, target) = (x[0].dtype(), x[1]);
+        let scores = &x[0].to_dtype(dtype.compute())?;
         let lse = dispatch::call1(LogSumExp, &[scores])?;
         let chances = scores.sub(&lse)?;
         let mut inputs: SmallVec<[&Tensor; 3]> = x.into();
@@ -262,6 +263,9 @@ impl CrossEntropy {
             };
             let rest = y[0].mul_scalar(1.0 - self.smoothing.0)?;
             y[0] = rest.sub(&all.mul_scalar(self.smoothing.0 / c as f64)?)?;
+        }
+        for t in &mut y {
+            *t = t.to_dtype(dtype)?;
         }
         y.push(lse.reshape_to(target.shape())?);
         Ok(y)
@@ -352,7 +356,7 @@ impl Op for CrossEntropy {
 
     /// The mean as a sum over another, and sums in a type that parts can be added in.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if picked_by_ops(x[0], x[1]) {
+        if picked_by_ops(x[0], x[0].shape(), x[1]) {
             return self.by_ops(x).map(Some);
         }
         if self.adds(x[0]) || !launchable(x[0], x[1]) {
@@ -513,12 +517,13 @@ impl Op for CrossEntropyGrad {
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if !picked_by_ops(x[1], x[2]) {
+        if !picked_by_ops(x[1], x[1].shape(), x[2]) {
             return Ok(None);
         }
+        let wide = |i: usize| x[i].to_dtype(x[1].dtype().compute());
         let weight = x.get(5).copied();
-        let d = self.of.recorded(x[0], x[1], x[2], weight, x[3])?;
-        Ok(Some(Tensors::from_iter([d])))
+        let d = (self.of).recorded(&wide(0)?, &wide(1)?, x[2], weight, &wide(3)?)?;
+        Ok(Some(Tensors::from_iter([d.to_dtype(x[1].dtype())?])))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -167,7 +167,7 @@ impl Op for Nll {
 
     /// The mean as a sum over another, and sums in a type that parts can be added in.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if picked_by_ops(x[0], x[1]) {
+        if picked_by_ops(x[0], x[0].shape(), x[1]) {
             return self.by_ops(x).map(Some);
         }
         if self.adds(x[0]) || !launchable(x[0], x[1]) {
@@ -202,18 +202,22 @@ impl Op for Nll {
     }
 }
 
-/// Whether scores are float64, which the kernels do not take.
-pub(super) fn picked_by_ops(scores: &Tensor, target: &Tensor) -> bool {
-    scores.dtype() == DType::F64 && matches!(target.dtype(), DType::I64 | DType::I32)
+/// Whether scores of this shape, and of the type and device of `like`, are such as the kernels do not
+/// take: float64, or those of a position more than a binding holds.
+pub(super) fn picked_by_ops(like: &Tensor, shape: &[usize], target: &Tensor) -> bool {
+    let dtype = like.dtype();
+    let is_long = !transfer::is_short(like.device(), Extent::of(shape).c, dtype.compute());
+    (dtype == DType::F64 || is_long) && matches!(target.dtype(), DType::I64 | DType::I32)
 }
 
-/// Of each position the class, 0 where it is ignored, along a dimension of one element, and its weight,
-/// which is 0 there.
+/// Of each position the class, 0 where it is ignored, along a dimension of one element, and its weight
+/// in this type, which is 0 there.
 fn picked(
     shape: &[usize],
     target: &Tensor,
     weight: Option<&&Tensor>,
     ignore: i64,
+    dtype: DType,
 ) -> Result<[Tensor; 2]> {
     let e = Extent::of(shape);
     let target = target.reshape_to(&[e.n, 1, e.d])?.to_dtype(DType::I64)?;
@@ -222,11 +226,11 @@ fn picked(
     let class = where_(&live, &target, &of(0, DType::I64)?)?;
     // Of all classes one without weights: a class that there is not is found here.
     let all = match weight {
-        Some(w) => w.to_dtype(DType::F64)?,
-        None => Tensor::full(&[e.c], 1.into(), DType::F64, target.device())?,
+        Some(w) => w.to_dtype(dtype)?,
+        None => Tensor::full(&[e.c], 1.into(), dtype, target.device())?,
     };
     let each = all.index_select(0, &class.reshape(&[-1])?)?;
-    let each = where_(&live, &each.reshape_to(class.shape())?, &of(0, DType::F64)?)?;
+    let each = where_(&live, &each.reshape_to(class.shape())?, &of(0, dtype)?)?;
     Ok([class, each])
 }
 
@@ -239,7 +243,8 @@ fn weighted(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 impl Nll {
     /// Loss and sum of weights by ops, which take any type.
     pub(super) fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let [class, weight] = picked(x[0].shape(), x[1], x.get(2), self.ignore)?;
+        let dtype = x[0].dtype();
+        let [class, weight] = picked(x[0].shape(), x[1], x.get(2), self.ignore, dtype.compute())?;
         let e = Extent::of(x[0].shape());
         let scores = x[0].reshape_to(&[e.n, e.c, e.d])?;
         let each = weighted(&scores.gather(1, &class)?, &weight)?.neg()?;
@@ -249,7 +254,10 @@ impl Nll {
             MEAN => each.sum_all()?.div(&total)?,
             _ => each.sum_all()?,
         };
-        Ok(Tensors::from_iter([loss, total]))
+        Ok(Tensors::from_iter([
+            loss.to_dtype(dtype)?,
+            total.to_dtype(dtype)?,
+        ]))
     }
 
     /// Loss and sum of weights from log-probabilities, on the GPU.
@@ -414,20 +422,22 @@ impl Op for NllGrad {
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if !picked_by_ops(x[0], x[1]) {
+        if !picked_by_ops(x[0], &self.shape, x[1]) {
             return Ok(None);
         }
-        let [class, weight] = picked(&self.shape, x[1], x.get(3), self.of.ignore)?;
+        let wide = x[0].dtype().compute();
+        let [class, weight] = picked(&self.shape, x[1], x.get(3), self.of.ignore, wide)?;
         let e = Extent::of(&self.shape);
-        let g = match x[0].numel() {
-            1 => x[0].reshape_to(&[])?,
-            _ => x[0].reshape_to(&[e.n, 1, e.d])?,
+        let g = x[0].to_dtype(wide)?;
+        let g = match g.numel() {
+            1 => g.reshape_to(&[])?,
+            _ => g.reshape_to(&[e.n, 1, e.d])?,
         };
         let g = match self.of.reduction {
-            MEAN => g.div(x[2])?,
+            MEAN => g.div(&x[2].to_dtype(wide)?)?,
             _ => g,
         };
-        let each = weighted(&g.neg()?, &weight)?;
+        let each = weighted(&g.neg()?, &weight)?.to_dtype(x[0].dtype())?;
         let zeros = Tensor::zeros(&[e.n, e.c, e.d], x[0].dtype(), x[0].device())?;
         let d = zeros.scatter(1, &class, &each)?.reshape_to(&self.shape)?;
         Ok(Some(Tensors::from_buf([d])))
