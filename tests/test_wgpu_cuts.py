@@ -267,6 +267,47 @@ ALONG = """
     smooth = lambda x: F.cross_entropy(x, target.to(x.device), weight.to(x), label_smoothing=0.1)
     check("smoothed labels", smooth, (3, 30_000))
 """
+# What is found in such a line, and written to places of it.
+FOUND = """
+    line, whole = torch.randn(40_000), torch.randint(-9000, 9000, (40_000,))
+    check("nonzero", lambda x: (x > 0).nonzero(), line)
+    check("argwhere", lambda x: (x > 0).argwhere(), (200, 200))
+    check("masked_select", lambda x: x[x > 0.5], line)
+    check("all selected", lambda x: x[x == x], line)
+    check("masked_scatter", lambda x, y: x.masked_scatter(x.detach() > 0, y), line, line.flip(0))
+    check("unique", lambda x: x.unique(), whole)
+    for k in range(3):
+        check("unique", lambda x: x.unique(return_inverse=True, return_counts=True)[k], whole)
+        again = lambda x: x.unique_consecutive(return_inverse=True, return_counts=True)[k]
+        check("unique_consecutive", again, whole // 3000)
+    for right in (False, True):
+        options = {"right": right}
+        edges = line.sort()[0]
+        check("searchsorted", lambda e, v: torch.searchsorted(e, v, **options), edges, line)
+        few = edges[::1000].clone()
+        check("few edges", lambda e, v: torch.searchsorted(e, v, **options), few, line)
+        check("few values", lambda e, v: torch.searchsorted(e, v, **options), edges, few)
+        lines = torch.randn(3, 20_000).sort(1)[0]
+        check("lines", lambda e, v: torch.searchsorted(e, v, **options), lines, lines.flip(0))
+        check("bucketize", lambda v, e: torch.bucketize(v, e, **options), whole, whole.sort()[0])
+    check("isin", lambda x: torch.isin(x, x[::3] + 5), whole)
+
+    place = torch.randperm(40_000)[:30_000]
+    twice = place % 20_000
+    for name in ("index_add", "index_copy"):
+        call = lambda x, i, v: getattr(x, name)(0, i, v)
+        check(name, call, line, twice if name == "index_add" else place, (30_000,))
+    check("index_fill", lambda x, i: x.index_fill(0, i, 2.5), line, place)
+    check("index_select", lambda x, i: x.index_select(0, i), line, twice)
+    check("index", lambda x, i: x[i], line, -1 - twice)
+    check("index of two", lambda x, i: x[i // 200, i % 200], (200, 200), place)
+    put = lambda x, i, v: x.index_put((i,), v, accumulate=True)
+    check("index_put", put, line, twice, (30_000,))
+    check("index_put", lambda x, i, v: x.index_put((i,), v), line, place, (30_000,))
+    check("index_put of one", lambda x, i, v: x.index_put((i,), v), line, place, torch.randn(()))
+    check("put", lambda x, i, v: x.put(i, v), line, place, (30_000,))
+    check("take", lambda x, i: x.take(i), line, twice)
+"""
 TELL = """
     print(len(names))
 """
@@ -283,6 +324,7 @@ TELL = """
         (LINES, 13),
         (ORDER, 24),
         (ALONG, 40),
+        (FOUND, 34),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -120,6 +120,27 @@ pub fn offsets_or(
     if n == 0 {
         return Ok(Offsets { words, n, reach });
     }
+    let room = most_rows(gpu, 0);
+    if n > room {
+        for start in (0..n).step_by(room) {
+            // Parts of what is larger than a binding.
+            let part = |of: &Axis| {
+                let flat = of.index.reshape_to(&[n])?;
+                bindable(
+                    gpu,
+                    &flat.narrow(0, start as i64, room.min(n - start) as i64)?,
+                )
+            };
+            let parts: SmallVec<[Tensor; 4]> = axes.iter().map(part).collect::<Result<_>>()?;
+            let own: SmallVec<[Axis; 4]> = (axes.iter().zip(&parts))
+                .map(|(axis, index)| Axis { index, ..*axis })
+                .collect();
+            let own = offsets_or(gpu, &own, skip, wraps, kind)?;
+            let place = words.narrow(0, start as i64, own.n as i64)?;
+            place.write_from(&own.words)?;
+        }
+        return Ok(Offsets { words, n, reach });
+    }
     for (k, axis) in axes.iter().enumerate() {
         check_contiguous("index", &[axis.index])?;
         check_size(kind, axis.size)?;

@@ -6,7 +6,7 @@ use crate::gpu::fault::check_size;
 use crate::gpu::geometry::coalesce;
 use crate::gpu::launch::bits;
 use crate::gpu::{params, shader, Acc, Gpu};
-use crate::ops::index::gpu::{bindable, most_rows, offsets_or, put, take, Around, Axis};
+use crate::ops::index::gpu::{most_rows, offsets_or, put, take, Around, Axis};
 use crate::ops::index::runs::{self, MODES};
 use crate::ops::index::Mode;
 use crate::shape::Span;
@@ -124,7 +124,7 @@ pub fn scatter(
     let room = most_rows(gpu, y.dtype().size());
     let is_large = length > room || [y, index, v].iter().any(|t| windowed(gpu, t).is_none());
     if moves && is_line(y, dim) && is_large {
-        return scatter_line(gpu, meet, y, dim, index, v, room);
+        return scatter_line(gpu, meet, y, dim, index, v);
     }
     if length >= runs::MANY || all >= COMPARED {
         return scatter_sorted(gpu, meet, y, dim, index, v);
@@ -181,7 +181,7 @@ fn axis<'a>(x: &Tensor, dim: usize, index: &'a Tensor) -> Axis<'a> {
     }
 }
 
-/// [`scatter`] on a line that may be larger than a binding, `room` elements after the other.
+/// [`scatter`] on a line that may be larger than a binding.
 fn scatter_line(
     gpu: &Gpu,
     meet: Mode,
@@ -189,21 +189,12 @@ fn scatter_line(
     dim: usize,
     index: &Tensor,
     v: &Tensor,
-    room: usize,
 ) -> Result<()> {
+    let (index, v) = (dense(gpu, index)?, dense(gpu, v)?);
+    let axis = [axis(y, dim, &index)];
+    let offsets = offsets_or(gpu, &axis, None, false, Kind::Runtime)?;
     let scale = (meet == Mode::Add).then_some(1.0);
-    for start in (0..index.size(dim)).step_by(room) {
-        let n = room.min(index.size(dim) - start);
-        let part = |t: &Tensor| {
-            let part = t.narrow(dim as i64, start as i64, n as i64)?;
-            bindable(gpu, &dense(gpu, &part)?)
-        };
-        let (index, v) = (part(index)?, part(v)?);
-        let axis = [axis(y, dim, &index)];
-        let offsets = offsets_or(gpu, &axis, None, false, Kind::Runtime)?;
-        put(gpu, y, Around::of(y.layout(), dim), &offsets, &v, scale)?;
-    }
-    Ok(())
+    put(gpu, y, Around::of(y.layout(), dim), &offsets, &v, scale)
 }
 
 /// [`scatter`] of many elements.
