@@ -2,6 +2,8 @@
 
 import datetime as dt
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -108,6 +110,21 @@ def test_without_mpi_the_package_says_what_to_install(monkeypatch: pytest.Monkey
         dist.init_process_group("gloo")
     with pytest.raises(SystemExit, match=r"pip install 'pytensorlib\[distributed\]'"):
         run.main(["--nproc-per-node=2", "script.py"])
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no end of a process")
+def test_of_ranks_that_ended_together_the_one_that_waited_is_not_the_first(tmp_path: Path) -> None:
+    ranks = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in range(3)]
+    for rank, state in enumerate(("in", "in", "out")):
+        (tmp_path / f"{rank}.now").write_text(f"{ranks[rank].pid}\n{state}\nis there")
+    watch = run.Watch(tmp_path, 3)
+    watch.look(0)
+    assert watch.lost == []
+    for process in ranks:
+        process.kill()
+        process.communicate()
+    watch.look(5)
+    assert watch.lost == [2, 0, 1]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes are asked as POSIX systems are")

@@ -89,14 +89,13 @@ def test_ops_that_are_not_cut_run_on_the_cpu() -> None:
     told = run(
         """
         import pytensorlib as torch
-        x, target = torch.zeros(1, 20_000, device="wgpu"), torch.tensor([7], device="wgpu")
-        y = torch.nn.functional.cross_entropy(x, target)
-        print(y.device, round(y.item(), 4), torch.wgpu.fallbacks() != {})
+        y = torch.arange(20_001.0, device="wgpu").median()
+        print(y.device, y.item(), torch.wgpu.fallbacks() != {})
         """,
         PYTENSORLIB_WGPU_MAX_BINDING="65536",
         PYTENSORLIB_WGPU_FALLBACK="silent",
     )
-    assert told == "wgpu:0 9.9035 True\n"  # log(20000)
+    assert told == "wgpu:0 10000.0 True\n"
 
 
 def test_more_buffers_than_there_is_memory_for_are_out_of_memory() -> None:

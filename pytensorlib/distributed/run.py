@@ -230,10 +230,14 @@ class Watch:
         if self.poll is None or not self.files:
             time.sleep(seconds)
             return
+        ranks = []
         for file, _ in self.poll.poll(seconds * 1e3):
             self.poll.unregister(file)
             os.close(file)
-            self.ended(self.files.pop(file))
+            ranks.append(self.files.pop(file))
+        # Of several since the last look, one that waited for others was ended for their sake.
+        for rank in sorted(ranks, key=self.waited):
+            self.ended(rank)
 
     def follow(self, rank: int, pid: int) -> None:
         """Have the system tell when a process ends."""
@@ -246,6 +250,11 @@ class Watch:
             return
         self.files[file] = rank
         self.poll.register(file, select.POLLIN)
+
+    def waited(self, rank: int) -> bool:
+        """Return whether a rank was in a collective."""
+        line = read_line(self.folder, rank)
+        return line is not None and line[1] == "in"
 
     def ended(self, rank: int) -> None:
         """Note a rank that ended too early."""
