@@ -512,8 +512,12 @@ pub fn compute(
             rooms.push(room);
         }
         let mut result = [C(0.0, 0.0); BLOCK];
-        for start in range.clone().step_by(BLOCK) {
-            let n = BLOCK.min(range.end - start);
+        let block = match own.is_some() && from.iter().all(|x| !x.1) {
+            true => range.len(),
+            false => BLOCK,
+        };
+        for start in range.clone().step_by(block) {
+            let n = block.min(range.end - start);
             let mut x = [std::ptr::null::<C>(); MAX_INPUTS];
             // SAFETY: operands and results are contiguous and have these numbers, which are read before
             // their results are written; ranges of different threads are disjoint.

@@ -8,10 +8,10 @@ use crate::machine::level;
 use crate::per_isa;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// A loop over numbers that are pairs of parts: the operands, the results, and how many, at most
-/// [`BLOCK`]. The results may take the place of an operand.
+/// A loop over numbers that are pairs of parts: the operands, the results, and how many. The results may
+/// take the place of an operand.
 pub type Parts = unsafe fn(x: *const *const u8, y: *mut u8, n: usize);
-/// The most numbers of a call.
+/// Numbers that are read before the first of them is written.
 pub const BLOCK: usize = 128;
 
 /// The real or the imaginary part.
@@ -75,15 +75,20 @@ macro_rules! loops {
             fn $name[$($R: $B)?] -> Parts = (x: *const *const u8, y: *mut u8, n: usize) {
                 // SAFETY: operands have `n` numbers, and there is room for as many results.
                 unsafe {
-                    let n = n.min(BLOCK);
                     $(let $x = (*x.add($i)).cast::<$X>();)*
-                    // Written when all are read, since they may take an operand's place.
-                    let mut block = [<$Y>::default(); BLOCK];
-                    for i in 0..n {
-                        $(let $x = *$x.add(i);)*
-                        block[i] = $e;
+                    let y = y.cast::<$Y>();
+                    let mut start = 0;
+                    while start < n {
+                        let len = BLOCK.min(n - start);
+                        // Written when all are read, since they may take an operand's place.
+                        let mut block = [<$Y>::default(); BLOCK];
+                        for i in 0..len {
+                            $(let $x = *$x.add(start + i);)*
+                            block[i] = $e;
+                        }
+                        std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len);
+                        start += len;
                     }
-                    std::ptr::copy_nonoverlapping(block.as_ptr(), y.cast::<$Y>(), n);
                 }
             }
         }
@@ -104,7 +109,6 @@ loops! {
 /// `multiply` by instructions that tell even places from odd ones, with the same bits.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::BLOCK;
     use crate::compiled;
     use std::arch::x86_64::*;
 
@@ -116,7 +120,6 @@ mod x86 {
                     // SAFETY: operands have `n` numbers, and there is room for as many; those of a
                     // register are read before they are written, as their place may be the same.
                     unsafe {
-                        let n = n.min(BLOCK);
                         let (a, b) = ((*x).cast::<$t>(), (*x.add(1)).cast::<$t>());
                         let y = y.cast::<$t>();
                         let lanes = 64 / size_of::<$t>();
