@@ -7,6 +7,7 @@ use crate::cpu::pool::parallel_blocks;
 use crate::shape::{coalesce, Walk};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::any::TypeId;
 
 /// Bytes of a row below which the plan of any operands is as quick.
 const SHORT: usize = 64;
@@ -70,14 +71,14 @@ fn dims<E>(x: [&Tensor; 2], y: &Tensor) -> SmallVec<[Walk<3>; 5]> {
 
 /// Applies the loops to every element of `y`, to which operands broadcast, as [`super::run`] does;
 /// `false`, and nothing done, where neither operand has one number for each row. `wide` makes the
-/// loop's number of an element, or None of NaN: which of two NaNs remains is for the loop of two runs to
+/// loop's number of an element. With NaN among them, which of two remains is for the loop of two runs to
 /// say.
 ///
 /// # Safety
 /// The loops take these parameters; tensors have elements `E` in host memory, and `y` may be written.
-pub unsafe fn spread<E: Copy, R: Copy + Default>(
+pub unsafe fn spread<E: Copy + 'static, R: Copy + Default + PartialEq + 'static>(
     pair: &Pair<E>,
-    wide: impl Fn(E) -> Option<R> + Sync,
+    wide: impl Fn(E) -> R + Sync,
     x: [&Tensor; 2],
     y: &Tensor,
     grain: usize,
@@ -133,34 +134,45 @@ pub unsafe fn spread<E: Copy, R: Copy + Default>(
     true
 }
 
-impl<E: Copy> Pair<E> {
+impl<E: Copy + 'static> Pair<E> {
     /// Computes `rows` rows of `n` elements along `line`; those of the result and the inputs begin at
     /// `at`.
     // SAFETY: the operands have these elements, and the loops their parameters.
-    unsafe fn rows<R: Copy + Default>(
+    unsafe fn rows<R: Copy + Default + PartialEq + 'static>(
         &self,
         which: usize,
-        wide: impl Fn(E) -> Option<R>,
+        wide: impl Fn(E) -> R,
         at: [*mut u8; 3],
         line: &Walk<3>,
         rows: usize,
         n: usize,
     ) {
         let row = |i: usize, r: usize| at[i].wrapping_offset(line.step[i] * r as isize).cast::<E>();
-        let (mut numbers, mut plain) = ([R::default(); ROWS], which < 2);
+        let mut numbers = [R::default(); ROWS];
+        let mut plain = which < 2;
+        let mut from: *const R = numbers.as_ptr();
         if plain {
-            for (r, number) in numbers[..rows].iter_mut().enumerate() {
-                // SAFETY: the operand has an element for each row.
-                match wide(unsafe { *row(1 + which, r) }) {
-                    Some(v) => *number = v,
-                    None => plain = false,
+            let step = line.step[1 + which];
+            if TypeId::of::<E>() == TypeId::of::<R>() && step == size_of::<E>() as isize {
+                // Where they are.
+                from = row(1 + which, 0).cast_const().cast();
+            } else {
+                for (r, number) in numbers[..rows].iter_mut().enumerate() {
+                    // SAFETY: the operand has an element for each row.
+                    *number = wide(unsafe { *row(1 + which, r) });
                 }
             }
+            // SAFETY: there is a number for each row, which nobody writes meanwhile: rows of the result
+            // are written later, and their numbers read no more.
+            let known = unsafe { std::slice::from_raw_parts(from, rows) };
+            #[allow(clippy::eq_op)] // NaN is not
+            let all = known.iter().fold(true, |all, v| all & (v == v));
+            plain = all;
         }
         if plain {
             let held = Numbered {
                 params: self.params,
-                numbers: numbers.as_ptr(),
+                numbers: from,
                 rows,
                 step: [line.step[2 - which], line.step[0]],
             };

@@ -517,25 +517,18 @@ fn with_numbers(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: us
             let Some(IntLoops { $t: of, .. }) = op.int_loops() else {
                 return false;
             };
-            spread!(Some(of.kernel), of.number, Some)
+            spread!(Some(of.kernel), of.number, |v| v)
         }};
     }
     match t {
-        DType::F32 => {
-            let number = |v: f32| (!v.is_nan()).then_some(v);
-            spread!(Some(op.loop_f32()), op.number_f32(), number)
-        }
-        DType::F64 => {
-            let number = |v: f64| (!v.is_nan()).then_some(v);
-            spread!(Some(op.loop_f64()), op.number_f64(), number)
-        }
+        DType::F32 => spread!(Some(op.loop_f32()), op.number_f32(), |v: f32| v),
+        DType::F64 => spread!(Some(op.loop_f64()), op.number_f64(), |v: f64| v),
         DType::F16 | DType::BF16 => {
             let wide = |v: u16| match t {
                 DType::F16 => f16::from_bits(v).to_f32(),
                 _ => bf16::from_bits(v).to_f32(),
             };
-            let number = |v| Some(wide(v)).filter(|v| !v.is_nan());
-            spread!(op.loop_bits(t), op.number_bits(t), number)
+            spread!(op.loop_bits(t), op.number_bits(t), wide)
         }
         DType::I64 => integers!(i64),
         DType::I32 => integers!(i32),

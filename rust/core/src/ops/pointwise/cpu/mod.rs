@@ -240,16 +240,16 @@ unsafe fn numbers<P: Pointwise<N>, R: Copy, const N: usize, const I: usize>(
     unsafe {
         let held = &*params.cast::<Numbered<R>>();
         let op = (*held.params.cast::<P>()).settled(integers);
-        let (x, rows, step, numbers) = (*x, held.rows, held.step, held.numbers);
+        let (rows, step, numbers) = (held.rows, held.step, held.numbers);
         let zero = std::hint::black_box(0);
-        let mut r = 0;
-        while r < rows {
+        let mut next = (*x, y);
+        for r in 0..rows {
             let mut a = [*numbers.add(r); N];
-            let (x, y) = (
-                x.byte_offset(r as isize * step[0]),
-                y.byte_offset(r as isize * step[1]),
+            let (x, y) = next;
+            next = (
+                x.wrapping_byte_offset(step[0]),
+                y.wrapping_byte_offset(step[1]),
             );
-            r += 1;
             if n < FEW {
                 // A line at a time, which asks for nothing before it begins.
                 let mut i = 0;
