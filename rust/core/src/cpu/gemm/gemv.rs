@@ -121,8 +121,10 @@ where
     // SAFETY: `x` and `y` have `k` elements, where the last vector ends; the caller has the
     // instructions of `V`.
     unsafe {
+        // Sums by numbers that are known: those that are counted through would lie in memory, and the
+        // next piece wait for them.
         const W: usize = 8;
-        let mut sum = [V::splat(V::Elem::ZERO); 16];
+        let mut sum = [V::splat(V::Elem::ZERO); W];
         let mut q = 0;
         while q + W * V::LANES <= k {
             for i in 0..W {
@@ -131,19 +133,21 @@ where
             }
             q += W * V::LANES;
         }
-        let mut i = 0;
-        while q < k {
-            let n = (k - q).min(V::LANES);
-            sum[i] = V::load_first(x.add(q), n).fma(V::load_first(y.add(q), n), sum[i]);
-            i += 1;
-            q += n;
-        }
-        let one = V::splat(V::Elem::ONE);
-        for n in [4, 2, 1] {
-            for i in 0..n {
-                sum[i] = sum[i].fma(one, sum[i + n]);
+        if q < k {
+            for i in 0..W {
+                let n = (k - q).min(V::LANES);
+                sum[i] = V::load_first(x.add(q), n).fma(V::load_first(y.add(q), n), sum[i]);
+                q += n;
             }
         }
+        let one = V::splat(V::Elem::ONE);
+        for i in 0..W / 2 {
+            sum[i] = sum[i].fma(one, sum[i + W / 2]);
+        }
+        for i in 0..W / 4 {
+            sum[i] = sum[i].fma(one, sum[i + W / 4]);
+        }
+        sum[0] = sum[0].fma(one, sum[1]);
         let mut lanes = [V::Elem::ZERO; 16];
         sum[0].store(lanes.as_mut_ptr());
         let mut n = V::LANES;
