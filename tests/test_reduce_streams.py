@@ -59,7 +59,9 @@ def tree(a: np.ndarray, fold: Callable[[np.ndarray, np.ndarray], np.ndarray]) ->
     return lanes[:, 0]
 
 
-@pytest.mark.parametrize("n", [64, 100, 128, 256, 320, 4095, 4096])
+@pytest.mark.parametrize(
+    "n", [64, 65, 71, 72, 79, 80, 81, 100, 120, 127, 128, 129, 256, 300, 320, 1000, 4095, 4096]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_rows_have_the_bits_of_64_running_results(n: int, dtype: type[np.generic]) -> None:
     a = (np.random.default_rng(n).standard_normal((7, n)) * 100).astype(dtype)
@@ -70,6 +72,40 @@ def test_rows_have_the_bits_of_64_running_results(n: int, dtype: type[np.generic
     x = torch.from_numpy(a)
     assert x.amax(1).numpy().tobytes() == tree(a, lambda y, z: np.where(z > y, z, y)).tobytes()
     assert x.amin(1).numpy().tobytes() == tree(a, lambda y, z: np.where(z < y, z, y)).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("n", [64, 67, 100, 130, 256, 1003])
+def test_nan_anywhere_in_a_row_is_that_rows_alone(n: int, dtype: torch.dtype) -> None:
+    clean = torch.from_numpy(np.random.default_rng(n).standard_normal((9, n))).to(dtype)
+    for at in {0, 7, 63, n - 1, n - n % 64 - 1}:
+        for row in range(9):
+            x = clean.clone()
+            x[row, at] = float("nan")
+            for name in ("sum", "amax", "amin"):
+                y, z = (getattr(t, name)(1) for t in (x, clean))
+                assert y.isnan().tolist() == [r == row for r in range(9)], (name, at)
+                assert torch.equal(y[y == y], torch.cat([z[:row], z[row + 1 :]])), (name, at)
+
+
+@pytest.mark.parametrize("wide", [1, 2, 3, 4, 8, 16, 32, 48, 64, 100, 128, 256])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_narrow_columns_equal_numpy(wide: int, dtype: type[np.generic]) -> None:
+    """Rows that follow each other, of which several share registers; NaN stays in its column."""
+    a = (np.random.default_rng(wide).standard_normal((3001, wide)) * 100).astype(dtype)
+    for spoilt in (False, True):
+        if spoilt and dtype is np.int64:
+            continue
+        if spoilt:
+            a[1234, wide // 2] = np.nan
+        x = torch.from_numpy(a)
+        top, low, total = x.amax(0).numpy(), x.amin(0).numpy(), x.sum(0).numpy()
+        np.testing.assert_array_equal(top, a.max(0))
+        np.testing.assert_array_equal(low, a.min(0))
+        want = a.astype(np.float64).sum(0) if dtype is np.float32 else a.sum(0)
+        bound = (1e-6 if dtype is np.float32 else 1e-14) * np.abs(a.astype(np.float64)).sum(0)
+        assert np.all((np.abs(total - want) <= bound) | np.isnan(bound))
+        np.testing.assert_array_equal(np.isnan(total), np.isnan(a).any(0))
 
 
 @pytest.mark.parametrize("n", [63, 64, 100, 320, 4096, 4100])

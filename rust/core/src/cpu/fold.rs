@@ -52,21 +52,25 @@ pub struct Kernels<T> {
     pub columns: Columns<T>,
     /// Combines partial results.
     pub merge: unsafe fn(acc: *mut T, x: *const T, n: usize),
-    /// `row` of several rows at once, where there is such a kernel.
+    /// `row` of rows one after another, where there is such a kernel; it knows no `c`.
+    pub lines: Option<Lines<T>>,
+    /// `row` of rows that are streams, where there is such a kernel.
     pub rows: Option<Rows<T>>,
     /// `row` of [`GROUP`] short rows at once, where there is such a kernel.
     pub group: Option<Group<T>>,
 }
 
-/// A kernel for `count` rows of one length, at least [`LANES`], with the results of `row`, bit for bit.
+/// A kernel for `count` rows of `n` elements, at least [`LANES`], which lie `step` bytes apart, with the
+/// results of `row`, bit for bit.
+pub type Lines<T> = unsafe fn(x: *const u8, step: isize, n: usize, count: usize, out: *mut T);
+
+/// A kernel that goes along `count` rows of one length, at least [`LANES`], in turn, with the results of
+/// `row`, bit for bit.
 #[derive(Clone, Copy)]
 pub struct Rows<T> {
     pub count: usize,
-    /// For rows that follow each other, and for those that lie apart.
-    pub run: [RowsKernel<T>; 2],
+    pub run: unsafe fn(x: &[*const u8; MOST_ROWS], n: usize, out: &mut [T; MOST_ROWS]),
 }
-
-pub type RowsKernel<T> = unsafe fn(x: &[*const u8; MOST_ROWS], n: usize, out: &mut [T; MOST_ROWS]);
 
 /// Rows that a kernel reads at once.
 pub const MOST_ROWS: usize = 4;
@@ -226,6 +230,8 @@ folds! {
     }
 }
 
+/// Bytes of running results of columns that eight registers hold.
+pub const HELD: usize = 512;
 /// Running results of a row.
 pub const LANES: usize = 64;
 
@@ -335,6 +341,17 @@ per_isa! {
     }
 }
 per_isa! {
+    fn best_lines[S: Widen<T>, T: Compute, F: Fold<T>] -> Lines<T>, at most avx2
+        = (x: *const u8, step: isize, n: usize, count: usize, out: *mut T) {
+        // SAFETY: a kernel's caller has `count` rows of `n` elements of `S`, and room for as many results.
+        unsafe {
+            for r in 0..count {
+                *out.add(r) = row::<S, T, F>(x.offset(r as isize * step), n, T::default());
+            }
+        }
+    }
+}
+per_isa! {
     fn best_columns[S: Widen<T>, T: Copy, F: Fold<T>] -> Columns<T>
         = (acc: *mut T, x: *const u8, c: *const T, n: usize, rows: usize, step: isize) {
         // SAFETY: a kernel's caller has `n` elements at `acc`, in a row of `x` (of `S`) and at `c`;
@@ -357,6 +374,7 @@ fn kernels<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
         row: best_row::<S, T, F>(),
         columns: best_columns::<S, T, F>(),
         merge: best_merge::<T, F>(),
+        lines: None,
         rows: None,
         group: None,
     }
@@ -370,31 +388,37 @@ fn with_group<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-use streams::with_rows;
-#[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
-fn with_rows<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
-    with_group::<S, T, F>()
+/// [`with_group`], and one for rows of any length.
+fn with_lines<S: Widen<T>, T: Compute, F: Fold<T>>() -> Kernels<T> {
+    Kernels {
+        lines: Some(best_lines::<S, T, F>()),
+        ..with_group::<S, T, F>()
+    }
 }
 
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+use streams::{with_float_rows, with_rows};
+#[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
+use {with_lines as with_float_rows, with_lines as with_rows};
+
 macro_rules! reducible_float {
-    ($t:ident, [$($half:ident $(if $able:ident)?),*]) => {
+    ($t:ident, $rows:ident, [$($half:ident $(if $able:ident)?),*]) => {
         impl Reducible for $t {
             fn kernels(kind: Kind, source: DType) -> Kernels<$t> {
                 match (kind, source) {
                     $(
-                        (Kind::Sum, $half::DTYPE) $(if $able())? => with_rows::<$half, $t, Sum>(),
-                        (Kind::Max, $half::DTYPE) $(if $able())? => with_rows::<$half, $t, Max>(),
-                        (Kind::Min, $half::DTYPE) $(if $able())? => with_rows::<$half, $t, Min>(),
+                        (Kind::Sum, $half::DTYPE) $(if $able())? => $rows::<$half, $t, Sum>(),
+                        (Kind::Max, $half::DTYPE) $(if $able())? => $rows::<$half, $t, Max>(),
+                        (Kind::Min, $half::DTYPE) $(if $able())? => $rows::<$half, $t, Min>(),
                         (Kind::SumSquares, $half::DTYPE) $(if $able())? => kernels::<$half, $t, SumSquares>(),
                         (Kind::SumSquaredFrom, $half::DTYPE) $(if $able())? => {
                             kernels::<$half, $t, SumSquaredFrom>()
                         }
                     )*
-                    (Kind::Sum, _) => with_rows::<$t, $t, Sum>(),
+                    (Kind::Sum, _) => $rows::<$t, $t, Sum>(),
                     (Kind::Prod, _) => with_group::<$t, $t, Prod>(),
-                    (Kind::Max, _) => with_rows::<$t, $t, Max>(),
-                    (Kind::Min, _) => with_rows::<$t, $t, Min>(),
+                    (Kind::Max, _) => $rows::<$t, $t, Max>(),
+                    (Kind::Min, _) => $rows::<$t, $t, Min>(),
                     (Kind::Any, _) => kernels::<$t, $t, Any>(),
                     (Kind::All, _) => kernels::<$t, $t, All>(),
                     (Kind::NanSum, _) => kernels::<$t, $t, NanSum>(),
@@ -413,8 +437,8 @@ macro_rules! reducible_float {
         }
     };
 }
-reducible_float!(f32, [NativeF16 if converts_f16, f16, bf16]);
-reducible_float!(f64, []);
+reducible_float!(f32, with_float_rows, [NativeF16 if converts_f16, f16, bf16]);
+reducible_float!(f64, with_rows, []);
 
 impl Reducible for i64 {
     fn kernels(kind: Kind, source: DType) -> Kernels<i64> {

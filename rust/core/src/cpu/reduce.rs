@@ -7,7 +7,7 @@ mod rows;
 
 use super::convert::{load, store};
 use super::elements::Compute;
-use super::fold::{Kernels, Rows, LANES};
+use super::fold::{Kernels, Lines, Rows, HELD, LANES};
 pub use super::fold::{Kind, Reducible};
 use super::pool::{parallel_for, Ptr};
 use crate::alloc;
@@ -16,10 +16,9 @@ use crate::per_isa;
 use crate::shape::{coalesce, DimSet, Walk};
 use crate::tensor::Tensor;
 pub use blocks::{divide, Blocks, Fold};
-use rows::{by_groups, row_total, unit_totals, Tree};
+use rows::{by_groups, row_total, unit_totals, Tree, BLOCK};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 /// Elements that are widened at a time.
 const BUFFER: usize = 1024;
@@ -32,8 +31,6 @@ const SHORT: usize = 8;
 /// Bytes of an input from which on several rows are read at once: less lies in caches that one
 /// stream keeps busy.
 const STREAMED: usize = 1 << 24;
-/// Lengths of rows whose last steps, from a register to a number, are worth taking together.
-const FEW: Range<usize> = LANES..256;
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
 
@@ -109,15 +106,28 @@ impl<T: Reducible> Plan<T> {
         }
     }
 
-    /// How to read several rows at once, where that is worth it, and whether as streams.
-    fn rows(&self, results: usize, length: usize) -> Option<(Rows<T>, bool)> {
+    /// Whether the elements of a result follow each other in memory, as the kernels read them.
+    fn is_one_run(&self) -> bool {
         let [Walk { step: [step], .. }] = self.reduced[..] else {
+            return false;
+        };
+        self.is_direct(self.near.source, step)
+    }
+
+    /// How to read several rows as streams, where that is worth it.
+    fn streams(&self, results: usize, length: usize) -> Option<Rows<T>> {
+        let large = length >= 256 && results * length >= STREAMED / self.dtype.size();
+        self.near.rows.filter(|_| large && self.is_one_run())
+    }
+
+    /// How to combine rows one after another, and the bytes between them, where there is a kernel.
+    fn lines(&self, length: usize) -> Option<(Lines<T>, isize)> {
+        let ([_] | []) = &self.kept[..] else {
             return None;
         };
-        let large = length >= 256 && results * length >= STREAMED / self.dtype.size();
-        let rows = self.near.rows.filter(|_| large || FEW.contains(&length))?;
-        self.is_direct(self.near.source, step)
-            .then_some((rows, large))
+        let fits = (LANES..=BLOCK).contains(&length) && self.is_one_run();
+        let lines = self.near.lines.filter(|_| fits)?;
+        Some((lines, inner(&self.kept, 0).1))
     }
 
     fn is_direct(&self, source: DType, stride: isize) -> bool {
@@ -147,7 +157,7 @@ pub fn reduce<T: Reducible>(x: &Tensor, mask: DimSet, kind: Kind, c: Option<&[T]
 }
 
 /// Elements that [`whole`] takes.
-pub const WHOLE: usize = rows::BLOCK;
+pub const WHOLE: usize = BLOCK;
 
 /// One result of `n` elements that follow each other in memory, with the bits that [`reduce`] gives.
 ///
@@ -173,9 +183,19 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
     } else {
         1
     };
-    let rows = plan.rows(results, length);
     if let (Some(groups), None) = (plan.grouped(results, length), c) {
         return by_groups(plan, groups, length, out);
+    }
+    let rows = plan.streams(results, length);
+    if let (None, Some((lines, step))) = (&rows, plan.lines(length)) {
+        return parallel_for(results, GRAIN / length + 1, |range| {
+            // SAFETY: these are rows of the input, and their results this thread's; a kernel of lines
+            // has no use for `c`.
+            unsafe {
+                let x = (plan.ptr as *const u8).offset(range.start as isize * step);
+                lines(x, step, length, range.len(), to.get().add(range.start));
+            }
+        });
     }
     // SAFETY: all uses are for kept indices.
     let result = |i: usize| unsafe { (plan.ptr as *const u8).offset(offset(&plan.kept, i)) };
@@ -283,7 +303,12 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
     // that the most of the work is to combine their results.
     let together = if wide <= TILE / 2 && run_step == wide as isize * step {
         let few = run.div_ceil(8).max(LANES / wide);
-        (TILE / wide).min(few).min(run)
+        // As many as registers hold, where that is whole rows.
+        let most = match HELD / size_of::<T>() {
+            held if wide.is_power_of_two() && wide <= held => held,
+            _ => TILE,
+        };
+        (most / wide).min(few).min(run)
     } else {
         1
     };

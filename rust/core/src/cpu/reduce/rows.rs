@@ -1,9 +1,7 @@
 //! Results whose elements follow each other in memory.
 
 use super::super::convert::load;
-use super::super::fold::{
-    Group, Kernels, Reducible, Rows, RowsKernel, GROUP, LANES, LEAST, MOST_ROWS,
-};
+use super::super::fold::{Group, Kernels, Reducible, Rows, GROUP, LANES, LEAST, MOST_ROWS};
 use super::super::pool::{parallel_for, Ptr};
 use super::{inner, merge_all, offset, Cascade, Plan, BUFFER, GRAIN};
 use crate::shape::Walk;
@@ -12,6 +10,8 @@ use std::ops::Range;
 
 /// Elements of a row that one call combines.
 pub(super) const BLOCK: usize = 4096;
+/// Blocks that one call combines.
+const BLOCKS: usize = 8;
 
 /// Combines partial results two by two, so that rounding errors stay small.
 #[derive(Clone, Copy)]
@@ -87,6 +87,15 @@ pub(super) unsafe fn row_total<T: Reducible>(
                 let run = (inner - at % inner).min(end - at);
                 let x = ptr.offset(offset(dims, at));
                 let mut done = 0;
+                while let (Some(lines), true) = (k.lines, done + BLOCK <= run) {
+                    let mut totals = [k.init; BLOCKS];
+                    let count = ((run - done) / BLOCK).min(BLOCKS);
+                    let block = BLOCK * size;
+                    let x = x.add(done * size);
+                    lines(x, block as isize, BLOCK, count, totals.as_mut_ptr());
+                    totals[..count].iter().for_each(|&v| tree.push(v, k));
+                    done += count * BLOCK;
+                }
                 while done < run {
                     let n = BLOCK.min(run - done);
                     tree.push((k.row)(x.add(done * size), n, c), k);
@@ -174,7 +183,7 @@ pub(super) type Unit = (*const u8, usize, usize);
 pub(super) unsafe fn unit_totals<T: Reducible>(
     plan: &Plan<T>,
     range: Range<usize>,
-    rows: Option<(Rows<T>, bool)>,
+    rows: Option<Rows<T>>,
     unit: impl Fn(usize) -> Unit,
     c: impl Fn(usize) -> T,
     to: *mut T,
@@ -187,14 +196,11 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
             *to.add(u) = row_total(plan, ptr, start, end, c(u));
         };
         let mut from = range.start;
-        if let Some((rows, streams)) = rows {
+        if let Some(rows) = rows {
+            // Far from each other, so that each is a stream of its own.
             let groups = range.len() / rows.count;
             for g in 0..groups {
-                let (u, apart) = match streams {
-                    // Far from each other, so that each is a stream of its own.
-                    true => (range.start + g, groups),
-                    false => (range.start + g * rows.count, 1),
-                };
+                let (u, apart) = (range.start + g, groups);
                 let mut x = [std::ptr::null(); MOST_ROWS];
                 let (_, start, end) = unit(u);
                 let n = end - start;
@@ -205,8 +211,7 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
                     x[r] = ptr.add(start * plan.dtype.size());
                 }
                 if alike {
-                    let run = rows.run[streams as usize];
-                    let totals = row_totals(plan, run, rows.count, x, n);
+                    let totals = row_totals(plan, rows, x, n);
                     for r in 0..rows.count {
                         *to.add(u + r * apart) = totals[r];
                     }
@@ -223,8 +228,7 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
 /// [`row_total`] of several rows of `n` elements that follow each other in memory.
 unsafe fn row_totals<T: Reducible>(
     plan: &Plan<T>,
-    run: RowsKernel<T>,
-    count: usize,
+    Rows { count, run }: Rows<T>,
     mut x: [*const u8; MOST_ROWS],
     n: usize,
 ) -> [T; MOST_ROWS] {
