@@ -121,6 +121,50 @@ def test_hostile_numbers_match_numpy() -> None:
     )
 
 
+@need_squares
+def test_what_follows_a_product_runs_in_its_store() -> None:
+    run(
+        PRODUCTS
+        + """
+    from pytensorlib import _C
+
+    def launched(call, on):
+        _C._wgpu_set_fuse(0, on)
+        before = torch.wgpu.memory_stats()["dispatches"]
+        y = call()
+        count = torch.wgpu.memory_stats()["dispatches"] - before
+        return count, [to_numpy(t) for t in y]
+
+    for precision in "high", "medium":
+        torch.set_float32_matmul_precision(precision)
+        most = error(torch.float32, precision)
+        # Of more than one workgroup, one whose edges are not full, and some products at once.
+        for shape in (5, 33, 17), (150, 40, 70), (2, 64, 64, 64):
+            *stack, m, k, n = shape
+            x, w = made(torch.float32, *stack, m, k), made(torch.float32, *stack, k, n)
+            b, z = made(torch.float32, n), made(torch.float32, *stack, m, n)
+            a, c, bias, plus = (t.to("wgpu") for t in (x, w, b, z))
+
+            def chain():
+                y = a @ c + bias
+                return y, torch.relu(y) * plus, y.half()
+
+            def over():
+                return ((a @ c).mul_(plus).sub_(1),)
+
+            for call, joined in (chain, 3), (over, 2):
+                alone, want = launched(call, False)
+                count, got = launched(call, True)
+                assert all(np.array_equal(u, v) for u, v in zip(got, want))
+                assert count == alone - joined, (count, alone)
+            y = to_numpy(x) @ to_numpy(w)
+            bound = abs(to_numpy(x)) @ abs(to_numpy(w)) * most + 1e-6
+            assert (abs(got[0] - (y * to_numpy(z) - 1)) <= bound * (abs(to_numpy(z)) + 1)).all()
+    """,
+        PYTENSORLIB_WGPU_COOPERATIVE="force",
+    )
+
+
 BITS = """
     import hashlib
     import pytensorlib as torch

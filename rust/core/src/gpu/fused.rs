@@ -389,8 +389,8 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
             Some(head) => {
                 let kernel = head.kernel();
-                let (own, library) =
-                    (kernel.source).parts(kernel.acc, kernel.constants, ["", ""])?;
+                let tail = kernel.tail.map(|t| t.text);
+                let (own, library) = (kernel.source).parts(kernel.acc, kernel.constants, tail)?;
                 let own = own.replace(STORE, FINISH);
                 let end = own.find("struct Params {").and_then(|at| {
                     let end = own[at..].find("\n}")?;

@@ -2,7 +2,8 @@
 //! shape, run where they store it (`store_y`), before it is memory.
 
 use super::fuse::{Group, Place};
-use super::launch::Bound;
+use super::key::Key;
+use super::launch::{Bound, NOTHING};
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Numbers, Source};
 use super::tape::{Told, Tolds};
@@ -16,6 +17,8 @@ pub(super) struct Head {
     entry: &'static str,
     acc: Acc,
     constants: SmallVec<[(&'static str, u32); 12]>,
+    /// The text behind its file, where there is one.
+    tail: Option<(String, Key)>,
     /// Those it writes, the one that `store_y` writes first, then those it reads.
     pub buffers: SmallVec<[Buffer; 9]>,
     pub writes: usize,
@@ -51,16 +54,14 @@ impl Head {
     }
 
     pub fn kernel(&self) -> Kernel<'_> {
-        const NOTHING: Tail = Tail {
-            text: "",
-            key: [0; 2],
-        };
+        let tail = self.tail.as_ref();
+        let tail = tail.map_or(NOTHING, |(text, key)| Tail { text, key: *key });
         Kernel {
             source: &self.source,
             entry: self.entry,
             acc: self.acc,
             constants: &self.constants,
-            tail: [NOTHING; 2],
+            tail: [NOTHING, tail],
             writes: self.writes,
             reads: self.buffers.len() - self.writes,
         }
@@ -123,7 +124,7 @@ impl Gpu {
             || read
                 .iter()
                 .any(|r| written.iter().any(|w| w.buffer.same(r.buffer)))
-            || kernel.tail.iter().any(|t| !t.text.is_empty())
+            || !kernel.tail[0].text.is_empty()
             || !kernel.source.trusted
             || self.require(kernel.acc, "").is_err()
         {
@@ -133,11 +134,13 @@ impl Gpu {
         waiting.settle(self, touched.map(|(i, b)| (b.buffer, i < kernel.writes)))?;
         let mut words = SmallVec::from_elem(0, params.len() / 4);
         bytemuck::cast_slice_mut(&mut words[..]).copy_from_slice(params);
+        let [_, tail] = kernel.tail;
         let head = Head {
             source: kernel.source.clone(),
             entry: kernel.entry,
             acc: kernel.acc,
             constants: kernel.constants.into(),
+            tail: (!tail.text.is_empty()).then(|| (tail.text.to_string(), tail.key)),
             buffers: all.iter().map(|b| b.buffer.lent()).collect(),
             writes: kernel.writes,
             params: words,

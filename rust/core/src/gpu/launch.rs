@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Invocations of a workgroup, of kernels with one for each element.
 pub const WORKGROUP: usize = 256;
 
-const NOTHING: Tail = Tail {
+pub(super) const NOTHING: Tail = Tail {
     text: "",
     key: [0; 2],
 };

@@ -330,6 +330,7 @@ impl Product<'_> {
             false => (self.a.clone(), self.b.clone()),
         };
         let types = way.types();
+        let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
         way.set(&types, MATMUL_COOPERATIVE.launch(self.acc))
             .set("HAS_C", self.c.is_some())
             .set("A_ALONG_K", a_along_k)
@@ -350,6 +351,7 @@ impl Product<'_> {
             .reads_words(&tops_b)
             .reads_words(self.a)
             .reads_words(self.b)
+            .gives(result)
             .groups(gpu, &p, groups)
     }
 }
