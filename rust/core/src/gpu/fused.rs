@@ -288,6 +288,8 @@ fn scalar_word(j: u32) -> u32 {
 /// How a file stores its result, and what it calls instead.
 const STORE: &str = "store_y(";
 const FINISH: &str = "finish_y(";
+/// Where the parameter block of a file or of one of its parts begins.
+const BLOCK: &str = "struct Params {";
 
 /// A text with a suffix behind each of these names.
 fn renamed(text: &str, names: &HashSet<&str>, suffix: &str) -> String {
@@ -385,21 +387,13 @@ impl<'a, 'g> Writer<'a, 'g> {
         let (mut own, mut libraries) = match self.plan.head {
             None => {
                 let params = "@group(0) @binding(0) var<uniform> p: Params;\n";
-                (format!("struct Params {{\n{more}}}\n{params}"), vec![])
+                (format!("{BLOCK}\n}}\n{params}"), vec![])
             }
             Some(head) => {
                 let kernel = head.kernel();
                 let tail = kernel.tail.map(|t| t.text);
                 let (own, library) = (kernel.source).parts(kernel.acc, kernel.constants, tail)?;
-                let own = own.replace(STORE, FINISH);
-                let end = own.find("struct Params {").and_then(|at| {
-                    let end = own[at..].find("\n}")?;
-                    Some(at + end + 1)
-                });
-                let Some(end) = end else {
-                    bail!(Assertion, "{}: no struct Params", kernel.source.name);
-                };
-                ([&own[..end], &more, &own[end..]].concat(), library)
+                (own.replace(STORE, FINISH), library)
             }
         };
         let bound = self.plan.head.map_or(0, |h| h.buffers.len());
@@ -431,12 +425,15 @@ impl<'a, 'g> Writer<'a, 'g> {
         libraries.push(SCALARS);
         libraries.extend(accs.into_iter().map(|acc| library(acc).text.as_str()));
         let (file, numbers) = self.plan.head.map_or(("", &[][..]), Head::text);
-        Ok(text::with_library(
-            file,
-            numbers,
-            libraries.into_iter(),
-            &own,
-        ))
+        let whole = text::with_library(file, numbers, libraries.into_iter(), &own);
+        let end = whole.find(BLOCK).and_then(|at| {
+            let end = whole[at..].find("\n}")?;
+            Some(at + end + 1)
+        });
+        let Some(end) = end else {
+            bail!(Assertion, "{NAME}: no {BLOCK}");
+        };
+        Ok([&whole[..end], &more, &whole[end..]].concat())
     }
 
     /// What the head calls in the place of its store.

@@ -35,8 +35,9 @@ macro_rules! parts {
 }
 /// What a file takes with a line `// uses ...`, beside `math`, the type's functions. `store` is `lanes`
 /// where elements share words.
-const PARTS: &[(&str, &str)] =
-    parts! { "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" };
+const PARTS: &[(&str, &str)] = parts! {
+    "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" "conv"
+};
 
 /// The values that a launcher gives to `override` lines.
 pub(super) type Constants<'a> = &'a [(&'static str, u32)];
