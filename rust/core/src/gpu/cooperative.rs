@@ -6,11 +6,13 @@
 
 use super::adapter::Info;
 use super::launch::Launch;
-use super::tune::{Choice, Name};
+use super::tune::{self, Choice, Name};
 use super::Gpu;
-use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::{bail, ensure, host};
+use std::cell::{OnceCell, RefCell};
+use std::hash::Hash;
 use wgpu::CooperativeScalarType as Scalar;
 
 /// What `PYTENSORLIB_WGPU_COOPERATIVE` says.
@@ -155,8 +157,9 @@ impl Cooperative {
         tiles + 4 * (m + n + self.subgroups() * self.side * self.side)
     }
 
-    /// The types of the operands and of the matrices.
-    pub fn types(&self) -> String {
+    /// The types of the operands and of the matrices; `fours` are the operands that the shader has
+    /// as fours too.
+    pub fn types(&self, fours: &[&str]) -> String {
         let name = |dtype: DType| if dtype == DType::F16 { "f16" } else { "f32" };
         let (dtype, part) = (self.factors.dtype, name(self.part));
         let (stored, element, four) = match dtype {
@@ -165,7 +168,7 @@ impl Cooperative {
         };
         let mut text =
             format!("alias Stored = {stored};\nalias Element = {element};\nalias Four = {four};\n");
-        let [load, fours] = match dtype {
+        let [load, load_fours] = match dtype {
             DType::BF16 => [
                 "bitcast<f32>((X[i / 2u] >> (i % 2u * 16u)) << 16u)",
                 "bitcast<vec4<Element>>((fours_of_X[i].xxyy >> vec4(0u, 16u, 0u, 16u)) << vec4(16u))",
@@ -173,9 +176,12 @@ impl Cooperative {
             _ => ["X[i]", "fours_of_X[i]"],
         };
         for x in ["a", "b"] {
-            let (load, fours) = (load.replace('X', x), fours.replace('X', x));
+            let load = load.replace('X', x);
             text += &format!("fn load_{x}(i: u32) -> Element {{\n    return {load};\n}}\n");
-            text += &format!("fn fours_{x}(i: u32) -> vec4<Element> {{\n    return {fours};\n}}\n");
+        }
+        for x in fours {
+            let load = load_fours.replace('X', x);
+            text += &format!("fn fours_{x}(i: u32) -> vec4<Element> {{\n    return {load};\n}}\n");
         }
         let matrix = format!("coop_mat{0}x{0}", self.side);
         text + &format!(
@@ -219,11 +225,74 @@ impl Choice for Option<Cooperative> {
     }
 }
 
+/// What a product that may be made by cooperative matrices does.
+pub enum Ways {
+    /// This, or the tiles.
+    One(Option<Cooperative>),
+    /// Whichever a trial finds to be the quickest.
+    Tried(Vec<Cooperative>),
+}
+
 impl Gpu {
-    /// Whether products may be made by cooperative matrices.
-    pub fn cooperation(&self) -> Allowed {
-        self.tuned.cooperation
+    /// The ways of a product of these, if they may be multiplied so.
+    pub fn ways(&self, factors: Option<Factors>) -> Ways {
+        let allowed = self.tuned.cooperation;
+        let Some(factors) = factors.filter(|_| allowed != Allowed::Never) else {
+            return Ways::One(None);
+        };
+        let all = Cooperative::ways(self.info(), factors);
+        match all.is_empty() || allowed == Allowed::Always {
+            true => Ways::One(all.first().copied()),
+            false => Ways::Tried(all),
+        }
     }
+
+    /// Which of these ways is quicker than the tiles, `None`, and gives what they give: `sample` reads
+    /// what `run` made, which may differ by `error` of the largest.
+    pub fn try_ways(
+        &self,
+        kind: impl Hash,
+        ways: &[Cooperative],
+        error: f32,
+        run: impl Fn(Option<Cooperative>) -> Result<()>,
+        sample: impl Fn() -> Result<Vec<f32>>,
+    ) -> Result<Option<Cooperative>> {
+        if host::is_deterministic() {
+            return Ok(None);
+        }
+        let ways: Vec<_> = ways.iter().copied().map(Some).collect();
+        let expected = OnceCell::new();
+        let right = RefCell::new(vec![]);
+        tune::pick(self, ("cooperative", kind), None, &ways, |way| {
+            run(way)?;
+            if way.is_none() {
+                if expected.get().is_none() {
+                    let _ = expected.set(sample()?);
+                }
+                return Ok(());
+            }
+            if right.borrow().contains(&way) {
+                return Ok(());
+            }
+            let expected = expected.get().map_or(&[][..], |e| e);
+            ensure!(
+                are_alike(&sample()?, expected, error),
+                Runtime,
+                "wgpu: this adapter's cooperative matrices give other results"
+            );
+            right.borrow_mut().push(way);
+            Ok(())
+        })
+    }
+}
+
+/// Whether results differ by no more than `error` of the largest.
+fn are_alike(x: &[f32], y: &[f32], error: f32) -> bool {
+    let finite = y.iter().filter(|v| v.is_finite());
+    let most = finite.fold(0f32, |m, v| m.max(v.abs()));
+    let close =
+        |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= error * most;
+    x.len() == y.len() && x.iter().zip(y).all(close)
 }
 
 #[cfg(test)]
@@ -283,9 +352,19 @@ pub mod tests {
     }
 
     /// Of one of the ways.
-    pub fn types() -> String {
+    pub fn types(fours: &[&str]) -> String {
         let (info, dtype, terms) = cases().remove(0);
-        Cooperative::ways(&info, Factors { dtype, terms })[0].types()
+        Cooperative::ways(&info, Factors { dtype, terms })[0].types(fours)
+    }
+
+    #[test]
+    fn results_that_differ_by_more_than_is_explained_are_found() {
+        let nan = f32::NAN;
+        assert!(are_alike(&[1.0, 4.0, nan], &[1.125, 4.0, nan], 0.03125));
+        assert!(!are_alike(&[1.0, 4.0, nan], &[1.25, 4.0, nan], 0.03125));
+        assert!(!are_alike(&[1.0, nan], &[1.0, 1.0], 0.5));
+        assert!(!are_alike(&[1.0, f32::INFINITY], &[1.0, 1.0], 0.5));
+        assert!(!are_alike(&[1.0], &[], 0.5));
     }
 
     #[test]

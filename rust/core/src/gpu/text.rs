@@ -36,7 +36,7 @@ macro_rules! parts {
 /// What a file takes with a line `// uses ...`, beside `math`, the type's functions. `store` is `lanes`
 /// where elements share words.
 const PARTS: &[(&str, &str)] = parts! {
-    "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" "conv"
+    "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" "conv" "cooperative"
 };
 
 /// The values that a launcher gives to `override` lines.

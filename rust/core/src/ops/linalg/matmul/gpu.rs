@@ -1,25 +1,18 @@
 //! Batched matrix products over any strides.
 
-use crate::cpu::gemm;
+use super::cooperative::{error, factors, sample, tops, SAMPLE, WORTH};
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::cooperative::{Allowed, Cooperative, Factors};
+use crate::gpu::cooperative::{Cooperative, Factors, Ways};
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::tile::{self, Tile};
 use crate::gpu::tune;
 use crate::gpu::{copy, params, shader, Acc, Gpu};
-use crate::host;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::whole;
-use std::cell::{OnceCell, RefCell};
 use std::hash::Hash;
-
-/// Rows, columns and steps of the smallest product that cooperative matrices are tried on.
-const WORTH: usize = 32;
-/// Elements of a result that a trial compares.
-const SAMPLE: usize = 1 << 20;
 
 params! {
     struct Params {
@@ -41,9 +34,11 @@ params! {
     }
 }
 shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL }
+/// The operands that it reads by four elements at once too.
+const FOURS: [&str; 2] = ["a", "b"];
 shader! {
     static MATMUL_COOPERATIVE: Params = "matmul_cooperative.wgsl", Acc::FLOAT;
-    tail crate::gpu::cooperative::tests::types().as_str()
+    tail crate::gpu::cooperative::tests::types(&FOURS).as_str()
 }
 
 /// `y = alpha * a @ b + beta * c` for `a` [B, M, K], `b` [B, K, N], `c` and `y` [B, M, N], with
@@ -158,95 +153,38 @@ impl Product<'_> {
         tune::pick(gpu, kind, rule, &tile::TILES, |tile| self.tiles(gpu, tile))
     }
 
-    /// How the operands are multiplied by cooperative matrices where they may be: float16 as it is;
-    /// bfloat16 scaled; float32 as the precision that was asked for allows, not at all in the highest.
     fn factors(&self) -> Option<Factors> {
-        let dtype = self.a.dtype();
-        let terms = match dtype {
-            DType::F16 | DType::BF16 => 1,
-            DType::F32 => gemm::precision(),
-            _ => return None,
-        };
-        let float = |x: &Tensor| matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32);
-        let fits = terms <= 2 && self.b.dtype() == dtype && float(self.y);
         // Sums of parts come from the tiles alone.
         let sums = self.sums.is_none() || self.splits == 1;
-        (fits && sums).then_some(Factors { dtype, terms })
+        factors(self.a, self.b, self.y).filter(|_| sums)
     }
 
     /// The way by cooperative matrices that is quicker than the tile, if there is one.
     fn cooperation(&self, gpu: &Gpu) -> Result<Option<Cooperative>> {
-        let allowed = gpu.cooperation();
-        let Some(factors) = self.factors().filter(|_| allowed != Allowed::Never) else {
+        let factors = self.factors();
+        let ways = match gpu.ways(factors) {
+            Ways::One(way) => return Ok(way),
+            Ways::Tried(ways) => ways,
+        };
+        let ([batches, m, n], Some(factors)) = (self.sizes(), factors) else {
             return Ok(None);
         };
-        let ways = Cooperative::ways(gpu.info(), factors);
-        if ways.is_empty() || allowed == Allowed::Always {
-            return Ok(ways.first().copied());
-        }
-        let [_, m, n] = self.sizes();
-        if m.min(n).min(self.part) < WORTH || !self.is_repeatable() || host::is_deterministic() {
+        if m.min(n).min(self.part) < WORTH || !self.is_repeatable() {
             return Ok(None);
         }
         let plain = self.tile(gpu)?;
-        let kind = ("cooperative", factors, self.kind(gpu));
-        let ways: Vec<_> = ways.into_iter().map(Some).collect();
-        let expected = OnceCell::new();
-        let right = RefCell::new(vec![]);
-        tune::pick(gpu, kind, None, &ways, |way| {
-            let Some(way) = way else {
-                self.tiles(gpu, plain)?;
-                if expected.get().is_none() {
-                    let _ = expected.set(self.sample()?);
-                }
-                return Ok(());
-            };
-            self.cooperative(gpu, way)?;
-            if right.borrow().contains(&way) {
-                return Ok(());
-            }
-            let expected = expected.get().map_or(&[][..], |e| e);
-            ensure!(
-                self.are_alike(&self.sample()?, expected),
-                Runtime,
-                "wgpu: matmul: this adapter's cooperative matrices give other results"
-            );
-            right.borrow_mut().push(way);
-            Ok(())
-        })
-    }
-
-    /// Elements of the result as float32: rows of its last matrix.
-    fn sample(&self) -> Result<Vec<f32>> {
-        let [batches, m, n] = self.sizes();
+        let run = |way: Option<Cooperative>| match way {
+            Some(way) => self.cooperative(gpu, way),
+            None => self.tiles(gpu, plain),
+        };
+        // Rows of the last matrix.
         let rows = (SAMPLE / n).clamp(1, m) as i64;
         let last = self.y.layout().narrow(0, batches as i64 - 1, 1)?;
         let some = self.y.alias(last.narrow(1, m as i64 - rows, rows)?);
-        let host = some.to_host()?.prepared(DType::F32)?;
-        // SAFETY: a prepared tensor is contiguous, and of the type that was asked for.
-        Ok(unsafe { host.slice::<f32>() }.to_vec())
-    }
-
-    /// Whether results differ by no more than the precision that was asked for explains.
-    fn are_alike(&self, x: &[f32], y: &[f32]) -> bool {
-        let error: f32 = match (self.y.dtype(), self.factors()) {
-            (DType::BF16, _) => 2f32.powi(-7),
-            (DType::F16, _) => 2f32.powi(-9),
-            (
-                _,
-                Some(Factors {
-                    dtype: DType::F32,
-                    terms: 1,
-                }),
-            ) => 2f32.powi(-9),
-            _ => 2f32.powi(-15),
-        };
-        let finite = y.iter().filter(|v| v.is_finite());
-        let most = finite.fold(0f32, |m, v| m.max(v.abs()));
-        let close = |(a, b): (&f32, &f32)| {
-            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= error * most
-        };
-        x.len() == y.len() && x.iter().zip(y).all(close)
+        let error = error(factors, self.y.dtype());
+        gpu.try_ways((factors, self.kind(gpu)), &ways, error, run, || {
+            sample(&some)
+        })
     }
 
     fn params(&self, (tile_m, tile_n): (usize, usize)) -> Result<(Params, usize)> {
@@ -306,30 +244,18 @@ impl Product<'_> {
     fn cooperative(&self, gpu: &Gpu, way: Cooperative) -> Result<()> {
         let (p, groups) = self.params(way.extent())?;
         let [a_along_k, b_along_k] = along(gpu, self.a, self.b);
-        let [batches, m, n] = self.sizes();
         if let Some(sums) = self.sums {
             let (a, sums) = (whole(self.a)?, whole(sums)?);
             reduce(gpu, Combine::Sum, Map::Keep, 1.0, a, [2].into(), sums)?;
         }
-        let tops = |x: &Tensor, length: usize, along: usize| {
-            let tops = Tensor::empty(&[batches, length], DType::F32, x.device())?;
-            let (from, to) = (whole(x)?, whole(&tops)?);
-            reduce(
-                gpu,
-                Combine::Max,
-                Map::Magnitude,
-                1.0,
-                from,
-                [along].into(),
-                to,
-            )?;
-            Ok(tops)
-        };
         let (tops_a, tops_b) = match way.is_scaled() {
-            true => (tops(self.a, m, 2)?, tops(self.b, n, 1)?),
+            true => (
+                tops(gpu, self.a, [2].into())?,
+                tops(gpu, self.b, [1].into())?,
+            ),
             false => (self.a.clone(), self.b.clone()),
         };
-        let types = way.types();
+        let types = way.types(&FOURS);
         let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
         way.set(&types, MATMUL_COOPERATIVE.launch(self.acc))
             .set("HAS_C", self.c.is_some())
@@ -409,7 +335,7 @@ mod tests {
             let all = Cooperative::ways(&info, factors);
             assert!(!all.is_empty());
             for (i, way) in all.iter().enumerate() {
-                let types = way.types();
+                let types = way.types(&FOURS);
                 let launch = way.set(&types, MATMUL_COOPERATIVE.launch(Acc::F32));
                 let half = i % 2 == 1;
                 launch

@@ -1,6 +1,7 @@
 //! Products of matrices and vectors: one op for all of them, whose gradients are products again.
 
 mod check;
+pub mod cooperative;
 mod entries;
 mod forms;
 pub mod gpu;

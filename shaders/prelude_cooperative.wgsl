@@ -1,0 +1,203 @@
+// Products by cooperative matrices of SIDE x SIDE, which the invocations of a subgroup multiply together, with sums
+// in float32. A workgroup makes a tile of BM x BN, each of its WM x WN subgroups a block of it. The text behind the
+// file declares the types of the operands' memory (Stored, and Four where four elements are read at once), of their
+// elements (Element) as load_a(), fours_a() and their like give them, and of the matrices (PartA, PartB and Sum) and
+// their factors (Part). The file declares:
+// - struct Work: m0, n0, m_end, n_end, where the tile begins and the results end; k_begin, k_end; what else it likes;
+// - begin(w, local), and for each step of k ahead(w, k0, local), which may write tables of the file's;
+// - four_a(w, l, m, k0, k), load l of an invocation: four elements from row m of the tile and from k0 + k on, along k
+//   where A_ALONG_K, else along m; zeros outside. four_b(w, l, n, k0, k) likewise;
+// - top_a(w, m) and top_b(w, n), no less than the largest magnitude of a row or column, as the bits of a float32;
+// - plainly(w, m, n), the sum of products where one of those is not finite;
+// - finish(w, m, n, v), which stores an element.
+//
+// Other types than Part are SCALED: by powers of two that bring the largest magnitude of each row of a
+// and of each column of b just below 2^15, so that nothing overflows; and where TERMS is 2, the rest of
+// each factor is one more, whose products with the other's first term are added.
+const SUBGROUPS: u32 = WM * WN;
+const THREADS: u32 = LANES * SUBGROUPS;
+const RM: u32 = BM / (WM * SIDE);
+const RN: u32 = BN / (WN * SIDE);
+const SQUARE: u32 = SIDE * SIDE;
+// Lines of a tile run along k or along m (n), in fours; eight elements more keep them apart in the
+// banks of memory.
+const LINE_A: u32 = select(BM, DEPTH, A_ALONG_K);
+const LINE_B: u32 = select(BN, DEPTH, B_ALONG_K);
+const PITCH_A: u32 = LINE_A + 8u;
+const PITCH_B: u32 = LINE_B + 8u;
+const SIZE_A: u32 = (BM * DEPTH / LINE_A) * PITCH_A;
+const SIZE_B: u32 = (BN * DEPTH / LINE_B) * PITCH_B;
+const LOADS_A: u32 = (BM * DEPTH / 4u + THREADS - 1u) / THREADS;
+const LOADS_B: u32 = (BN * DEPTH / 4u + THREADS - 1u) / THREADS;
+var<workgroup> tile_a: array<Part, TERMS * SIZE_A>;
+var<workgroup> tile_b: array<Part, TERMS * SIZE_B>;
+var<workgroup> scales_a: array<f32, BM>;
+var<workgroup> scales_b: array<f32, BN>;
+var<workgroup> sums: array<f32, SUBGROUPS * SQUARE>;
+
+// What a row of this largest magnitude is multiplied by, a power of two with an inverse.
+fn scale(top: u32) -> f32 {
+    return bitcast<f32>(min(268u - (top >> 23u), 253u) << 23u);
+}
+fn inverse(scale: f32) -> f32 {
+    return bitcast<f32>((254u << 23u) - bitcast<u32>(scale));
+}
+// Whether this is the scale of what has an infinity or NaN.
+fn is_endless(scale: f32) -> bool {
+    return bitcast<u32>(scale) == 13u << 23u;
+}
+// The nearest number of 11 bits. By bits: a conversion there and back may be left out.
+fn rounded(v: f32) -> f32 {
+    return bitcast<f32>((bitcast<u32>(v) + 0x1000u) & 0xffffe000u);
+}
+fn put_a(at: u32, element: Element, by: f32) {
+    if (!SCALED) {
+        tile_a[at] = Part(element);
+        return;
+    }
+    let v = f32(element) * by;
+    let first = rounded(v);
+    tile_a[at] = Part(first);
+    if (TERMS == 2u) { tile_a[SIZE_A + at] = Part(v - first); }
+}
+fn put_b(at: u32, element: Element, by: f32) {
+    if (!SCALED) {
+        tile_b[at] = Part(element);
+        return;
+    }
+    let v = f32(element) * by;
+    let first = rounded(v);
+    tile_b[at] = Part(first);
+    if (TERMS == 2u) { tile_b[SIZE_B + at] = Part(v - first); }
+}
+// Where an element of a tile lies.
+fn at_a(m: u32, k: u32) -> u32 {
+    return select(k * PITCH_A + m, m * PITCH_A + k, A_ALONG_K);
+}
+fn at_b(n: u32, k: u32) -> u32 {
+    return select(k * PITCH_B + n, n * PITCH_B + k, B_ALONG_K);
+}
+
+fn work(w: Work, local: u32, subgroup: u32, subgroups: u32) {
+    begin(w, local);
+    if (SCALED) {
+        for (var i = local; i < BM; i += THREADS) {
+            scales_a[i] = scale(top_a(w, i));
+        }
+        for (var i = local; i < BN; i += THREADS) {
+            scales_b[i] = scale(top_b(w, i));
+        }
+    }
+
+    // One turn where subgroups are as large as LANES says; larger ones take the blocks one after the
+    // other, and of smaller ones some repeat the last block.
+    for (var turn = 0u; turn < SUBGROUPS; turn += subgroups) {
+        let block = min(turn + subgroup, SUBGROUPS - 1u);
+        let row = (block / WN) * (RM * SIDE);
+        let col = (block % WN) * (RN * SIDE);
+        var acc: array<Sum, RM * RN>;
+        for (var i = 0u; i < RM * RN; i++) { acc[i] = Sum(); }
+        var next_a: array<vec4<Element>, LOADS_A>;
+        var next_b: array<vec4<Element>, LOADS_B>;
+        // Each step stores the tiles that the one before read ahead; the first only reads.
+        for (var k0 = w.k_begin; k0 < w.k_end + DEPTH; k0 += DEPTH) {
+            workgroupBarrier();
+            if (k0 > w.k_begin) {
+                for (var l = 0u; l < LOADS_A; l++) {
+                    let e = (local + l * THREADS) * 4u;
+                    let line = e / LINE_A;
+                    let x = e % LINE_A;
+                    if (line * LINE_A < BM * DEPTH) {
+                        for (var j = 0u; j < 4u; j++) {
+                            let by = scales_a[select(x + j, line, A_ALONG_K)];
+                            put_a(line * PITCH_A + x + j, next_a[l][j], by);
+                        }
+                    }
+                }
+                for (var l = 0u; l < LOADS_B; l++) {
+                    let e = (local + l * THREADS) * 4u;
+                    let line = e / LINE_B;
+                    let x = e % LINE_B;
+                    if (line * LINE_B < BN * DEPTH) {
+                        for (var j = 0u; j < 4u; j++) {
+                            let by = scales_b[select(x + j, line, B_ALONG_K)];
+                            put_b(line * PITCH_B + x + j, next_b[l][j], by);
+                        }
+                    }
+                }
+            }
+            if (k0 < w.k_end) { ahead(w, k0, local); }
+            workgroupBarrier();
+            if (k0 < w.k_end) {
+                for (var l = 0u; l < LOADS_A; l++) {
+                    let e = (local + l * THREADS) * 4u;
+                    let line = e / LINE_A;
+                    let x = e % LINE_A;
+                    let m = select(x, line, A_ALONG_K);
+                    let k = select(line, x, A_ALONG_K);
+                    if (line * LINE_A < BM * DEPTH) { next_a[l] = four_a(w, l, m, k0, k); }
+                }
+                for (var l = 0u; l < LOADS_B; l++) {
+                    let e = (local + l * THREADS) * 4u;
+                    let line = e / LINE_B;
+                    let x = e % LINE_B;
+                    let n = select(x, line, B_ALONG_K);
+                    let k = select(line, x, B_ALONG_K);
+                    if (line * LINE_B < BN * DEPTH) { next_b[l] = four_b(w, l, n, k0, k); }
+                }
+            }
+            if (k0 > w.k_begin) {
+                for (var k = 0u; k < DEPTH; k += SIDE) {
+                    var u: array<PartA, TERMS * RM>;
+                    for (var i = 0u; i < TERMS * RM; i++) {
+                        let at = (i / RM) * SIZE_A + at_a(row + (i % RM) * SIDE, k);
+                        if (A_ALONG_K) {
+                            u[i] = coopLoadT<PartA>(&tile_a[at], PITCH_A);
+                        } else {
+                            u[i] = coopLoad<PartA>(&tile_a[at], PITCH_A);
+                        }
+                    }
+                    // The small products first.
+                    for (var j = 0u; j < TERMS * RN; j++) {
+                        let rest = TERMS - 1u - j / RN;
+                        let at = rest * SIZE_B + at_b(col + (j % RN) * SIDE, k);
+                        var v: PartB;
+                        if (B_ALONG_K) {
+                            v = coopLoad<PartB>(&tile_b[at], PITCH_B);
+                        } else {
+                            v = coopLoadT<PartB>(&tile_b[at], PITCH_B);
+                        }
+                        for (var i = 0u; i < RM; i++) {
+                            let to = i * RN + j % RN;
+                            if (TERMS == 2u && rest == 0u) {
+                                acc[to] = coopMultiplyAdd(u[RM + i], v, acc[to]);
+                            }
+                            acc[to] = coopMultiplyAdd(u[i], v, acc[to]);
+                        }
+                    }
+                }
+            }
+        }
+
+        let own = (block - min(turn, block)) * SQUARE;
+        for (var at = 0u; at < RM * RN; at++) {
+            workgroupBarrier();
+            coopStoreT(acc[at], &sums[own], SIDE);
+            workgroupBarrier();
+            for (var e = local; e < min(subgroups, SUBGROUPS - turn) * SQUARE; e += THREADS) {
+                let source = turn + e / SQUARE;
+                let m = (source / WN) * (RM * SIDE) + (at / RN) * SIDE + (e % SQUARE) / SIDE;
+                let n = (source % WN) * (RN * SIDE) + (at % RN) * SIDE + e % SIDE;
+                if (w.m0 + m >= w.m_end || w.n0 + n >= w.n_end) { continue; }
+                var v = sums[e];
+                if (SCALED) {
+                    // The smaller first: what is between them is no larger than the result.
+                    let u = vec2(inverse(scales_a[m]), inverse(scales_b[n]));
+                    v = v * min(u.x, u.y) * max(u.x, u.y);
+                    if (is_endless(scales_a[m]) || is_endless(scales_b[n])) { v = plainly(w, m, n); }
+                }
+                finish(w, m, n, v);
+            }
+        }
+    }
+}
