@@ -489,7 +489,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     matrices multiply numbers of 22 or 11 bits by float16 elements where a trial shows that this is
     quicker. Powers of two scale each row of the first operand and each column of the second, so
     that no element is off by more than 2^-22 (2^-11) of itself or 2^-38 of the largest beside it.
-    Everything else does as before.
+    So do GPUs in convolutions and their gradients. Everything else does as before.
 
     Parameters
     ----------

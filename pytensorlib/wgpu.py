@@ -5,11 +5,12 @@ are ``"wgpu:1"`` and so on. Ops without a GPU kernel run on the CPU, with one wa
 `fallbacks` counts them. The environment variable ``PYTENSORLIB_WGPU_FALLBACK`` may say "error" or
 "silent" instead, as `set_fallback` does. What can be used again, compiled kernels and the quickest
 tiles of products (``PYTENSORLIB_TUNE``: "0", "1" or "full"), is kept in a folder of the user's
-(``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty). Products of float16 and bfloat16,
-also under `torch.autocast`, and of float32 in less than the highest precision, are made by
-cooperative matrices (tensor cores) where a trial on the adapter is right and quicker
-(``PYTENSORLIB_WGPU_COOPERATIVE``: "0" never, "force" wherever they can be): float16 as it is,
-bfloat16 as float16 scaled for each row and column, sums in float32.
+(``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty). Products and convolutions of
+float16 and bfloat16, also under `torch.autocast`, and of float32 in less than the highest precision
+(`torch.set_float32_matmul_precision`), are made by cooperative matrices (tensor cores) where a
+trial on the adapter is right and quicker (``PYTENSORLIB_WGPU_COOPERATIVE``: "0" never, "force"
+wherever they can be): float16 as it is, bfloat16 as float16 scaled for each row and column, sums in
+float32.
 """
 
 from __future__ import annotations

@@ -214,7 +214,10 @@ def pointwise(op, acc, out, inputs, scalars=()):
 def test_every_file_has_a_test():
     text = "".join(p.read_text() for p in Path(__file__).parent.glob("test_shader*.py"))
     # What wgpu-py's adapters cannot run, and the tests that do where there is one that can.
-    elsewhere = {"matmul_cooperative": "test_wgpu_cooperative.py"}
+    elsewhere = {
+        "matmul_cooperative": "test_wgpu_cooperative.py",
+        "conv_cooperative": "test_wgpu_cooperative_conv.py",
+    }
     for path in SHADERS.glob("*.wgsl"):
         tested = path.stem in PARTS or f'"{path.stem}"' in text
         assert tested or (Path(__file__).parent / elsewhere[path.stem]).exists(), path.name

@@ -154,7 +154,8 @@ impl Cooperative {
         let depth = self.depth();
         let tile = |lines: usize| (lines * (depth + 8)).max(depth * (lines + 8));
         let tiles = self.terms() * (tile(m) + tile(n)) * self.part.size();
-        tiles + 4 * (m + n + self.subgroups() * self.side * self.side)
+        // Of a convolution each step has a table of 20 bytes a line, and each column a place.
+        tiles + 4 * (m + 2 * n + 5 * depth + self.subgroups() * self.side * self.side)
     }
 
     /// The types of the operands and of the matrices; `fours` are the operands that the shader has

@@ -1,19 +1,20 @@
 //! Convolution over up to three dimensions and its gradients; a missing dimension is one of size 1.
 
+mod product;
+
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::launch::WORKGROUP;
 use crate::gpu::reduce::{reduce, Combine, Map};
-use crate::gpu::tile::{self, Tile};
-use crate::gpu::tune;
-use crate::gpu::{params, shader, Acc, Gpu};
+use crate::gpu::tile;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::ops::linalg::matmul::gpu::matmul;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer::{check_contiguous, whole};
-use smallvec::SmallVec;
+use product::{Mode, Params, Product, Way};
 
 /// Geometry: depth, height and width.
 #[derive(Clone, Copy, Debug)]
@@ -29,55 +30,6 @@ pub struct Geometry {
     pub padding: [usize; 3],
     pub dilation: [usize; 3],
 }
-
-/// Which of the three factors is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Mode {
-    Forward,
-    ToInput,
-    ToWeight,
-}
-
-params! {
-    struct Params {
-        m: u32,
-        n: u32,
-        k: u32,
-        groups: u32,
-        splits: u32,
-        part: u32,
-        tiles_m: u32,
-        tiles_n: u32,
-        y_split: u32,
-        bias: u32,
-        classes: u32,
-        batch: u32,
-        channels: u32,
-        a_offset: u32,
-        a_group: u32,
-        a_row: u32,
-        b_offset: u32,
-        b_group: u32,
-        y_offset: u32,
-        y_group: u32,
-        y_row: u32,
-        pad0: u32,
-        pad1: u32,
-        pad2: u32,
-        source: [u32; 4],
-        source_strides: [u32; 4],
-        places: [u32; 4],
-        place_strides: [u32; 4],
-        kernel: [u32; 4],
-        kernel_strides: [u32; 4],
-        stride: [u32; 4],
-        padding: [u32; 4],
-        dilation: [u32; 4],
-        period: [u32; 4],
-        inverse: [u32; 4],
-    }
-}
-shader! { static CONV: Params = "conv.wgsl", Acc::FLOAT }
 
 /// Rows of a group of channels up to which each element is an invocation's own, if it has few
 /// products.
@@ -264,12 +216,12 @@ fn strides(size: [usize; 3], last: usize) -> [u32; 4] {
     four([size[1] * size[2], size[2], 1], last)
 }
 
-/// The product; of tiles that are chosen here if none is given.
+/// The product; in a way that is chosen here if none is given.
 fn product(
     gpu: &Gpu,
     c: &Geometry,
     mode: Mode,
-    tile: Option<Tile>,
+    way: Option<Way>,
     a: &Tensor,
     b: &Tensor,
     bias: Option<&Tensor>,
@@ -309,7 +261,7 @@ fn product(
         _ => (weight, image),
     };
     let stacks = c.groups * classes;
-    let few = m <= FEW_ROWS && tile.is_none();
+    let few = m <= FEW_ROWS && way.is_none();
     let shared =
         (few && mode == Mode::ToWeight && own <= FEW_ROWS).then(|| Shared::of(m, n, k, c.groups));
     let few = few && mode != Mode::ToWeight && k <= FEW_PRODUCTS;
@@ -366,72 +318,24 @@ fn product(
         period: four(periods.map(|p| p.0), 1),
         inverse: four(periods.map(|p| p.1), 0),
     };
-    let dims = match (c.input, c.kernel) {
-        ([1, 1, _], [1, 1, _]) => 1,
-        ([1, ..], [1, ..]) => 2,
-        _ => 3u32,
+    let product = Product {
+        gpu,
+        c,
+        mode,
+        p,
+        stacks,
+        channels: source.1,
+        a,
+        b,
+        bias,
+        into,
+        splits,
     };
-    let result = match partial {
-        None => Some(whole(y)?),
-        Some(_) => None,
-    };
-    let launch = || {
-        CONV.launch(Acc::F32)
-            .set("TO_WEIGHT", mode == Mode::ToWeight)
-            .set("CLASSES", mode == Mode::ToInput)
-            .set("HAS_BIAS", bias.is_some())
-            .set("DIMS", dims)
-            .writes("Y", into)
-            .reads("A", a)
-            .reads("B", b)
-            .reads("C", bias.unwrap_or(a))
-            .gives(result)
-    };
-    // Of parts that are so large, and how many of these there are.
-    let tiled = |m_of: usize, n_of: usize| {
-        let (tiles_m, tiles_n) = (m.div_ceil(m_of), n.div_ceil(n_of));
-        let p = Params {
-            tiles_m: tiles_m as u32,
-            tiles_n: tiles_n as u32,
-            ..p
-        };
-        (p, tiles_m * tiles_n * stacks * splits)
-    };
-    let run = |tile: Tile| {
-        let loads = match mode {
-            Mode::ToWeight => (tile.depth * tile.n / 4).div_ceil(tile.threads()),
-            _ => 1,
-        };
-        let (p, groups) = tiled(tile.m, tile.n);
-        // A line of the table of rows is 20 bytes, and there are two.
-        tile.set(gpu, Acc::F32, 20, launch())
-            .set("NEAR", 4 * loads as u32)
-            .groups(gpu, &p, groups)
-    };
-    if few {
-        return launch().entry("direct").threads(gpu, &p, stacks * m * n);
-    }
-    match (&shared, tile) {
-        (Some(shared), _) => {
-            let (p, groups) = tiled(1, shared.taps);
-            launch()
-                .entry("shared_out")
-                .set("TAPS", shared.taps as u32)
-                .set("LANES", shared.lanes as u32)
-                .groups(gpu, &p, groups)?;
-        }
-        (None, Some(tile)) => run(tile)?,
-        (None, None) => {
-            // Along taps a tile is read by columns of its own, of which that one has too many.
-            let takes = |tile: &Tile| mode != Mode::ToWeight || *tile != tile::FLAT;
-            let tiles: SmallVec<[Tile; 5]> = tile::TILES.into_iter().filter(takes).collect();
-            let rule = Tile::of(gpu, Acc::F32, m, n, stacks * splits);
-            let rule = if takes(&rule) { rule } else { tile::SMALL };
-            let dtypes = [a.dtype(), b.dtype(), into.dtype()];
-            let sizes = [m, n, part, stacks * splits, taps].map(tune::bucket);
-            let kind = ("conv", mode, dims, dtypes, c.stride, c.dilation, sizes);
-            run(tune::pick(gpu, kind, rule, &tiles, run)?)?;
-        }
+    match (&shared, way) {
+        _ if few => product.few()?,
+        (Some(shared), _) => product.shared_out(shared.taps, shared.lanes)?,
+        (None, Some(way)) => product.make(way)?,
+        (None, None) => product.make(product.way()?)?,
     }
     match partial {
         None => Ok(()),
@@ -445,7 +349,9 @@ fn product(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::cooperative::{Cooperative, Factors};
     use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::tile::Tile;
     use crate::transfer::tests::{fresh, get, put};
 
     #[test]
@@ -528,12 +434,64 @@ mod tests {
             let takes = |t: &Tile| mode != Mode::ToWeight || *t != tile::FLAT;
             let found = tile::TILES.into_iter().filter(takes).map(|tile| {
                 let y = fresh(&[n], DType::F32);
-                product(gpu, &c, mode, Some(tile), a, b, None, &y).unwrap();
+                product(gpu, &c, mode, Some(Way::Tile(tile)), a, b, None, &y).unwrap();
                 get::<u32>(&y)
             });
             let found: Vec<_> = found.collect();
             assert!(found.iter().all(|f| *f == found[0]), "{mode:?}");
         }
+    }
+
+    /// Whatever the size of its subgroups is beside the one that a kernel expects.
+    #[test]
+    fn cooperative_matrices_give_what_tiles_give() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let c = Geometry {
+            batch: 2,
+            in_channels: 12,
+            out_channels: 140,
+            groups: 2,
+            input: [3, 9, 7],
+            output: [2, 5, 4],
+            kernel: [2, 3, 2],
+            stride: [2, 2, 3],
+            padding: [1, 1, 2],
+            dilation: [2, 1, 1],
+        };
+        let (nx, nw, ny) = (2 * 12 * 189, 140 * 6 * 12, 2 * 140 * 40);
+        let subgroups = gpu.info().subgroups;
+        let mut tried = 0;
+        // Other types differ by what an element is made of alone.
+        for (dtype, terms, most) in [(DType::F16, 1, 3), (DType::F32, 2, 1)] {
+            let on = |n: usize, seed| {
+                let t = Tensor::from_slice(&noise(n, seed), &[n], DType::F32).unwrap();
+                t.prepared(dtype).unwrap().to_device(gpu.device()).unwrap()
+            };
+            let (x, w, g) = (on(nx, 1), on(nw, 2), on(ny, 3));
+            for (mode, a, b, n) in [
+                (Mode::Forward, &w, &x, ny),
+                (Mode::ToInput, &w, &g, nx),
+                (Mode::ToWeight, &g, &x, nw),
+            ] {
+                let made = |way| {
+                    let y = fresh(&[n], DType::F32);
+                    product(gpu, &c, mode, Some(way), a, b, None, &y).unwrap();
+                    get::<f32>(&y)
+                };
+                let want = made(Way::Tile(tile::SMALL));
+                let want: Vec<f64> = want.into_iter().map(|v| v as f64).collect();
+                for size in [subgroups[0] / 2, subgroups[0], 2 * subgroups[1]] {
+                    let mut info = gpu.info().clone();
+                    info.subgroups = [size; 2];
+                    let ways = Cooperative::ways(&info, Factors { dtype, terms });
+                    for way in ways.into_iter().take(most) {
+                        close(&made(Way::Cooperative(way)), &want, 1e-5);
+                        tried += 1;
+                    }
+                }
+            }
+        }
+        eprintln!("{tried} ways on {}", gpu.info().name);
     }
 
     #[test]
