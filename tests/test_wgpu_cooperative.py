@@ -160,6 +160,14 @@ def test_what_follows_a_product_runs_in_its_store() -> None:
             y = to_numpy(x) @ to_numpy(w)
             bound = abs(to_numpy(x)) @ abs(to_numpy(w)) * most + 1e-6
             assert (abs(got[0] - (y * to_numpy(z) - 1)) <= bound * (abs(to_numpy(z)) + 1)).all()
+    # Results whose elements share words.
+    for dtype in torch.float16, torch.bfloat16:
+        sizes = (75, 40), (40, 67), (67,), (75, 67)
+        a, c, bias, plus = (made(dtype, *s).to("wgpu") for s in sizes)
+        call = lambda: (torch.relu(a @ c + bias) * plus,)
+        (alone, want), (count, got) = launched(call, False), launched(call, True)
+        assert np.array_equal(got[0], want[0])
+        assert count == alone - 3, (count, alone)
     """,
         PYTENSORLIB_WGPU_COOPERATIVE="force",
     )

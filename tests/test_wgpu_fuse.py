@@ -121,6 +121,8 @@ def headed(rng: random.Random, x: Any) -> Any:
     n = x.shape[-1]
     flat = x.reshape(-1, n)
     square = torch.ones((n, n), device="wgpu") / n
+    dtype = rng.choice([torch.float32, torch.float32, torch.float16, torch.bfloat16])
+    x, square = x.to(dtype), square.to(dtype)
     kind = rng.randrange(6)
     if kind == 0:
         return (flat @ square).reshape(x.shape)
@@ -198,6 +200,44 @@ def test_kernels_end_with_what_follows() -> None:
                 counts[name], got = launched(call)
             assert bits(got) == want, name
     assert counts == {**dict.fromkeys(calls, 1), "sum": 2}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_kernels_of_half_types_end_with_what_follows(dtype: Any) -> None:
+    # Of an odd number of elements: two share a word, and something lies behind the last.
+    a, w, b = x(5, 33).to(dtype), x(17, 33).to(dtype), x(17).to(dtype)
+    c, wide = x(5, 17).to(dtype), x(5, 17)
+    image, kernel = x(1, 2, 9, 9).to(dtype), x(3, 2, 3, 3).to(dtype)
+    calls = {
+        "linear": lambda: torch.relu(F.linear(a, w, b)) * c,
+        "wide": lambda: F.linear(a, w).float() + wide,
+        "in place": lambda: F.linear(a, w).mul_(c).add_(1),
+        "softmax": lambda: torch.log(torch.softmax(a, -1)) * 2,
+        "layer_norm": lambda: F.silu(F.layer_norm(a, (33,))),
+        "conv2d": lambda: torch.tanh(F.conv2d(image, kernel)),
+        "sum": lambda: torch.sqrt(a.square().sum(0)) + 1,
+    }
+    with torch.no_grad():
+        for name, call in calls.items():
+            with fused(False):
+                alone, want = launched(call)
+            with fused(True):
+                count, got = launched(call)
+            assert bits(got) == bits(want), name
+            assert count == (2 if name == "sum" else 1) < alone, (name, count)
+
+        # Two results whose elements share words are written by two kernels, each once.
+        def both() -> tuple[Any, Any, Any]:
+            y = F.linear(a, w, b)
+            z = torch.relu(y) * c
+            return y, z, z.float()
+
+        with fused(False):
+            want = [bits(t) for t in both()]
+        with fused(True):
+            count, got = launched(both)
+        assert [bits(t) for t in got] == want
+        assert count == 2
 
 
 def test_result_of_a_kernel_that_ends_with_others_is_there_too() -> None:

@@ -338,7 +338,8 @@ impl Group {
                 let known = |(v, p): (&View, &Place)| self.held(v, p).is_some();
                 let reads = |(v, p)| known((v, p)) || !h.meets(v.buffer, false);
                 let over = h.y().same(call.y.buffer) && h.place == call.y_place;
-                call.y_place.size >= 4
+                // As narrow as the head's, or else words.
+                (call.y_place.size >= 4 || call.y_place.size == h.place.size)
                     && call.x.iter().zip(&call.x_places).all(reads)
                     && (over || !h.meets(call.y.buffer, true))
             })
@@ -389,12 +390,34 @@ impl Group {
         }))
     }
 
+    /// Goes on without a head whose result is memory by now.
+    fn read_from(&mut self, head: &Head) {
+        self.stores.retain(|s| !matches!(s.value, Source::Head));
+        self.loads.push(Load {
+            from: head.y().lent(),
+            place: head.place.clone(),
+        });
+        let load = Source::Load(self.loads.len() - 1);
+        for arg in self.nodes.iter_mut().flat_map(|n| &mut n.x) {
+            if let Source::Head = arg.source {
+                arg.source = load;
+            }
+        }
+    }
+
     /// Records what anybody can still read.
     fn record(mut self, gpu: &Gpu) -> Result<()> {
         if gpu.is_outside() {
             gpu.tear();
         }
         self.stores.retain(Store::is_live);
+        // A head stores elements one by one, which costs more where they share words: one such result
+        // is what it has alone.
+        let narrow = self.stores.iter().filter(|s| s.place.size < 4).count();
+        if let Some(head) = self.head.take_if(|_| narrow > 1) {
+            self.read_from(&head);
+            self.named(head.record(gpu), 0, Some(&head))?;
+        }
         let read = |mask, source: &Source| match source {
             Source::Node(j) => mask | 1u64 << j,
             Source::Load(_) | Source::Head => mask,
@@ -411,10 +434,15 @@ impl Group {
             (1, None) => self.alone(gpu, needed.trailing_zeros() as usize),
             _ => fused::record(gpu, &self, needed),
         };
+        self.named(recorded, needed, self.head.as_ref())
+    }
+
+    /// Says in an error which operators a kernel of the head and of these nodes works for.
+    fn named(&self, recorded: Result<()>, needed: u64, head: Option<&Head>) -> Result<()> {
         recorded.map_err(|mut e| {
             let needed = |(i, _): &(usize, &Node)| needed >> i & 1 == 1;
             let ops = self.nodes.iter().enumerate().filter(needed);
-            let ops = self.head.iter().map(|h| h.op).chain(ops.map(|(_, n)| n.op));
+            let ops = head.iter().map(|h| h.op).chain(ops.map(|(_, n)| n.op));
             let names: Vec<String> = ops.map(function_name).collect();
             e.text += &format!(" (in the kernel of {})", names.join(", "));
             e

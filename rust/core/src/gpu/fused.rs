@@ -126,6 +126,12 @@ impl<'a> Plan<'a> {
             .map_or("y".to_string(), |i| format!("memory{i}"))
     }
 
+    /// Whether invocations write words of it together.
+    fn is_shared(&self, b: &Buffer) -> bool {
+        let narrow = |s: &Store| s.place.size < 4 && s.to.same(b);
+        self.head.is_some() && self.stores.iter().any(narrow)
+    }
+
     /// A value of the group as a number.
     fn number(&self, source: Source) -> u64 {
         match source {
@@ -402,9 +408,13 @@ impl<'a, 'g> Writer<'a, 'g> {
                 true => "read_write",
                 false => "read",
             };
+            let word = match self.plan.is_shared(self.plan.buffers[i]) {
+                true => "atomic<u32>",
+                false => "u32",
+            };
             let _ = writeln!(
                 own,
-                "@group(0) @binding({}) var<storage, {access}> memory{i}: array<u32>;",
+                "@group(0) @binding({}) var<storage, {access}> memory{i}: array<{word}>;",
                 bound + i + 1
             );
         }
@@ -444,7 +454,7 @@ impl<'a, 'g> Writer<'a, 'g> {
     let i = e - {first};
     let zero = {zero};
     let t = encode(Y, v);
-    let h = t.x ^ zero;
+    let h = (t.x & lane_mask(Y)) ^ zero;
     let hh = t.y ^ zero;"
         ));
         self.body();
@@ -497,16 +507,22 @@ fn main(
         for (j, (_, load)) in plan.loads.iter().enumerate() {
             let e = self.element(&load.place, &mut strided);
             let b = plan.memory(&load.from);
+            let word = |i: String| match plan.is_shared(&load.from) {
+                true => format!("atomicLoad(&{b}[{i}])"),
+                false => format!("{b}[{i}]"),
+            };
             self.line(format_args!("let e{j} = {e};"));
             match load.place.size {
-                8 => self.line(format_args!(
-                    "let x{j} = {b}[2u * e{j}];\nlet x{j}h = {b}[2u * e{j} + 1u];"
-                )),
-                4 => self.line(format_args!("let x{j} = {b}[e{j}];")),
+                8 => {
+                    let (low, high) = (word(format!("2u * e{j}")), word(format!("2u * e{j} + 1u")));
+                    self.line(format_args!("let x{j} = {low};\nlet x{j}h = {high};"));
+                }
+                4 => self.line(format_args!("let x{j} = {};", word(format!("e{j}")))),
                 size => {
                     let (f, mask) = (format(size), mask(size));
+                    let word = word(format!("word({f}, e{j})"));
                     self.line(format_args!(
-                        "let x{j} = ({b}[word({f}, e{j})] >> lane_bit({f}, e{j})) & {mask};"
+                        "let x{j} = ({word} >> lane_bit({f}, e{j})) & {mask};"
                     ));
                 }
             }
@@ -602,11 +618,28 @@ fn main(
 
     fn store(&mut self, s: usize, store: &Store, e: &str) {
         let (v, b) = (self.value(store.value), self.plan.memory(&store.to));
+        let shared = self.plan.is_shared(&store.to);
+        let put = |i: &str, v: &str| match shared {
+            true => format!("atomicStore(&{b}[{i}], {v});"),
+            false => format!("{b}[{i}] = {v};"),
+        };
         match store.place.size {
-            8 => self.line(format_args!(
-                "let y{s} = 2u * ({e});\n{b}[y{s}] = {v};\n{b}[y{s} + 1u] = {v}h;"
-            )),
-            4 => self.line(format_args!("{b}[{e}] = {v};")),
+            8 => {
+                let (low, high) = (format!("y{s}"), format!("y{s} + 1u"));
+                let (low, high) = (put(&low, &v), put(&high, &format!("{v}h")));
+                self.line(format_args!("let y{s} = 2u * ({e});\n{low}\n{high}"));
+            }
+            4 => self.line(format_args!("{}", put(e, &v))),
+            // As `store_y` does: invocations own elements, not words.
+            size if shared => {
+                let f = format(size);
+                self.line(format_args!(
+                    "let y{s} = {e};
+let w{s} = word({f}, y{s});
+let have{s} = atomicLoad(&{b}[w{s}]);
+atomicXor(&{b}[w{s}], (have{s} ^ ({v} << lane_bit({f}, y{s}))) & (lane_mask({f}) << lane_bit({f}, y{s})));"
+                ));
+            }
             size => {
                 let (f, last, bits) = (format(size), 4 / size - 1, 8 * size);
                 // What lies behind the last element in its word stays.

@@ -117,7 +117,7 @@ impl Gpu {
                 && self.check_alive(b.buffer).is_ok()
         };
         let n = y.numel();
-        let whole = y.is_contiguous() && y.dtype.size() >= 4 && (1..1 << 31).contains(&n);
+        let whole = y.is_contiguous() && y.dtype.size() >= 2 && (1..1 << 31).contains(&n);
         if !whole
             || !all.iter().all(plain)
             || written.is_empty()
