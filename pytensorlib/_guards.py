@@ -20,9 +20,9 @@ _DEPTH = 6
 
 def _ours(module: Any) -> bool:
     name = str(module or "").partition(".")[0]
-    return name in {"pytensorlib", "builtins", "numpy"} or name in sys.stdlib_module_names - {
-        "__main__"
-    }
+    # Where the package means torch, its modules and classes say that name.
+    own = {pt.__name__, "pytensorlib", "builtins", "numpy"}
+    return name in own or name in sys.stdlib_module_names - {"__main__"}
 
 
 class Walk:
