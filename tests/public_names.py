@@ -26,6 +26,7 @@ from typing import Any
 
 DATA = Path(__file__).resolve().parent / "data"
 NAMES, HOMES = DATA / "public_names.txt", DATA / "public_homes.txt"
+MEMBERS = DATA / "public_members.txt"
 
 # Modules of which nearly every name is here; the others are listed as a whole.
 COUNTED = """
@@ -111,6 +112,17 @@ def names_in(source: str) -> list[str]:
     return sorted(name for name in found if not name.startswith("_"))
 
 
+def members_of(kind: type) -> list[str]:
+    """Return the public methods and properties that a class itself defines and describes."""
+    found = []
+    for name, value in vars(kind).items():
+        value = getattr(value, "__func__", value)
+        described = isinstance(value, property) or inspect.isfunction(value)
+        if not name.startswith("_") and described and documented(value):
+            found.append(name)
+    return sorted(found)
+
+
 def top(torch: Any) -> list[str]:
     """Return the public names of the package itself."""
     kinds = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
@@ -146,6 +158,7 @@ def record() -> None:
         for key in names:
             rows[name if documented(getattr(place, key)) else f"{name}{INTERNAL}"].append(key)
     homes: dict[str, dict[str, str]] = defaultdict(dict)
+    kinds: dict[type, str] = {torch.Tensor: "torch.Tensor"}
     for name in modules(list(torch.__path__), "torch."):
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -162,6 +175,8 @@ def record() -> None:
             home = getattr(value, "__module__", None) or ""
             plain = inspect.isclass(value) or inspect.isfunction(value)
             own = home.partition(".")[0] == "torch"
+            if inspect.isclass(value) and own and not issubclass(value, tuple):
+                kinds.setdefault(value, f"{name}.{key}")
             if plain and own and re.fullmatch(r"[a-zA-Z]\w*", value.__qualname__):
                 homes[home].setdefault(value.__qualname__, f"{name}.{key}")
     version = str(torch.__version__)
@@ -169,6 +184,9 @@ def record() -> None:
     about = "Classes and functions by the module that they say they are of, and where else"
     lines = {home: [f"{k}={v}" for k, v in names.items()] for home, names in homes.items()}
     HOMES.write_text(written(lines, version, about))
+    members = {name: members_of(kind) for kind, name in kinds.items()}
+    members = {name: found for name, found in members.items() if found}
+    MEMBERS.write_text(written(members, version, "Methods and properties by class"))
 
 
 # Comparing.

@@ -217,6 +217,7 @@ class Hookable:
     # One flag says that some hook exists: on the class for global hooks, on the instance for
     # its own. A call that finds no hook left takes the flag down again.
     _hooked = False
+    _compiled_call_impl: Callable[..., Any] | None = None
 
     training: bool
     forward: Callable[..., Any]
@@ -234,7 +235,7 @@ class Hookable:
         fast_attributes(cls)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call_hooked(args, kwargs)
+        return self._call_as_it_is(args, kwargs)
 
     def _name_path(self, error: Exception) -> None:
         """Note on an error where it happened, as a path from the outermost module called."""
@@ -265,10 +266,16 @@ class Hookable:
             return False
         if self._backward_hooks or self._backward_pre_hooks:
             return False
-        self.__dict__.pop("_hooked", None)
+        if self._compiled_call_impl is None:
+            self.__dict__.pop("_hooked", None)
         return True
 
     def _call_hooked(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
+        return self._call_as_it_is(args, kwargs)
+
+    def _call_as_it_is(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if self._unhooked():
             return self.forward(*args, **kwargs)
         if not (_global_forward_hooks_always_called or self._forward_hooks_always_called):

@@ -397,6 +397,10 @@ class Module(Hookable, Stateful, Tree, Convertible):
         names += [*self._parameters, *self._modules, *self._buffers]
         return sorted(name for name in names if not name[0].isdigit())
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What was recorded belongs to this object: a copy is a module that is not compiled.
+        return {k: v for k, v in self.__dict__.items() if k != "_compiled_call_impl"}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # Modules pickled by old versions lack what was added since.
@@ -417,6 +421,30 @@ class Module(Hookable, Stateful, Tree, Convertible):
         tables = (self._forward_hooks, self._forward_pre_hooks)
         if any(tables) or self._backward_hooks or self._backward_pre_hooks:
             self.__dict__["_hooked"] = True
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Let this module's calls be recorded and run again, as `torch.compile` does, in place.
+
+        The module stays what it is: its ``state_dict`` and type do not change, and a copy of it
+        is not compiled.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As `torch.compile` takes them.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> net = torch.nn.Linear(2, 1)
+        >>> net.compile()
+        >>> list(net.state_dict()), net(torch.ones(3, 2)).shape
+        (['weight', 'bias'], torch.Size([3, 1]))
+        """
+        from ..compiler import compile as compiled  # slow to load
+
+        self._compiled_call_impl = compiled(self._call_impl, *args, **kwargs)
+        self.__dict__["_hooked"] = True
 
     # Training
 
