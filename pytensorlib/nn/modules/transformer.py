@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from ... import Tensor
 from .. import functional as F
 from .. import init
 from ..module import Module
+from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -298,6 +300,21 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed_forward(x))
 
 
+def _drops_padding(layer: Any) -> bool:
+    """Say whether PyTorch's fast path takes an encoder layer, which then knows no padding."""
+    attention = getattr(layer, "self_attn", None)
+    return (
+        isinstance(layer, TransformerEncoderLayer)
+        and isinstance(attention, MultiheadAttention)
+        and not layer.norm_first
+        and attention.batch_first
+        and attention.in_proj_bias is not None
+        and attention.num_heads % 2 == 0
+        and (layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU)))
+        and layer.norm1.eps == layer.norm2.eps
+    )
+
+
 class TransformerEncoder(Module):
     """A stack of copies of an encoder layer.
 
@@ -311,8 +328,13 @@ class TransformerEncoder(Module):
         How many.
     norm : Module, optional
         Applied at the end.
-    enable_nested_tensor, mask_check : bool, default True
-        PyTorch's ways to save time; without effect.
+    enable_nested_tensor : bool, default True
+        In evaluation, where nothing requires grad, PyTorch's sequences then have no padding
+        between the layers. So what comes out of the last one is zero there: if there is no
+        `mask`, padding is at the end only, and the layer has ``batch_first``, relu or gelu,
+        biases, an even number of heads and no ``norm_first``.
+    mask_check : bool, default True
+        Without it padding is taken to be at the end.
 
     Examples
     --------
@@ -338,6 +360,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = enable_nested_tensor and _drops_padding(encoder_layer)
         self.mask_check = mask_check
 
     def forward(
@@ -355,9 +378,31 @@ class TransformerEncoder(Module):
         attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
         length = _sequence_length(src, getattr(attention, "batch_first", False))
         causal = _is_causal(mask, is_causal, length)
+        dropped = self._dropped(src, mask, padding)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        if dropped is not None:
+            src = src.masked_fill(dropped, 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _dropped(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """Return where PyTorch's layers see no padding, as a mask of `src`; None without any."""
+        # Modules that old versions pickled have no such attribute.
+        if self.training or padding is None or not getattr(self, "use_nested_tensor", False):
+            return None
+        if mask is not None or src.dim() != 3:
+            return None
+        from ...amp.autocast_mode import is_autocast_enabled  # slow to load
+
+        if is_autocast_enabled(src.device.type):
+            return None
+        if pt.is_grad_enabled() and any(
+            t.requires_grad for t in (src, *self.layers[0].parameters())
+        ):
+            return None
+        hidden = padding if padding.dtype == pt.bool else padding == -math.inf
+        at_the_end = not (self.mask_check and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()))
+        return hidden.unsqueeze(2) if at_the_end else None
 
 
 class TransformerDecoder(Module):
