@@ -91,6 +91,11 @@ class RandomSampler(Sampler[int]):
     generator : Generator, optional
         Without one each pass takes a seed from the default generator.
 
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw: a data set is empty, or `num_samples` is not positive.
+
     Examples
     --------
     >>> import pytensorlib as torch
@@ -111,9 +116,9 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(
-                "num_samples should be a non-negative integer value, but got "
+                "num_samples should be a positive integer value, but got "
                 f"num_samples={self.num_samples}"
             )
 

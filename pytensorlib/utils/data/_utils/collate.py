@@ -8,7 +8,18 @@ from typing import Any
 
 import pytensorlib as pt
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = [
+    "collate",
+    "collate_float_fn",
+    "collate_int_fn",
+    "collate_numpy_array_fn",
+    "collate_numpy_scalar_fn",
+    "collate_str_fn",
+    "collate_tensor_fn",
+    "default_collate",
+    "default_collate_fn_map",
+    "default_convert",
+]
 
 
 def _is_of_numpy(x: Any, *names: str) -> bool:
@@ -85,36 +96,117 @@ def default_collate(batch: Any) -> Any:
     >>> default_collate([(1, "a"), (2, "b")])
     [tensor([1, 2]), ('a', 'b')]
     """
-    first = batch[0]
-    if isinstance(first, pt.Tensor):
-        return pt.stack(list(batch), 0)
-    if _is_of_numpy(first, "ndarray"):
-        if first.dtype.kind in "SUOaV":
-            raise TypeError(_refusal(first.dtype))
-        return pt.stack([pt.as_tensor(x) for x in batch], 0)
-    if _is_of_numpy(first, "number", "bool_"):
-        import numpy as np
+    return collate(batch, collate_fn_map=default_collate_fn_map)
 
-        return pt.as_tensor(np.stack(batch))
-    if isinstance(first, bool):
-        return pt.tensor(batch)
-    if isinstance(first, float):
-        return pt.tensor(batch, dtype=pt.float64)
-    if isinstance(first, int):
-        return pt.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
+
+def collate(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Return a batch whose leaves are made by the functions of a table.
+
+    A sample's own type is looked up first, then the types that it is an instance of, in the
+    order of the table. What has no function is taken apart, if it is a mapping, tuple or list.
+
+    Parameters
+    ----------
+    batch : list
+        Samples of one kind.
+    collate_fn_map : dict, optional
+        From a type, or a tuple of types, to a function that is called with the samples and,
+        by name, the table. `default_collate_fn_map` is the one of `default_collate`; what is
+        added to that is known to every loader. NumPy's types need no entry.
+
+    Returns
+    -------
+    object
+        What the functions return, in containers like those of the samples.
+
+    Raises
+    ------
+    TypeError
+        If a sample is of a type that has no function and is no container.
+    RuntimeError
+        If lists differ in length.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.data._utils.collate import collate, default_collate_fn_map
+    >>> table = {**default_collate_fn_map, str: lambda batch, *, collate_fn_map: "".join(batch)}
+    >>> collate([(1, "a"), (2, "b")], collate_fn_map=table)
+    [tensor([1, 2]), 'ab']
+    """
+    first = batch[0]
+    function = _function_of(first, collate_fn_map or {})
+    if function is not None:
+        return function(batch, collate_fn_map=collate_fn_map)
+
+    def inner(samples: Any) -> Any:
+        return collate(samples, collate_fn_map=collate_fn_map)
+
     if isinstance(first, Mapping):
-        return _like_mapping(first, {k: default_collate([d[k] for d in batch]) for k in first})
+        return _like_mapping(first, {k: inner([d[k] for d in batch]) for k in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        columns = zip(*batch, strict=True)
-        return type(first)(*(default_collate(column) for column in columns))
-    if isinstance(first, Sequence):
+        return type(first)(*(inner(column) for column in zip(*batch, strict=True)))
+    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [default_collate(column) for column in zip(*batch, strict=True)]
+        parts = [inner(column) for column in zip(*batch, strict=True)]
         return parts if isinstance(first, tuple) else _like_sequence(first, parts)
     raise TypeError(_refusal(type(first)))
+
+
+def _function_of(first: Any, table: dict[Any, Any]) -> Any:
+    """Return the function for a sample, or None; NumPy's types may be missing in the table."""
+    if (exact := table.get(type(first))) is not None:
+        return exact
+    for types, function in table.items():
+        if isinstance(first, types):
+            return function
+    if _is_of_numpy(first, "ndarray"):
+        return collate_numpy_array_fn
+    return collate_numpy_scalar_fn if _is_of_numpy(first, "number", "bool_") else None
+
+
+def collate_tensor_fn(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Stack tensors."""
+    return pt.stack(list(batch), 0)
+
+
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Stack arrays as tensors."""
+    if batch[0].dtype.kind in "SUOaV":
+        raise TypeError(_refusal(batch[0].dtype))
+    return pt.stack([pt.as_tensor(x) for x in batch], 0)
+
+
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Return a tensor of NumPy's numbers, of their type."""
+    import numpy as np
+
+    return pt.as_tensor(np.stack(batch))
+
+
+def collate_float_fn(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Return a tensor of Python's floats, in float64."""
+    return pt.tensor(batch, dtype=pt.float64)
+
+
+def collate_int_fn(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Return a tensor of integers, or of bools."""
+    return pt.tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """Return texts as they are."""
+    return batch
+
+
+default_collate_fn_map: dict[Any, Any] = {
+    pt.Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
 
 
 def _refusal(found: Any) -> str:
