@@ -215,3 +215,46 @@ def test_random_order_of_nothing_raises() -> None:
         with pytest.raises(ValueError, match="num_samples should be a positive integer value"):
             call()
     assert list(DataLoader([])) == []
+
+
+# Small parts of `nn` and `autograd`.
+
+
+def test_layers_of_complex_numbers_begin_with_pytorchs_numbers() -> None:
+    torch.manual_seed(1)
+    w = nn.Linear(2, 2, dtype=torch.complex64).weight
+    want = [[0.3643 - 0.3121j, -0.1371 + 0.3319j], [-0.6657 + 0.4241j, -0.1455 + 0.3597j]]
+    assert torch.allclose(w, torch.tensor(want), atol=1e-4)
+
+
+def test_packed_sequences_convert_to_integers() -> None:
+    packed = nn.utils.rnn.pack_sequence([torch.tensor([1.5, 2.5]), torch.tensor([3.0])])
+    for name, dtype in {
+        "byte": torch.uint8, "char": torch.int8, "short": torch.int16,
+        "int": torch.int32, "long": torch.int64,
+    }.items():  # fmt: skip
+        other = getattr(packed, name)()
+        assert other.data.dtype == dtype
+        assert (other.data.tolist(), other.batch_sizes.tolist()) == ([1, 3, 2], [2, 1])
+
+
+def test_total_norm_has_no_gradient() -> None:
+    p = nn.Parameter(torch.tensor([3.0, 4.0]))
+    total = nn.utils.get_total_norm([p])
+    assert (total.item(), total.requires_grad) == (5.0, False)
+
+
+def test_synchronised_norm_takes_and_keeps_bias() -> None:
+    assert nn.SyncBatchNorm(2, bias=False).bias is None
+    net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(2, bias=False))
+    assert net.bias is None
+    assert net.weight is not None
+
+
+def test_settings_of_autograd_decorate_functions() -> None:
+    @torch.autograd.set_multithreading_enabled(False)
+    def add(x: int, y: int = 1) -> int:
+        """Add."""
+        return x + y
+
+    assert (add(1), add(1, 2), add.__doc__) == (2, 3, "Add.")

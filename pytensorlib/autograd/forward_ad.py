@@ -8,6 +8,7 @@ Jacobian itself. Inside of a level duals therefore require grad, and everything 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 from .. import _C
@@ -120,7 +121,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _open.pop().close()
 
 
-class dual_level:
+class dual_level(contextlib.ContextDecorator):
     """A ``with`` block in which duals are made and unpacked.
 
     Raises

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Generator
@@ -240,14 +241,25 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
 
-class _Kept:
+class _Kept(contextlib.ContextDecorator):
     """A setting that is kept and changes nothing here; within a ``with`` block, or from now on."""
 
     now = True
 
     def __init__(self, value: bool) -> None:
         kind = type(self)
-        self.before, kind.now = kind.now, bool(value)
+        self.before, self.value, kind.now = kind.now, bool(value), bool(value)
+
+    def clone(self) -> Any:
+        """Return a fresh manager with the same setting."""
+        return type(self)(self.value)
+
+    _recreate_cm = clone
+
+    def __call__(self, func: F) -> F:
+        # Decorating must not change the setting for the rest of the module.
+        type(self).now = self.before
+        return super().__call__(func)
 
     def __enter__(self) -> None:
         """Leave what was set."""

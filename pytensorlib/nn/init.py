@@ -113,6 +113,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     True
     """
     with pt.no_grad():
+        if tensor.is_complex():
+            pt.view_as_real(tensor).uniform_(a, b, generator=generator)
+            return tensor
         return tensor.uniform_(a, b, generator=generator)
 
 

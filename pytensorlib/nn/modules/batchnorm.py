@@ -431,6 +431,8 @@ class SyncBatchNorm(_BatchNorm):
         Where the parameters live.
     dtype : dtype, optional
         Their type.
+    bias : bool, default True
+        With `affine`, whether there is a bias.
 
     Examples
     --------
@@ -450,8 +452,12 @@ class SyncBatchNorm(_BatchNorm):
         process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -529,6 +535,7 @@ class SyncBatchNorm(_BatchNorm):
                 module.affine,
                 module.track_running_stats,
                 process_group,
+                bias=module.bias is not None,
             )
             made.weight, made.bias = module.weight, module.bias
             for name in ("running_mean", "running_var", "num_batches_tracked"):

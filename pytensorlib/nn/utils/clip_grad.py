@@ -38,7 +38,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all tensors taken as one vector.
+    """The norm of all tensors taken as one vector, without a gradient.
 
     Parameters
     ----------
@@ -73,11 +73,12 @@ def get_total_norm(
         return pt.tensor(0.0)
     norm_type = float(norm_type)
     first = found[0].device
-    if first.type == "wgpu" and all(t.device == first for t in found):
-        norms = _foreach.norms(found, norm_type)
-    else:
-        norms = pt.stack([pt.linalg.vector_norm(t, norm_type).to(first) for t in found])
-    total = pt.linalg.vector_norm(norms, norm_type)
+    with pt.no_grad():
+        if first.type == "wgpu" and all(t.device == first for t in found):
+            norms = _foreach.norms(found, norm_type)
+        else:
+            norms = pt.stack([pt.linalg.vector_norm(t, norm_type).to(first) for t in found])
+        total = pt.linalg.vector_norm(norms, norm_type)
     if error_if_nonfinite and not pt.isfinite(total).item():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is "

@@ -117,6 +117,34 @@ class PackedSequence(_Packed):
         """Convert to float16."""
         return self.to(dtype=pt.float16)
 
+    def long(self) -> Any:
+        """Convert to int64."""
+        return self.to(dtype=pt.int64)
+
+    def int(self) -> Any:
+        """Convert to int32."""
+        return self.to(dtype=pt.int32)
+
+    def short(self) -> Any:
+        """Convert to int16."""
+        return self.to(dtype=pt.int16)
+
+    def char(self) -> Any:
+        """Convert to int8."""
+        return self.to(dtype=pt.int8)
+
+    def byte(self) -> Any:
+        """Convert to uint8."""
+        return self.to(dtype=pt.uint8)
+
+    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+        """Move the data to a CUDA device, which there is none of: it raises as a tensor's does."""
+        return type(self)(self.data.cuda(*args, **kwargs), *self[1:])
+
+    def pin_memory(self) -> Any:
+        """Return the sequence itself, as `Tensor.pin_memory` does."""
+        return self
+
     @property
     def is_cuda(self) -> bool:
         """Whether the data is on a CUDA device."""
