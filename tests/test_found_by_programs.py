@@ -258,3 +258,62 @@ def test_settings_of_autograd_decorate_functions() -> None:
         return x + y
 
     assert (add(1), add(1, 2), add.__doc__) == (2, 3, "Add.")
+
+
+# Gradients of the size and the direction of complex numbers.
+
+
+def numerical(f: Any, z: Any, eps: float = 1e-6) -> Any:
+    """Return the gradient of a real function of complex numbers, d/dx + i d/dy, by differences."""
+    out = torch.zeros_like(z)
+    for i in range(z.numel()):
+        for part in (1, 1j):
+            step = torch.zeros_like(z)
+            step[i] = part * eps
+            out[i] += part * (f(z + step) - f(z - step)).item() / (2 * eps)
+    return out
+
+
+Z = torch.tensor([1.5 - 0.5j, -0.3 + 0.8j, 2j, -1.0], dtype=torch.complex128)
+W = torch.tensor([0.7 + 1.1j, -1.2 + 0.4j, 0.3 - 0.9j, 1.0 + 0.5j], dtype=torch.complex128)
+
+
+def slope_of_size(z: Any) -> Any:
+    """Return a real number made of the gradient of a sum of sizes."""
+    if not z.requires_grad:
+        z = z.detach().requires_grad_()
+    (g,) = torch.autograd.grad((z * z).abs().pow(1.5).sum(), z, create_graph=True)
+    return (g * W).real.sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: (z.sgn() * W).real.sum(),
+        lambda z: (z.sgn() * z.conj() * z).imag.pow(2).sum(),
+        slope_of_size,
+    ],
+)
+def test_gradient_of_the_direction_of_complex_numbers_is_that_of_differences(f: Any) -> None:
+    z = Z.clone().requires_grad_()
+    (got,) = torch.autograd.grad(f(z), z)
+    assert torch.allclose(got, numerical(lambda z: f(z).detach(), Z), rtol=1e-6, atol=1e-7)
+
+
+def test_direction_of_zero_has_gradient_zero_of_every_order() -> None:
+    z = torch.zeros(2, dtype=torch.complex128, requires_grad=True)
+    (g,) = torch.autograd.grad(z.sgn().real.sum(), z, create_graph=True)
+    (h,) = torch.autograd.grad(g.abs().sum(), z)
+    assert g.tolist() == h.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, math.inf])
+def test_norms_of_complex_numbers_have_second_derivatives(p: float) -> None:
+    def f(z: Any) -> Any:
+        z = z if z.requires_grad else z.detach().requires_grad_()
+        (g,) = torch.autograd.grad(torch.linalg.vector_norm(z, p), z, create_graph=True)
+        return (g * W).real.sum()
+
+    z = Z.clone().requires_grad_()
+    (got,) = torch.autograd.grad(f(z), z)
+    assert torch.allclose(got, numerical(lambda z: f(z).detach(), Z), rtol=1e-5, atol=1e-6)

@@ -13,8 +13,9 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Pow;
 use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::{Abs, Sign};
+use crate::ops::pointwise::unary::Abs;
 use crate::per_isa;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
@@ -45,7 +46,7 @@ impl Derivative for RowNorm {
         let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
         let none = apply(Eq, [&y, &number(0.0)?])?;
         let power = |t: &Tensor, e: f64| apply(Pow, [t, &number(e)?]);
-        let sign = || apply(Sign, [&x]);
+        let sign = || sgn(&x);
         let d = if p == 1.0 {
             sign()?.mul(g)?
         } else if p == 2.0 {

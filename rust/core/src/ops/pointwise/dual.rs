@@ -207,7 +207,7 @@ macro_rules! laws {
 #[test]
 fn df_of_one_input_is_derivative_of_f() {
     laws! {
-        Neg, -3.0..3.0; Abs, -3.0..3.0; Sign, -3.0..3.0; Floor, -3.0..3.0; Ceil, -3.0..3.0;
+        Neg, -3.0..3.0; Abs, -3.0..3.0; Sign, -3.0..3.0; Sgn, -3.0..3.0; Floor, -3.0..3.0; Ceil, -3.0..3.0;
         Trunc, -3.0..3.0; Round, -3.0..3.0; Square, -3.0..3.0; Cube, -3.0..3.0;
         PowNumber { e: 2.5, n: 2 }, 0.1..3.0; PowNumber { e: 5.0, n: 5 }, -2.0..2.0;
         PowNumber { e: 0.0, n: 0 }, -2.0..2.0; RootPower { inverse: true }, 0.1..2.0; SmallPower { e: -2 }, 0.5..2.0; SmallPower { e: -1 }, 0.5..2.0; SmallPower { e: 4 }, -2.0..2.0; PowNumber { e: -2.0, n: -2 }, 0.5..2.0;

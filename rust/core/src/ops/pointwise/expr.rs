@@ -106,6 +106,14 @@ fn spread(d: &Tensor, g: &Tensor) -> Result<Tensor> {
 }
 
 /// The conjugate of a complex tensor; others as they are.
+/// -1, 0 or 1; z / |z| of complex numbers.
+pub fn sgn(t: &Tensor) -> Result<Tensor> {
+    match t.dtype().is_complex() {
+        true => apply(Sgn, [t]),
+        false => apply(Sign, [t]),
+    }
+}
+
 fn conj(t: &Tensor) -> Result<Tensor> {
     match t.dtype().is_complex() {
         true => apply(Conj, [t]),
@@ -230,10 +238,13 @@ impl Real for E {
         sin Sin; cos Cos; tan Tan; asin Asin; acos Acos; atan Atan;
         sinh Sinh; cosh Cosh; tanh Tanh; asinh Asinh; acosh Acosh; atanh Atanh;
         sigmoid Sigmoid; erf Erf; erfc Erfc; erfinv Erfinv; lgamma Lgamma; digamma Digamma;
-        sign Sign; recip Reciprocal; rsqrt Rsqrt; square Square;
+        recip Reciprocal; rsqrt Rsqrt; square Square;
     }
     fn conj(self) -> E {
         keep(conj(&get(self)), self)
+    }
+    fn sign(self) -> E {
+        keep(sgn(&get(self)), self)
     }
     fn polygamma(self, n: u32) -> E {
         one(Polygamma { n }, self)

@@ -191,7 +191,13 @@ crate::entries! {
     "sign(Tensor self) -> Tensor", PW, sign;
     /// -1 below zero, 0 at zero, 1 above; a complex number divided by its size.
     "sgn(Tensor self) -> Tensor", PW,
-    |a| a.apply(Sign, [a.tensor(0)?]);
+    |a| {
+        let x = a.tensor(0)?;
+        match x.dtype().is_complex() {
+            true => a.apply(Sgn, [x]),
+            false => a.apply(Sign, [x]),
+        }
+    };
     /// The largest integer not above x.
     "floor(Tensor self) -> Tensor", PW,
     |a| a.apply(Floor, [a.tensor(0)?]);

@@ -114,6 +114,19 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     complex Forward;
 
+    /// z / |z|, and 0 for 0, whose gradient is 0: what `sign` is for complex numbers.
+    op Sgn[1] = "SgnBackward0", Same;
+    f |_, [x]| x.sign();
+    int |_, [x]| (x > 0) as i64 - (x < 0) as i64;
+    df |_, [x], y, g| {
+        // What turns the number counts, what stretches it does not; g and the result are conjugates.
+        // Both selections keep a second derivative at 0 from dividing by it.
+        let (zero, y) = (x.equal(c(0.0)), y.conj());
+        let size = R::select(zero, c(1.0), x.abs());
+        R::select(zero, c(0.0), g - y * y * g.conj()) / (size + size)
+    };
+    complex Analytic;
+
     /// The largest integer not above x.
     op Floor[1] = "FloorBackward0", Same;
     f |_, [x]| x.floor();

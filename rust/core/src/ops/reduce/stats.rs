@@ -13,8 +13,9 @@ use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tenso
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Pow};
 use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sign, Sqrt};
+use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sqrt};
 use crate::schema::{Args, Value};
 use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
@@ -293,7 +294,7 @@ impl Derivative for VectorNorm {
         let x = cx.input(0)?;
         let g = restored(g, x.shape(), self.mask, self.keepdim)?;
         let y = restored(&cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
-        let sign = |x: &Tensor| apply(Sign, [x]);
+        let sign = sgn;
         let size = |x: &Tensor| apply(Abs, [x]);
         one(if p == 1.0 {
             sign(&x)?.mul(&g)?
