@@ -317,3 +317,44 @@ def test_norms_of_complex_numbers_have_second_derivatives(p: float) -> None:
     z = Z.clone().requires_grad_()
     (got,) = torch.autograd.grad(f(z), z)
     assert torch.allclose(got, numerical(lambda z: f(z).detach(), Z), rtol=1e-5, atol=1e-6)
+
+
+# What a class of tensors is asked for.
+
+
+class Asked(torch.Tensor):
+    """Notes the functions that it is asked for."""
+
+    calls: list[Any] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_operators_ask_for_pytorchs_methods() -> None:
+    x = torch.tensor([1.0, 2.0]).as_subclass(Asked)
+    Asked.calls.clear()
+    x + 1, 1 + x, x - 1, x * 2, 2 * x, x / 2, x % 2, x @ x, -x, +x, abs(x)
+    x < 1, x <= 1, x > 1, x >= 1, x != 1
+    y = x
+    y += 1
+    y -= 1
+    y *= 2
+    y /= 2
+    names = "add add sub mul mul div remainder matmul neg positive abs lt le gt ge ne".split()
+    names += "add_ sub_ mul_ div_".split()
+    assert Asked.calls == [getattr(torch.Tensor, name) for name in names]
+
+
+class Other:
+    def __radd__(self, x: Any) -> str:
+        return "the other one's"
+
+
+def test_operand_that_no_tensor_takes_is_asked_after_the_class() -> None:
+    x = torch.ones(1).as_subclass(Asked)
+    assert x + Other() == "the other one's"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + "text"

@@ -114,7 +114,7 @@ def test_subclass_sees_functions_methods_and_operators():
     y = y[0]
     y += 1
     torch.stack([torch.ones(2), x])
-    assert Logged.calls == ["add", "sub", "__mul__", "__getitem__", "__iadd__", "stack"]
+    assert Logged.calls == ["add", "sub", "mul", "__getitem__", "add_", "stack"]
     assert type(y) is Logged
 
 
@@ -195,8 +195,8 @@ def test_modes_are_asked_for_every_function_the_last_one_first():
     finally:
         assert torch._C._pop_torch_function_mode() is outer
     assert y.item() == 4.0
-    assert inner.names[:2] == ["zeros", "exp_"] and "__matmul__" in inner.names
-    assert outer.names[:2] == ["__add__", "sum"] and outer.names[2:] == inner.names
+    assert inner.names[:2] == ["zeros", "exp_"] and "matmul" in inner.names
+    assert outer.names[:2] == ["add", "sum"] and outer.names[2:] == inner.names
     before = len(outer.names)
     x.exp()
     assert len(outer.names) == before

@@ -92,7 +92,8 @@ unsafe extern "C" fn call(
         };
         let run = || {
             if overrides::active() {
-                if let Some(result) = answered(py, callable, positional, keywords)? {
+                let name = &function.name;
+                if let Some(result) = answered(py, callable, name, positional, keywords)? {
                     return Ok(result);
                 }
             }
@@ -106,16 +107,21 @@ unsafe extern "C" fn call(
 fn answered(
     py: Python<'_>,
     callable: *mut ffi::PyObject,
+    name: &str,
     args: &[*mut ffi::PyObject],
     keywords: Keywords,
 ) -> PyResult<Option<Py<PyAny>>> {
     // SAFETY: function and arguments are borrowed from the caller for the whole call.
-    let (function, (args, kwargs)) = unsafe {
+    let (mut function, (args, kwargs)) = unsafe {
         (
             Bound::from_borrowed_ptr(py, callable),
             overrides::arguments(py, args, keywords.names, keywords.values)?,
         )
     };
+    let asked = overrides::asked(name);
+    if asked != name {
+        function = py.get_type::<PyTensor>().getattr(asked)?;
+    }
     overrides::answer(&function, &args, kwargs.as_ref())
 }
 
@@ -181,7 +187,7 @@ impl Function {
         }
         // What is no tensor may stand for one.
         if !callable.is_null() {
-            if let Some(result) = answered(py, callable, args, keywords)? {
+            if let Some(result) = answered(py, callable, &self.name, args, keywords)? {
                 return Ok(result);
             }
         }

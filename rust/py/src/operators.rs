@@ -8,6 +8,7 @@ use crate::error::IntoPy;
 use crate::operands::lift;
 use crate::overrides;
 use crate::tensor::{guard, wrap, PyTensor};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
@@ -50,9 +51,14 @@ fn answered(
     b: &Bound<'_, PyAny>,
     names: [&str; 2],
 ) -> PyResult<Option<Py<PyAny>>> {
-    match crate::convert::is_tensor(a) {
+    let answer = match crate::convert::is_tensor(a) {
         true => overrides::method(a.py(), names[0], &[a, b]),
         false => overrides::method(a.py(), names[1], &[b, a]),
+    };
+    match answer {
+        // The other operand is asked next, as where no class answers.
+        Err(e) if e.is_instance_of::<PyTypeError>(a.py()) => Ok(Some(a.py().NotImplemented())),
+        answer => answer,
     }
 }
 

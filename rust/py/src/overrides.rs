@@ -134,6 +134,36 @@ pub fn answer(
     )))
 }
 
+/// The method by whose name PyTorch asks for an operator.
+pub fn asked(operator: &str) -> &str {
+    match operator {
+        "__add__" | "__radd__" => "add",
+        "__sub__" => "sub",
+        "__mul__" | "__rmul__" => "mul",
+        "__truediv__" => "div",
+        "__mod__" => "remainder",
+        "__matmul__" => "matmul",
+        "__rand__" => "bitwise_and",
+        "__ror__" => "bitwise_or",
+        "__rxor__" => "bitwise_xor",
+        "__lt__" => "lt",
+        "__le__" => "le",
+        "__ne__" => "ne",
+        "__gt__" => "gt",
+        "__ge__" => "ge",
+        "__neg__" => "neg",
+        "__pos__" => "positive",
+        "__abs__" => "abs",
+        "__iadd__" => "add_",
+        "__isub__" => "sub_",
+        "__imul__" => "mul_",
+        "__itruediv__" => "div_",
+        "__ifloordiv__" => "floor_divide_",
+        "__imod__" => "remainder_",
+        other => other,
+    }
+}
+
 /// As [`answer`], for the method or operator `name` of the class.
 pub fn method(
     py: Python<'_>,
@@ -143,7 +173,7 @@ pub fn method(
     if !args.iter().any(|a| is_tensor(a)) {
         return Ok(None);
     }
-    let function = py.get_type::<PyTensor>().getattr(name)?;
+    let function = py.get_type::<PyTensor>().getattr(asked(name))?;
     answer(&function, &PyTuple::new(py, args)?, None)
 }
 

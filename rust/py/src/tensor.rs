@@ -867,6 +867,11 @@ impl PyTensor {
     ) -> PyResult<()> {
         caught("__setitem__", || crate::index::set_item(slf, key, value))
     }
+    fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "Tensor does not support deleting items",
+        ))
+    }
     fn __add__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         binary(op::Add { alpha: ONE }, self, o, false)
     }
@@ -904,12 +909,15 @@ impl PyTensor {
             ),
         })
     }
-    fn __pos__(slf: Py<Self>) -> PyResult<Py<Self>> {
+    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = answered(slf, "__pos__", false)? {
+            return Ok(y);
+        }
         match slf.get().get().dtype() {
             DType::Bool => Err(PyRuntimeError::new_err(
                 "The `+` operator, on a bool tensor is not supported.",
             )),
-            _ => Ok(slf),
+            _ => Ok(slf.clone().into_any().unbind()),
         }
     }
     fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -1538,6 +1546,7 @@ fn answered(slf: &Bound<'_, PyTensor>, name: &str, getter: bool) -> PyResult<Opt
     if !crate::overrides::active() {
         return Ok(None);
     }
+    let name = crate::overrides::asked(name);
     let mut function = slf.py().get_type::<PyTensor>().getattr(name)?;
     if getter {
         function = function.getattr("__get__")?;
