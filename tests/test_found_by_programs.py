@@ -319,6 +319,59 @@ def test_norms_of_complex_numbers_have_second_derivatives(p: float) -> None:
     assert torch.allclose(got, numerical(lambda z: f(z).detach(), Z), rtol=1e-5, atol=1e-6)
 
 
+# Numbers that a type does not hold.
+
+
+def assign(x: Any, key: Any, value: Any) -> None:
+    x[key] = value
+
+
+ONE = torch.tensor([0])
+WRITES = {
+    "one element": lambda x, v: assign(x, 0, v),
+    "a slice": lambda x, v: assign(x, slice(None), v),
+    "a mask": lambda x, v: assign(x, torch.tensor([True, False]), v),
+    "an index": lambda x, v: assign(x, ONE, v),
+    "index_fill": lambda x, v: x.index_fill(0, ONE, v),
+    "scatter": lambda x, v: x.scatter(0, ONE, v),
+    "scatter_": lambda x, v: x.scatter_(0, ONE, v, reduce="add"),
+    "where": lambda x, v: torch.where(x > 1, x, v),
+    "where's first": lambda x, v: torch.where(x > 1, v, x),
+    "add": lambda x, v: torch.add(x, x, alpha=v),
+    "sub": lambda x, v: x.sub(x, alpha=v),
+    "rsub": lambda x, v: torch.rsub(x, x, alpha=v),
+    "addcmul": lambda x, v: x.addcmul(x, x, value=v),
+    "index_add": lambda x, v: x.index_add(0, ONE, x[:1], alpha=v),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_number_that_an_integer_type_does_not_hold_is_refused(name: str) -> None:
+    for dtype, beyond in ((torch.uint8, 300), (torch.int8, -129), (torch.int32, 2**40)):
+        x = torch.tensor([1, 2], dtype=dtype)
+        with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
+            WRITES[name](x, beyond)
+        assert x.tolist() == [1, 2]
+        WRITES[name](x.clone(), 100)
+
+
+def test_assigned_numbers_follow_pytorch_at_the_edges() -> None:
+    x = torch.tensor([1, 2], dtype=torch.uint8)
+    x[0] = -1
+    assert x.tolist() == [255, 2]
+    for beyond in (-0.5, math.nan, math.inf, 1e10):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            x[0] = beyond
+    half = torch.zeros(1, dtype=torch.float16)
+    half[0] = 70000
+    assert half.tolist() == [math.inf]
+    real = torch.zeros(1)
+    real[0] = 3 + 0j
+    assert real.tolist() == [3]
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del x[0]
+
+
 # What a class of tensors is asked for.
 
 

@@ -11,7 +11,7 @@ use pyo3::types::{
     PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice, PyString, PyTuple,
 };
 use pytensorlib_core::dispatch;
-use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::dtype::{check_range, DType, Scalar};
 use pytensorlib_core::schema::{Type, Value};
 use pytensorlib_core::tensor::Tensor;
 use smallvec::SmallVec;
@@ -320,6 +320,10 @@ fn value(x: &Tensor, obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         if x.dtype().is_complex() {
             return Tensor::complex_number(re, im).py();
         }
+        if im == 0.0 {
+            check_range(Scalar::Float(re), x.dtype()).py()?;
+            return Tensor::number(Scalar::Float(re)).py();
+        }
         return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
             "value cannot be converted to type {} without overflow: {re}{im:+}j",
             x.dtype().c_name()
@@ -328,17 +332,9 @@ fn value(x: &Tensor, obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
     if is_number {
         if let Some(s) = scalar(obj)? {
-            let fits = match (s, x.dtype()) {
-                (Scalar::Float(f), d) if d.is_integral() && d != DType::Bool => {
-                    f.is_finite() && f.abs() < 9.3e18
-                }
-                _ => true,
-            };
-            if !fits {
-                return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
-                    "value cannot be converted to type {} without overflow",
-                    x.dtype().c_name()
-                )));
+            // A half type takes what lies beyond it as an infinity.
+            if x.dtype().is_integral() {
+                check_range(s, x.dtype()).py()?;
             }
             return Tensor::number(s).py();
         }

@@ -244,6 +244,7 @@ fn index_add(a: &Args) -> Result<Value> {
     let d = shape::dim(a.int(1)?, x.ndim())?;
     rows("index_add_", x, d, &index, a.tensor(3)?)?;
     let (source, alpha) = scaled(a, 3, 4)?;
+    check_range(alpha, x.dtype())?;
     // A scale of integers is an integer.
     let alpha = match x.dtype() {
         t if t.is_integral() && alpha.is_float() => Scalar::Int(alpha.i64()),
@@ -324,6 +325,9 @@ fn index_fill(a: &Args) -> Result<Value> {
     );
     if value.is_wrapped() {
         fits(value, x)?;
+        if !value.dtype().is_complex() {
+            check_range(value.item()?, x.dtype())?;
+        }
     }
     let index = vector("index_fill_", index)?;
     let d = shape::dim(a.int(1)?, x.ndim())?;

@@ -7,6 +7,7 @@ use super::ternary::*;
 use super::unary::*;
 use super::{apply, apply_};
 use crate::bail;
+use crate::dispatch;
 use crate::dtype::{check_range, DType, Promotion, Scalar};
 use crate::ensure;
 use crate::error::Result;
@@ -59,6 +60,38 @@ pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> 
     Ok((product, Scalar::Int(1)))
 }
 
+/// Refuses a factor that the integer type of the result does not hold.
+fn check_factor(a: &Args, factor: usize) -> Result<Scalar> {
+    let value = a.scalar(factor)?;
+    // What every type holds is not looked at further.
+    if (0.0..=127.0).contains(&value.f64()) {
+        return Ok(value);
+    }
+    let mut p = Promotion::default();
+    for t in &a.values[..factor] {
+        if let Value::Tensor(t) = t {
+            p.add(t.dtype(), t.ndim(), t.is_wrapped());
+        }
+    }
+    let dtype = p.result()?;
+    if dtype.is_integral() {
+        check_range(value, dtype)?;
+    }
+    Ok(value)
+}
+
+fn where_entry(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Value> {
+    if x.is_wrapped() || y.is_wrapped() {
+        let dtype = promoted(&dispatch::metas(&[x, y]))?;
+        for t in [x, y] {
+            if t.is_wrapped() && !t.dtype().is_complex() {
+                check_range(t.item()?, dtype)?;
+            }
+        }
+    }
+    Ok(where_(m, x, y)?.into())
+}
+
 fn divide(a: &Args) -> Result<Value> {
     let x = [a.tensor(0)?, a.tensor(1)?];
     match a.opt_str(2) {
@@ -79,7 +112,7 @@ fn add(a: &Args) -> Result<Value> {
     }
     a.apply(
         Add {
-            alpha: a.scalar(2)?,
+            alpha: check_factor(a, 2)?,
         },
         [a.tensor(0)?, a.tensor(1)?],
     )
@@ -92,7 +125,7 @@ fn sub(a: &Args) -> Result<Value> {
     }
     a.apply(
         Sub {
-            alpha: a.scalar(2)?,
+            alpha: check_factor(a, 2)?,
         },
         [a.tensor(0)?, a.tensor(1)?],
     )
@@ -281,6 +314,9 @@ crate::entries! {
     "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN | COMPLEX,
     |a| {
         let (x, alpha) = scaled(a, 0, 2)?;
+        if !matches!(a.values[2], Value::Complex(..)) {
+            check_factor(a, 2)?;
+        }
         Ok(apply(Sub { alpha }, [a.tensor(1)?, &x])?.into())
     };
     /// self * other.
@@ -433,6 +469,9 @@ crate::entries! {
     PW | SCALES,
     |a| {
         let (x, value) = scaled(a, 1, 3)?;
+        if !matches!(a.values[3], Value::Complex(..)) {
+            check_factor(a, 3)?;
+        }
         a.apply(Addcmul { value }, [a.tensor(0)?, &x, a.tensor(2)?])
     };
     /// self + value * tensor1 / tensor2.
@@ -444,10 +483,10 @@ crate::entries! {
     };
     /// self where the condition holds, other elsewhere.
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT,
-    |a| Ok(where_(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into());
+    |a| where_entry(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
     /// self where the condition holds, other elsewhere.
     "where(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(where_(a.tensor(1)?, a.tensor(0)?, a.tensor(2)?)?.into());
+    |a| where_entry(a.tensor(1)?, a.tensor(0)?, a.tensor(2)?);
     /// The operator with assignment.
     "__iadd__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
     |a| Ok(apply_(Add { alpha: Scalar::Int(1) }, [a.tensor(0)?, a.tensor(1)?])?.into());

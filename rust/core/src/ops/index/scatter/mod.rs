@@ -8,7 +8,7 @@ use super::Mode;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{check_range, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
@@ -365,6 +365,9 @@ fn scatter_mode(a: &Args, reduce: usize) -> Result<Mode> {
 fn value(a: &Args, i: usize) -> Result<Tensor> {
     let (number, x) = (a.number(i)?, a.tensor(0)?);
     fits(&number, x)?;
+    if !x.dtype().is_complex() {
+        check_range(number.item()?, x.dtype())?;
+    }
     number.to_dtype(x.dtype())
 }
 
