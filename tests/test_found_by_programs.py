@@ -342,6 +342,16 @@ WRITES = {
     "rsub": lambda x, v: torch.rsub(x, x, alpha=v),
     "addcmul": lambda x, v: x.addcmul(x, x, value=v),
     "index_add": lambda x, v: x.index_add(0, ONE, x[:1], alpha=v),
+    "addmm": lambda x, v: torch.addmm(x[None], x[None], x.new_ones(2, 2), alpha=v),
+    "addmm's beta": lambda x, v: torch.addmm(x[None], x[None], x.new_ones(2, 2), beta=v),
+    "addmv": lambda x, v: torch.addmv(x, x.new_ones(2, 2), x, alpha=v),
+    "baddbmm": lambda x, v: torch.baddbmm(
+        x[None, None], x[None, None], x.new_ones(1, 2, 2), beta=v
+    ),
+    "addbmm": lambda x, v: torch.addbmm(x[None], x[None, None], x.new_ones(1, 2, 2), alpha=v),
+    "addr": lambda x, v: torch.addr(x.new_ones(2, 2), x, x, alpha=v),
+    "pow": lambda x, v: x ** abs(v),
+    "linspace": lambda x, v: torch.linspace(0, v, 3, dtype=x.dtype),
 }
 
 
@@ -362,6 +372,9 @@ def test_assigned_numbers_follow_pytorch_at_the_edges() -> None:
     for beyond in (-0.5, math.nan, math.inf, 1e10):
         with pytest.raises(RuntimeError, match="without overflow"):
             x[0] = beyond
+    # The type of the result counts, and where there is one number, only the first.
+    assert torch.addr(x[1:], x[1:], x[1:].char(), alpha=300).tolist() == [[1202]]
+    assert torch.linspace(0, 300, 1, dtype=torch.uint8).tolist() == [0]
     half = torch.zeros(1, dtype=torch.float16)
     half[0] = 70000
     assert half.tolist() == [math.inf]

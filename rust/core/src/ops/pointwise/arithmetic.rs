@@ -30,12 +30,12 @@ fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> Result<DType> {
     Ok(t)
 }
 
-/// A term and its factor. One with an imaginary part, which kernels do not take, is multiplied first;
-/// with zero a term is not read, where the op says so.
+/// A term and its factor, of which the integer type of the result holds what it is. One with an imaginary
+/// part, which kernels do not take, is multiplied first; with zero a term is not read, where the op says so.
 pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> {
     let t = a.tensor(term)?;
     let Value::Complex(re, im) = a.values[factor] else {
-        return Ok((t.clone(), a.scalar(factor)?));
+        return Ok((t.clone(), check_factor(a, factor)?));
     };
     let mut p = Promotion::default();
     for value in a.values {
@@ -148,6 +148,9 @@ fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
         Runtime,
         "Integers to negative integer powers are not allowed."
     );
+    if t.is_integral() {
+        check_range(e, t)?;
+    }
     let x = &x.to_dtype(t)?;
     match e.f64() {
         2.0 => a.apply(Square, [x]),
@@ -314,9 +317,6 @@ crate::entries! {
     "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN | COMPLEX,
     |a| {
         let (x, alpha) = scaled(a, 0, 2)?;
-        if !matches!(a.values[2], Value::Complex(..)) {
-            check_factor(a, 2)?;
-        }
         Ok(apply(Sub { alpha }, [a.tensor(1)?, &x])?.into())
     };
     /// self * other.
@@ -469,9 +469,6 @@ crate::entries! {
     PW | SCALES,
     |a| {
         let (x, value) = scaled(a, 1, 3)?;
-        if !matches!(a.values[3], Value::Complex(..)) {
-            check_factor(a, 3)?;
-        }
         a.apply(Addcmul { value }, [a.tensor(0)?, &x, a.tensor(2)?])
     };
     /// self + value * tensor1 / tensor2.

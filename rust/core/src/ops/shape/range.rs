@@ -5,7 +5,7 @@ use crate::alloc;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_chunks;
 use crate::device::Device;
-use crate::dtype::{default_dtype, DType, Scalar};
+use crate::dtype::{check_range, default_dtype, DType, Scalar};
 use crate::error::Result;
 use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
@@ -320,6 +320,10 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
         dtype,
     )?;
     let integer = dtype.is_integral();
+    if integer && n > 1 {
+        check_range(start.item()?, dtype)?;
+        check_range(end.item()?, dtype)?;
+    }
     // Integer types cut the ends off before they are divided, but not one power alone.
     let cut = |v: f64| match integer && (n != 1 || base.is_none()) {
         true => v.trunc(),
