@@ -2,6 +2,8 @@
 
 mod group;
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+mod registers;
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 mod streams;
 
 use super::elements::{converts_f16, Bool, Compute, Element, NativeF16};
