@@ -94,6 +94,8 @@ CASES = [
     Case("float32 to bfloat16", "x.bfloat16()", N),
     Case("sum", "x.sum()", N),
     Case("sum, dim 0", "x.sum(0)", N),
+    Case("sum of rows of 100", "x[:, :100].sum(1)", 512 * 100),
+    Case("amax of rows of 100", "x[:, :100].amax(1)", 512 * 100),
     Case("argmax, dim 1", "x.argmax(1)", N),
     Case("softmax", "F.softmax(rows, 1)", N),
     Case("layer_norm", "F.layer_norm(rows, (1024,), weight, bias)", N),

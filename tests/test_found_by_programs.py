@@ -372,6 +372,10 @@ def test_assigned_numbers_follow_pytorch_at_the_edges() -> None:
     for beyond in (-0.5, math.nan, math.inf, 1e10):
         with pytest.raises(RuntimeError, match="without overflow"):
             x[0] = beyond
+    # Products are made in the type of the result.
+    bytes_ = torch.tensor([100, 20], dtype=torch.uint8)
+    assert torch.addr(torch.ones(2), bytes_, bytes_).tolist() == [[10001, 2001], [2001, 401]]
+    assert torch.addr(bytes_.int(), bytes_, bytes_, alpha=300)[0].tolist() == [3000100, 600020]
     # The type of the result counts, and where there is one number, only the first.
     assert torch.addr(x[1:], x[1:], x[1:].char(), alpha=300).tolist() == [[1202]]
     assert torch.linspace(0, 300, 1, dtype=torch.uint8).tolist() == [0]

@@ -59,7 +59,7 @@ pub(super) fn addr(
             t.mul_scalar(s)
         }
     };
-    let product = scaled(outer("addr", a, b)?, alpha)?.to_dtype(dtype)?;
+    let product = scaled(outer("addr", &a.to_dtype(dtype)?, b)?, alpha)?;
     if beta.f64() == 0.0 {
         return Ok(product);
     }
