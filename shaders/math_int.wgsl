@@ -31,13 +31,17 @@ fn m_lcm(x: Acc, y: Acc) -> Acc {
     let d = m_gcd(x, y);
     return m_abs(m_trunc_div(x, d) * y);
 }
-// Shifts by a negative number or by all the bits of the type leave 0, or the sign.
+// Shifts by a negative number or by all the bits of the type leave 0, or the sign. By bits: Mesa 22 in software
+// takes 1 for no less than 64, where the 1 was 32 bits in memory.
+fn is_within(n: Acc, bits: i32) -> bool {
+    return (n >> firstTrailingBit(u32(bits))) == Acc(0);
+}
 fn m_left_shift(x: Acc, n: Acc, bits: i32) -> Acc {
-    let inside = n >= Acc(0) && n < Acc(bits);
+    let inside = is_within(n, bits);
     return select(Acc(0), x << u32(select(Acc(0), n, inside)), inside);
 }
 fn m_right_shift(x: Acc, n: Acc, bits: i32) -> Acc {
-    let inside = n >= Acc(0) && n < Acc(bits);
+    let inside = is_within(n, bits);
     let sign = select(Acc(0), Acc(-1), x < Acc(0));
     return select(sign, x >> u32(select(Acc(0), n, inside)), inside);
 }

@@ -405,3 +405,47 @@ def test_a_product_with_a_mask_is_no_choice(how: str) -> None:
     want = kept + (a.numpy() if how == "added" else 0)
     got = MASKED[how](*(t.to("wgpu") for t in (x, a > 0, a)))
     np.testing.assert_array_equal(got.cpu().numpy(), want)
+
+
+WHOLE = {"uint8": 200, "int8": 100, "int16": 30000, "int32": 2**31 - 1, "int64": 2**40}
+BOTH = {"add": np.add, "mul": np.multiply, "sub": np.subtract}
+
+
+@pytest.mark.parametrize("left", WHOLE)
+@pytest.mark.parametrize("right", WHOLE)
+def test_shifts_of_mixed_integers_match_numpy(left: str, right: str) -> None:
+    """By every number of bits that the common type has, by more, and by fewer than none."""
+    x = np.array([WHOLE[left], 3, 100, 0, 1], left)
+    dtype = (torch.tensor(x[:1]) + torch.zeros(1, dtype=getattr(torch, right))).dtype
+    common = np.dtype(str(dtype).removeprefix("torch."))
+    bits = 8 * common.itemsize
+    counts = [n for n in (0, 1, 7, 8, 15, 31, 32, 63, 64, 100) if n <= np.iinfo(right).max]
+    for n in counts + ([-1] if right != "uint8" else []):
+        y = np.full(5, n, right)
+        a, b = torch.tensor(x, device="wgpu"), torch.tensor(y, device="wgpu")
+        wide, inside = x.astype(common), 0 <= n < bits
+        with np.errstate(over="ignore"):
+            up = wide << common.type(n) if inside else wide * common.type(0)
+        down = wide >> common.type(n) if inside else np.where(wide < 0, -1, 0).astype(common)
+        for got, want in ((a << b, up), (a >> b, down)):
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got.cpu().numpy(), want, str((n, left, right)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "float16"])
+@pytest.mark.parametrize("wider", ["int32", "int64", "float32"])
+def test_what_a_narrow_type_cannot_hold_shows_in_a_wider_out(dtype: str, wider: str) -> None:
+    if dtype == "float16" and wider != "float32":
+        return
+    x = np.array([WHOLE.get(dtype, 1), 7, 0], dtype)
+    if dtype == "float16":
+        x[0] = 60000
+    for name, of in BOTH.items():
+        if dtype == "bool" and name == "sub":
+            continue
+        with np.errstate(over="ignore"):
+            want = of(x, x).astype(wider)
+        a = torch.tensor(x, device="wgpu")
+        out = torch.empty(3, dtype=getattr(torch, wider), device="wgpu")
+        getattr(torch, name)(a, a, out=out)
+        np.testing.assert_array_equal(out.cpu().numpy(), want, name)

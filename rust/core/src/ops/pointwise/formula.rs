@@ -689,7 +689,16 @@ pub fn told(op: &dyn Formula, x: &[&Tensor]) -> Result<Told> {
 
 pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
     let facts = op.facts();
-    let t = types(op, &dispatch::metas(x))?.0;
+    let (t, output) = types(op, &dispatch::metas(x))?;
+    if output.size() < 4 && y[0].dtype() != output {
+        // What a narrow type cannot hold shows in a wider `out=` too.
+        let own = Tensor::empty(y[0].shape(), output, y[0].device())?;
+        let done = self::gpu(op, gpu, x, std::slice::from_ref(&own))?;
+        if done {
+            y[0].write_from(&own)?;
+        }
+        return Ok(done);
+    }
     check_numbers(t, x)?;
     if let Some(x) = settled(facts, t, x)? {
         let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
