@@ -213,6 +213,18 @@ def test_launcher_names_no_first_rank_where_another_machines_may_be_it(
     assert [line.rpartition(" ")[2] for line in lines] == ["b.py:2", "a.py:1"]
 
 
+def test_rank_that_leaves_as_another_takes_the_folder_away_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = Board(str(tmp_path), 0)
+
+    def taken_away(self: Path, pattern: str) -> object:
+        raise FileNotFoundError(self)
+
+    monkeypatch.setattr(Path, "glob", taken_away)
+    assert board.end() is False
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -75,7 +75,10 @@ class Board:
     def end(self) -> bool:
         """Note that the process leaves the job; returns whether it is the last one."""
         self._say("ended", "has left the group")
-        ranks = [int(path.stem) for path in self.folder.glob("*.now")]
+        try:
+            ranks = [int(path.stem) for path in self.folder.glob("*.now")]
+        except OSError:  # another was the last, and has taken the folder away
+            return False
         lines = [read_line(self.folder, rank) for rank in ranks]
         return all(line is None or line[1] == "ended" or not is_alive(line[0]) for line in lines)
 
