@@ -32,28 +32,28 @@ LONG = 0.5  # seconds of a call after which the larger ones of its family are le
 HEAD = ("", "size", "ours", "TFLOP/s", "GB/s", "of peak", "PyTorch", "ratio")
 
 
-def seconds_of(call: Any, wait: Any, limit: float) -> float:
-    """Return the seconds of a call: the least of three runs, within a limit of seconds."""
-    wait()
-    begin = time.perf_counter()
-    call()
-    wait()
-    first = time.perf_counter() - begin  # compiles
-    if first > limit:
-        return first
-    begin = time.perf_counter()
-    call()
-    wait()
-    one = time.perf_counter() - begin
-    count = max(1, min(1000, int(min(0.2, limit / 4) / max(one, 1e-7))))
-    best = one
-    for _ in range(3):
+def seconds_of(call: Any, record: Any, wait: Any, limit: float) -> float:
+    """Return the seconds of a call: the least of three runs, within a limit of seconds.
+
+    `record` has what waits for others recorded while its result is there: else it would be left out.
+    """
+
+    def run(count: int) -> float:
         begin = time.perf_counter()
         for _ in range(count):
-            call()
+            kept = call()
+            record()
+            del kept
         wait()
-        best = min(best, (time.perf_counter() - begin) / count)
-    return best
+        return (time.perf_counter() - begin) / count
+
+    wait()
+    first = run(1)  # compiles
+    if first > limit:
+        return first
+    one = min(run(1), run(1), run(1))  # among them the one that is tuned
+    count = max(1, min(1000, int(min(0.2, limit / 4) / max(one, 1e-7))))
+    return min(one, run(count), run(count), run(count))
 
 
 def work(library: str, minutes: float) -> dict[str, Any]:
@@ -62,6 +62,7 @@ def work(library: str, minutes: float) -> dict[str, Any]:
     t = __import__(library)
     device = "cuda" if library == "torch" else "wgpu"
     wait = t.cuda.synchronize if library == "torch" else t.wgpu.synchronize
+    record = (lambda: None) if library == "torch" else t.wgpu.memory_stats
     found: dict[str, Any] = {}
     over: dict[str, str] = {}
     todo = cases()
@@ -73,7 +74,7 @@ def work(library: str, minutes: float) -> dict[str, Any]:
             continue
         try:
             call = case.make(t, device)
-            taken = seconds_of(call, wait, max(left / (len(todo) - i), 0.2))
+            taken = seconds_of(call, record, wait, max(left / (len(todo) - i), 0.2))
         except (RuntimeError, MemoryError, NotImplementedError) as error:
             found[key] = over[case.family] = " ".join(str(error).split())[:120]
             continue

@@ -63,9 +63,11 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let job = (group.x + group.y * groups.x) * ROWS + local / LANES;
+    var job = (group.x + group.y * groups.x) * ROWS + local / LANES;
     let lane = local % LANES;
     let live = job < p.rows * p.splits;
+    // As in reduce.wgsl.
+    if (LANES == 1u) { job = (job % p.rows) * p.splits + job / p.rows; }
     var value = Acc(0);
     var found = 0xffffffffu;
     if (live) {

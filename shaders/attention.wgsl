@@ -54,10 +54,10 @@ fn main(
     var top: array<f32, M>;
     var sum: array<f32, M>;
     var out: array<f32, M * C>;
-    for (var a = 0u; a < M + zero; a++) {
+    for (var a = 0u; a < M + zero; a++) { // unroll M
         top[a] = LOW;
         sum[a] = 0.0;
-        for (var c = 0u; c < C + zero; c++) { out[a * C + c] = 0.0; }
+        for (var c = 0u; c < C + zero; c++) { out[a * C + c] = 0.0; } // unroll C
     }
     var end = p.keys;
     if (CAUSAL) { end = min(end, i0 + T); }
@@ -71,18 +71,18 @@ fn main(
         }
         workgroupBarrier();
         var score: array<f32, M * M>;
-        for (var a = 0u; a < M * M + zero; a++) { score[a] = 0.0; }
+        for (var a = 0u; a < M * M + zero; a++) { score[a] = 0.0; } // unroll M * M
         for (var c = 0u; c < p.width; c++) {
             var x: array<f32, M>;
-            for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; }
-            for (var b = 0u; b < M + zero; b++) {
+            for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; } // unroll M
+            for (var b = 0u; b < M + zero; b++) { // unroll M
                 let z = tile_k[(col + 8u * b) * PITCH + c];
-                for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); }
+                for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); } // unroll M
             }
         }
-        for (var a = 0u; a < M + zero; a++) {
+        for (var a = 0u; a < M + zero; a++) { // unroll M
             let i = row + 8u * a;
-            for (var b = 0u; b < M + zero; b++) {
+            for (var b = 0u; b < M + zero; b++) { // unroll M
                 let j = col + 8u * b;
                 var s = LOW;
                 if (!hidden(batch, head, i0 + i, j0 + j)) {
@@ -93,7 +93,7 @@ fn main(
             }
         }
         workgroupBarrier();
-        for (var a = 0u; a < M + zero; a++) {
+        for (var a = 0u; a < M + zero; a++) { // unroll M
             let i = row + 8u * a;
             var most = top[a];
             for (var j = 0u; j < T + zero; j++) { most = larger(most, weights[i * T + j]); }
@@ -102,12 +102,12 @@ fn main(
             if (top[a] > LOW || is_nan(top[a])) { shrink = exp(top[a] - most); }
             top[a] = most;
             sum[a] *= shrink;
-            for (var c = 0u; c < C + zero; c++) { out[a * C + c] *= shrink; }
+            for (var c = 0u; c < C + zero; c++) { out[a * C + c] *= shrink; } // unroll C
         }
         workgroupBarrier();
-        for (var a = 0u; a < M + zero; a++) {
+        for (var a = 0u; a < M + zero; a++) { // unroll M
             let i = row + 8u * a;
-            for (var b = 0u; b < M + zero; b++) {
+            for (var b = 0u; b < M + zero; b++) { // unroll M
                 let j = col + 8u * b;
                 let s = score[a * M + b];
                 var w = 0.0;
@@ -126,11 +126,11 @@ fn main(
         }
         workgroupBarrier();
         for (var j = 0u; j < T + zero; j++) {
-            for (var a = 0u; a < M + zero; a++) {
+            for (var a = 0u; a < M + zero; a++) { // unroll M
                 let w = weights[(row + 8u * a) * T + j];
                 sum[a] += abs(w);
                 if (w > 0.0 || is_nan(w)) {
-                    for (var c = 0u; c < C + zero; c++) {
+                    for (var c = 0u; c < C + zero; c++) { // unroll C
                         // Behind the values lie those of other keys, which nobody writes out.
                         let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
                         out[a * C + c] = fma(w, x, out[a * C + c]);
@@ -140,12 +140,12 @@ fn main(
         }
         workgroupBarrier();
     }
-    for (var a = 0u; a < M + zero; a++) {
+    for (var a = 0u; a < M + zero; a++) { // unroll M
         let i = i0 + row + 8u * a;
         if (i < p.queries) {
             var inverse = 0.0;
             if (sum[a] > 0.0 || is_nan(sum[a])) { inverse = 1.0 / sum[a]; }
-            for (var c = 0u; c < C + zero; c++) {
+            for (var c = 0u; c < C + zero; c++) { // unroll C
                 if (col + 8u * c < p.value_width) {
                     var x = out[a * C + c] * inverse;
                     if (DROPOUT) { x *= p.kept; }

@@ -91,30 +91,30 @@ fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
     let col = local % 8u;
     var score: array<f32, M * M>;
     var slope: array<f32, M * M>;
-    for (var a = 0u; a < M * M + zero; a++) {
+    for (var a = 0u; a < M * M + zero; a++) { // unroll M * M
         score[a] = 0.0;
         slope[a] = 0.0;
     }
     for (var c = 0u; c < p.width; c++) {
         var x: array<f32, M>;
-        for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; }
-        for (var b = 0u; b < M + zero; b++) {
+        for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; } // unroll M
+        for (var b = 0u; b < M + zero; b++) { // unroll M
             let z = tile_k[(col + 8u * b) * PITCH + c];
-            for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); }
+            for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); } // unroll M
         }
     }
     for (var c = 0u; c < p.value_width; c++) {
         var x: array<f32, M>;
-        for (var a = 0u; a < M + zero; a++) { x[a] = tile_g[(row + 8u * a) * PITCH + c]; }
-        for (var b = 0u; b < M + zero; b++) {
+        for (var a = 0u; a < M + zero; a++) { x[a] = tile_g[(row + 8u * a) * PITCH + c]; } // unroll M
+        for (var b = 0u; b < M + zero; b++) { // unroll M
             let z = tile_v[(col + 8u * b) * PITCH + c];
-            for (var a = 0u; a < M + zero; a++) { slope[a * M + b] = fma(x[a], z, slope[a * M + b]); }
+            for (var a = 0u; a < M + zero; a++) { slope[a * M + b] = fma(x[a], z, slope[a * M + b]); } // unroll M
         }
     }
-    for (var a = 0u; a < M + zero; a++) {
+    for (var a = 0u; a < M + zero; a++) { // unroll M
         let i = row + 8u * a;
         let row_of = known[i];
-        for (var b = 0u; b < M + zero; b++) {
+        for (var b = 0u; b < M + zero; b++) { // unroll M
             let j = col + 8u * b;
             var w = 0.0;
             var d = 0.0;
@@ -156,7 +156,7 @@ fn queries(
     let row = local / 8u;
     let col = local % 8u;
     var out: array<f32, M * C>;
-    for (var a = 0u; a < M * C + zero; a++) { out[a] = 0.0; }
+    for (var a = 0u; a < M * C + zero; a++) { out[a] = 0.0; } // unroll M * C
     take_queries(batch, head, i0, local);
     var end = p.keys;
     if (CAUSAL) { end = min(end, i0 + T); }
@@ -166,10 +166,10 @@ fn queries(
         tile_slopes(batch, head, i0, j0, local, zero);
         workgroupBarrier();
         for (var j = 0u; j < T + zero; j++) {
-            for (var a = 0u; a < M + zero; a++) {
+            for (var a = 0u; a < M + zero; a++) { // unroll M
                 let d = slopes[(row + 8u * a) * T + j];
                 if (d != 0.0) {
-                    for (var c = 0u; c < C + zero; c++) {
+                    for (var c = 0u; c < C + zero; c++) { // unroll C
                         let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
                         out[a * C + c] = fma(d, x, out[a * C + c]);
                     }
@@ -178,9 +178,9 @@ fn queries(
         }
         workgroupBarrier();
     }
-    for (var a = 0u; a < M + zero; a++) {
+    for (var a = 0u; a < M + zero; a++) { // unroll M
         let i = i0 + row + 8u * a;
-        for (var c = 0u; c < C + zero; c++) {
+        for (var c = 0u; c < C + zero; c++) { // unroll C
             if (i < p.queries && col + 8u * c < p.width) {
                 dq[place(6u, batch, head, i, col + 8u * c)] = bitcast<u32>(out[a * C + c]);
             }
@@ -206,7 +206,7 @@ fn keys(
     let col = local % 8u;
     var out_k: array<f32, M * C>;
     var out_v: array<f32, M * C>;
-    for (var a = 0u; a < M * C + zero; a++) {
+    for (var a = 0u; a < M * C + zero; a++) { // unroll M * C
         out_k[a] = 0.0;
         out_v[a] = 0.0;
     }
@@ -222,11 +222,11 @@ fn keys(
             tile_slopes(batch, head, i0, j0, local, zero);
             workgroupBarrier();
             for (var i = 0u; i < T + zero; i++) {
-                for (var a = 0u; a < M + zero; a++) {
+                for (var a = 0u; a < M + zero; a++) { // unroll M
                     // Here the rows are keys.
                     let w = weights[i * T + row + 8u * a];
                     let d = slopes[i * T + row + 8u * a];
-                    for (var c = 0u; c < C + zero; c++) {
+                    for (var c = 0u; c < C + zero; c++) { // unroll C
                         let at = i * PITCH + min(col + 8u * c, D - 1u);
                         if (w != 0.0) { out_v[a * C + c] = fma(w, tile_g[at], out_v[a * C + c]); }
                         if (d != 0.0) { out_k[a * C + c] = fma(d, tile_q[at], out_k[a * C + c]); }
@@ -236,9 +236,9 @@ fn keys(
             workgroupBarrier();
         }
     }
-    for (var a = 0u; a < M + zero; a++) {
+    for (var a = 0u; a < M + zero; a++) { // unroll M
         let j = j0 + row + 8u * a;
-        for (var c = 0u; c < C + zero; c++) {
+        for (var c = 0u; c < C + zero; c++) { // unroll C
             let at = col + 8u * c;
             if (j < p.keys && at < p.width) {
                 dq[place(7u, batch, own, j, at)] = bitcast<u32>(out_k[a * C + c]);

@@ -26,6 +26,7 @@ override NEAR: u32 = 4u;
 override TAPS: u32 = 1u;
 override LANES: u32 = 64u;
 const COLS: u32 = BN / (4u * RN);
+const SQUARES: u32 = 4u * RM * RN;
 const THREADS: u32 = BM / (4u * RM) * COLS;
 const QM: u32 = BM / 4u;
 const QN: u32 = BN / 4u;
@@ -121,12 +122,11 @@ fn main(
 
     // The columns that this invocation reads.
     var near: array<vec4<i32>, NEAR>;
-    for (var i = 0u; i < NEAR; i++) {
+    for (var i = 0u; i < NEAR; i++) { // unroll NEAR
         let e = local + (i / 4u) * THREADS;
         near[i] = column_of(s, n0 + 4u * place_b(e).x + i % 4u).at;
     }
-    var acc: array<vec4<Acc>, 4u * RM * RN>;
-    for (var i = 0u; i < 4u * RM * RN; i++) { acc[i] = vec4<Acc>(); }
+    var acc: array<vec4<Acc>, SQUARES>;
     var next_a: array<vec4<Acc>, LOADS_A>;
     var next_b: array<vec4<Acc>, LOADS_B>;
     var buffer = 0u;
@@ -141,11 +141,11 @@ fn main(
     for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
         if (k0 > k_begin) {
             if (BUFFERS == 1u) { workgroupBarrier(); }
-            for (var l = 0u; l < LOADS_A; l++) {
+            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
                 let e = local + l * THREADS;
                 if (e < DEPTH * QM) { tile_a[(buffer * DEPTH + e % DEPTH) * PM + e / DEPTH] = next_a[l]; }
             }
-            for (var l = 0u; l < LOADS_B; l++) {
+            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
                 let e = local + l * THREADS;
                 let at = place_b(e);
                 if (e < DEPTH * QN) { tile_b[(buffer * DEPTH + at.y) * PN + at.x] = next_b[l]; }
@@ -159,7 +159,7 @@ fn main(
         }
         if (k0 < k_end) {
             let inside = m0 + BM <= p.m;
-            for (var l = 0u; l < LOADS_A; l++) {
+            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
                 let e = local + l * THREADS;
                 if (e < DEPTH * QM) {
                     next_a[l] = vec4<Acc>();
@@ -168,7 +168,7 @@ fn main(
                     }
                 }
             }
-            for (var l = 0u; l < LOADS_B; l++) {
+            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
                 let e = local + l * THREADS;
                 if (e < DEPTH * QN) {
                     let at = line_at[lines + place_b(e).y];
@@ -186,9 +186,9 @@ fn main(
             for (var k = 0u; k < DEPTH + zero; k++) {
                 let from_a = (buffer * DEPTH + k) * PM + row;
                 let from_b = (buffer * DEPTH + k) * PN + col;
-                for (var j = 0u; j < RN; j++) {
+                for (var j = 0u; j < RN; j++) { // unroll RN
                     let v = tile_b[from_b + j * (QN / RN)];
-                    for (var i = 0u; i < RM; i++) {
+                    for (var i = 0u; i < RM; i++) { // unroll RM
                         let u = tile_a[from_a + i * (QM / RM)];
                         let at = (i * RN + j) * 4u;
                         acc[at] = fused(u.x, v, acc[at]);
@@ -209,9 +209,11 @@ fn main(
         let own = column_of(s, n).own;
         for (var i = 0u; i < 4u * RM + zero; i++) {
             let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
-            if (m < p.m) {
-                finish(group, part, m, own, acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u]);
+            var four = vec4<Acc>();
+            for (var q = 0u; q < SQUARES; q++) { // unroll SQUARES
+                if (q == ((i / 4u) * RN + j / 4u) * 4u + i % 4u) { four = acc[q]; }
             }
+            if (m < p.m) { finish(group, part, m, own, four[j % 4u]); }
         }
     }
 }

@@ -28,6 +28,7 @@ const PM: u32 = QM + 1u;
 const PN: u32 = QN + 1u;
 const LOADS_A: u32 = (DEPTH * QM + THREADS - 1u) / THREADS;
 const LOADS_B: u32 = (DEPTH * QN + THREADS - 1u) / THREADS;
+const SQUARES: u32 = 4u * RM * RN;
 const ROWS: u32 = (BM + THREADS - 1u) / THREADS;
 
 struct Params {
@@ -135,23 +136,21 @@ fn main(
     let col = local % COLS;
     let full = m0 + BM <= p.m && n0 + BN <= p.n;
 
-    var acc: array<vec4<Acc>, 4u * RM * RN>;
-    for (var i = 0u; i < 4u * RM * RN; i++) { acc[i] = vec4<Acc>(); }
+    var acc: array<vec4<Acc>, SQUARES>;
     var next_a: array<vec4<Acc>, LOADS_A>;
     var next_b: array<vec4<Acc>, LOADS_B>;
     var sum: array<Acc, ROWS>;
-    for (var i = 0u; i < ROWS; i++) { sum[i] = Acc(0); }
     // Each turn stores the tiles that the one before read ahead; the first only reads.
     var buffer = 0u;
     for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
         if (k0 > k_begin) {
             if (BUFFERS == 1u) { workgroupBarrier(); }
-            for (var l = 0u; l < LOADS_A; l++) {
+            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
                 let e = local + l * THREADS;
                 let at = place_a(e);
                 if (e < DEPTH * QM) { tile_a[(buffer * DEPTH + at.y) * PM + at.x] = next_a[l]; }
             }
-            for (var l = 0u; l < LOADS_B; l++) {
+            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
                 let e = local + l * THREADS;
                 let at = place_b(e);
                 if (e < DEPTH * QN) { tile_b[(buffer * DEPTH + at.y) * PN + at.x] = next_b[l]; }
@@ -160,14 +159,14 @@ fn main(
         }
         if (k0 < k_end) {
             let inside = full && k0 + DEPTH <= k_end;
-            for (var l = 0u; l < LOADS_A; l++) {
+            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
                 let e = local + l * THREADS;
                 let at = place_a(e);
                 if (e < DEPTH * QM) {
                     next_a[l] = four_a(a0, m0 + 4u * at.x, k0 + at.y, k_end, inside);
                 }
             }
-            for (var l = 0u; l < LOADS_B; l++) {
+            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
                 let e = local + l * THREADS;
                 let at = place_b(e);
                 if (e < DEPTH * QN) {
@@ -179,9 +178,9 @@ fn main(
             for (var k = 0u; k < DEPTH + zero; k++) {
                 let line_a = (buffer * DEPTH + k) * PM + row;
                 let line_b = (buffer * DEPTH + k) * PN + col;
-                for (var j = 0u; j < RN; j++) {
+                for (var j = 0u; j < RN; j++) { // unroll RN
                     let v = tile_b[line_b + j * (QN / RN)];
-                    for (var i = 0u; i < RM; i++) {
+                    for (var i = 0u; i < RM; i++) { // unroll RM
                         let u = tile_a[line_a + i * (QM / RM)];
                         let at = (i * RN + j) * 4u;
                         acc[at] = fused(u.x, v, acc[at]);
@@ -192,7 +191,7 @@ fn main(
                 }
             }
             if (SUMS && n0 == 0u) {
-                for (var i = 0u; i < ROWS; i++) {
+                for (var i = 0u; i < ROWS; i++) { // unroll ROWS
                     let r = min(local + i * THREADS, BM - 1u);
                     for (var k = 0u; k < DEPTH; k++) {
                         sum[i] += tile_a[(buffer * DEPTH + k) * PM + r / 4u][r % 4u];
@@ -204,7 +203,7 @@ fn main(
     }
 
     if (SUMS && n0 == 0u) {
-        for (var i = 0u; i < ROWS; i++) {
+        for (var i = 0u; i < ROWS; i++) { // unroll ROWS
             let r = local + i * THREADS;
             if (r < BM && m0 + r < p.m) {
                 sums[split * p.m + m0 + r] = encode(F32, sum[i]).x;
@@ -215,13 +214,17 @@ fn main(
     let beta = from_words(p.beta.x, p.beta.y);
     let y0 = p.y.x + split * p.y_split + batch * p.y.y;
     let c0 = p.c.x + batch * p.c.y;
-    for (var i = 0u; i < 4u * RM + zero; i++) {
-        let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
+    for (var i = 0u; i < SQUARES + zero; i++) {
+        var four = vec4<Acc>();
+        for (var q = 0u; q < SQUARES; q++) { // unroll SQUARES
+            if (q == i) { four = acc[q]; }
+        }
+        let m = m0 + (i / (4u * RN)) * (BM / RM) + 4u * row + i % 4u;
         if (m >= p.m) { continue; }
-        for (var j = 0u; j < 4u * RN + zero; j++) {
-            let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
+        for (var j = 0u; j < 4u + zero; j++) {
+            let n = n0 + (i / 4u % RN) * (BN / RN) + 4u * col + j;
             if (n < p.n) {
-                var v = alpha * acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u];
+                var v = alpha * four[j];
                 if (HAS_C && split == 0u) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
                 store_y(y0 + m * p.y.z + n * p.y.w, v);
             }

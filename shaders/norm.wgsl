@@ -10,6 +10,8 @@ override B: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override HAS_BIAS: bool = false;
 override CENTERED: bool = true;
+override DENSE: bool = false; // a group's elements lie one behind the other
+override EACH: bool = false; // each of them has a weight of its own, the same in all groups
 override LANES: u32 = WORKGROUP;
 override ROWS: u32 = 1u;
 override WG: u32 = WORKGROUP;
@@ -56,9 +58,11 @@ fn load_bias(i: u32) -> Acc {
     return decode(B, bias[w], bias[w + wide(B)], i);
 }
 fn place(r: u32, e: u32) -> u32 {
+    if (DENSE) { return r * p.group_stride + e; }
     return r * p.group_stride + (e / p.inner) * p.outer_stride + e % p.inner;
 }
 fn weight_at(r: u32, e: u32) -> u32 {
+    if (EACH) { return e; }
     return (r % p.w_groups) * p.w_stride + e / p.w_inner;
 }
 

@@ -12,6 +12,8 @@ override HAS_WEIGHT: bool = false;
 override CENTERED: bool = true;
 override OWN: bool = false; // a weight belongs to one group
 override COLUMNS: u32 = 1u;
+override DENSE: bool = false; // a group's elements lie one behind the other
+override EACH: bool = false; // each of them has a weight of its own, the same in all groups
 override LANES: u32 = WORKGROUP;
 override ROWS: u32 = 1u;
 override WG: u32 = WORKGROUP;
@@ -63,9 +65,11 @@ fn load_weight(i: u32) -> Acc {
     return decode(W, weight[w], weight[w + wide(W)], i);
 }
 fn place(r: u32, e: u32) -> u32 {
+    if (DENSE) { return r * p.group_stride + e; }
     return r * p.group_stride + (e / p.inner) * p.outer_stride + e % p.inner;
 }
 fn weight_at(r: u32, e: u32) -> u32 {
+    if (EACH) { return e; }
     return (r % p.w_groups) * p.w_stride + e / p.w_inner;
 }
 

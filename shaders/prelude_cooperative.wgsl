@@ -1,8 +1,8 @@
 // Products by cooperative matrices of SIDE x SIDE, which the invocations of a subgroup multiply together, with sums
 // in float32. A workgroup makes a tile of BM x BN, each of its WM x WN subgroups a block of it. The text behind the
 // file declares the types of the operands' memory (Stored, and Four where four elements are read at once), of their
-// elements (Element) as load_a(), fours_a() and their like give them, and of the matrices (PartA, PartB and Sum) and
-// their factors (Part). The file declares:
+// elements (Element) as load_a(), fours_a() and their like give them, and of the matrices (PartA, PartB and Sum),
+// of their factors (Part), and how a tile holds them (Held, HELD, hold_a(), hold_b()). The file declares:
 // - struct Work: m0, n0, m_end, n_end, where the tile begins and the results end; k_begin, k_end; what else it likes;
 // - begin(w, local), and for each step of k ahead(w, k0, local), which may write tables of the file's;
 // - four_a(w, l, m, k0, k), load l of an invocation: four elements from row m of the tile and from k0 + k on, along k
@@ -25,12 +25,18 @@ const LINE_A: u32 = select(BM, DEPTH, A_ALONG_K);
 const LINE_B: u32 = select(BN, DEPTH, B_ALONG_K);
 const PITCH_A: u32 = LINE_A + 8u;
 const PITCH_B: u32 = LINE_B + 8u;
+const APART_A: u32 = PITCH_A / HELD;
+const APART_B: u32 = PITCH_B / HELD;
 const SIZE_A: u32 = (BM * DEPTH / LINE_A) * PITCH_A;
 const SIZE_B: u32 = (BN * DEPTH / LINE_B) * PITCH_B;
+// Fours that an invocation reads, and whether none has less.
 const LOADS_A: u32 = (BM * DEPTH / 4u + THREADS - 1u) / THREADS;
 const LOADS_B: u32 = (BN * DEPTH / 4u + THREADS - 1u) / THREADS;
-var<workgroup> tile_a: array<Part, TERMS * SIZE_A>;
-var<workgroup> tile_b: array<Part, TERMS * SIZE_B>;
+const WHOLE_A: bool = LOADS_A * THREADS * 4u == BM * DEPTH;
+const WHOLE_B: bool = LOADS_B * THREADS * 4u == BN * DEPTH;
+// Where the adapter takes it they are held by fours (HELD), which one store and one load then move.
+var<workgroup> tile_a: array<Held, TERMS * SIZE_A / HELD>;
+var<workgroup> tile_b: array<Held, TERMS * SIZE_B / HELD>;
 var<workgroup> scales_a: array<f32, BM>;
 var<workgroup> scales_b: array<f32, BN>;
 var<workgroup> sums: array<f32, SUBGROUPS * SQUARE>;
@@ -47,28 +53,39 @@ fn is_endless(scale: f32) -> bool {
     return bitcast<u32>(scale) == 13u << 23u;
 }
 // The nearest number of 11 bits. By bits: a conversion there and back may be left out.
-fn rounded(v: f32) -> f32 {
-    return bitcast<f32>((bitcast<u32>(v) + 0x1000u) & 0xffffe000u);
+fn rounded(v: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>((bitcast<vec4<u32>>(v) + 0x1000u) & vec4(0xffffe000u));
 }
-fn put_a(at: u32, element: Element, by: f32) {
+fn put_a(at: u32, four: vec4<Element>, by: vec4<f32>) {
     if (!SCALED) {
-        tile_a[at] = Part(element);
+        hold_a(at, vec4<Part>(four));
         return;
     }
-    let v = f32(element) * by;
+    let v = vec4<f32>(four) * by;
     let first = rounded(v);
-    tile_a[at] = Part(first);
-    if (TERMS == 2u) { tile_a[SIZE_A + at] = Part(v - first); }
+    hold_a(at, vec4<Part>(first));
+    if (TERMS == 2u) { hold_a(SIZE_A + at, vec4<Part>(v - first)); }
 }
-fn put_b(at: u32, element: Element, by: f32) {
+fn put_b(at: u32, four: vec4<Element>, by: vec4<f32>) {
     if (!SCALED) {
-        tile_b[at] = Part(element);
+        hold_b(at, vec4<Part>(four));
         return;
     }
-    let v = f32(element) * by;
+    let v = vec4<f32>(four) * by;
     let first = rounded(v);
-    tile_b[at] = Part(first);
-    if (TERMS == 2u) { tile_b[SIZE_B + at] = Part(v - first); }
+    hold_b(at, vec4<Part>(first));
+    if (TERMS == 2u) { hold_b(SIZE_B + at, vec4<Part>(v - first)); }
+}
+// What the four elements from x on of a line are multiplied by.
+fn four_scales_a(line: u32, x: u32) -> vec4<f32> {
+    if (!SCALED) { return vec4(1.0); }
+    if (A_ALONG_K) { return vec4(scales_a[line]); }
+    return vec4(scales_a[x], scales_a[x + 1u], scales_a[x + 2u], scales_a[x + 3u]);
+}
+fn four_scales_b(line: u32, x: u32) -> vec4<f32> {
+    if (!SCALED) { return vec4(1.0); }
+    if (B_ALONG_K) { return vec4(scales_b[line]); }
+    return vec4(scales_b[x], scales_b[x + 1u], scales_b[x + 2u], scales_b[x + 3u]);
 }
 // Where an element of a tile lies.
 fn at_a(m: u32, k: u32) -> u32 {
@@ -95,84 +112,79 @@ fn work(w: Work, local: u32, subgroup: u32, subgroups: u32) {
         let block = min(turn + subgroup, SUBGROUPS - 1u);
         let row = (block / WN) * (RM * SIDE);
         let col = (block % WN) * (RN * SIDE);
-        var acc: array<Sum, RM * RN>;
-        for (var i = 0u; i < RM * RN; i++) { acc[i] = Sum(); }
+        var acc: array<Sum, RM * RN>; // apart
+        for (var i = 0u; i < RM * RN; i++) { // unroll RM * RN
+            acc[i] = Sum();
+        }
         var next_a: array<vec4<Element>, LOADS_A>;
         var next_b: array<vec4<Element>, LOADS_B>;
         // Each step stores the tiles that the one before read ahead; the first only reads.
         for (var k0 = w.k_begin; k0 < w.k_end + DEPTH; k0 += DEPTH) {
             workgroupBarrier();
             if (k0 > w.k_begin) {
-                for (var l = 0u; l < LOADS_A; l++) {
+                for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
                     let e = (local + l * THREADS) * 4u;
                     let line = e / LINE_A;
                     let x = e % LINE_A;
-                    if (line * LINE_A < BM * DEPTH) {
-                        for (var j = 0u; j < 4u; j++) {
-                            let by = scales_a[select(x + j, line, A_ALONG_K)];
-                            put_a(line * PITCH_A + x + j, next_a[l][j], by);
-                        }
+                    if (WHOLE_A || line * LINE_A < BM * DEPTH) {
+                        put_a(line * PITCH_A + x, next_a[l], four_scales_a(line, x));
                     }
                 }
-                for (var l = 0u; l < LOADS_B; l++) {
+                for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
                     let e = (local + l * THREADS) * 4u;
                     let line = e / LINE_B;
                     let x = e % LINE_B;
-                    if (line * LINE_B < BN * DEPTH) {
-                        for (var j = 0u; j < 4u; j++) {
-                            let by = scales_b[select(x + j, line, B_ALONG_K)];
-                            put_b(line * PITCH_B + x + j, next_b[l][j], by);
-                        }
+                    if (WHOLE_B || line * LINE_B < BN * DEPTH) {
+                        put_b(line * PITCH_B + x, next_b[l], four_scales_b(line, x));
                     }
                 }
             }
             if (k0 < w.k_end) { ahead(w, k0, local); }
             workgroupBarrier();
             if (k0 < w.k_end) {
-                for (var l = 0u; l < LOADS_A; l++) {
+                for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
                     let e = (local + l * THREADS) * 4u;
                     let line = e / LINE_A;
                     let x = e % LINE_A;
                     let m = select(x, line, A_ALONG_K);
                     let k = select(line, x, A_ALONG_K);
-                    if (line * LINE_A < BM * DEPTH) { next_a[l] = four_a(w, l, m, k0, k); }
+                    if (WHOLE_A || line * LINE_A < BM * DEPTH) { next_a[l] = four_a(w, l, m, k0, k); }
                 }
-                for (var l = 0u; l < LOADS_B; l++) {
+                for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
                     let e = (local + l * THREADS) * 4u;
                     let line = e / LINE_B;
                     let x = e % LINE_B;
                     let n = select(x, line, B_ALONG_K);
                     let k = select(line, x, B_ALONG_K);
-                    if (line * LINE_B < BN * DEPTH) { next_b[l] = four_b(w, l, n, k0, k); }
+                    if (WHOLE_B || line * LINE_B < BN * DEPTH) { next_b[l] = four_b(w, l, n, k0, k); }
                 }
             }
             if (k0 > w.k_begin) {
-                for (var k = 0u; k < DEPTH; k += SIDE) {
-                    var u: array<PartA, TERMS * RM>;
-                    for (var i = 0u; i < TERMS * RM; i++) {
+                for (var k = 0u; k < DEPTH; k += SIDE) { // unroll DEPTH / SIDE
+                    var u: array<PartA, TERMS * RM>; // apart
+                    for (var i = 0u; i < TERMS * RM; i++) { // unroll TERMS * RM
                         let at = (i / RM) * SIZE_A + at_a(row + (i % RM) * SIDE, k);
                         if (A_ALONG_K) {
-                            u[i] = coopLoadT<PartA>(&tile_a[at], PITCH_A);
+                            u[i] = coopLoadT<PartA>(&tile_a[at / HELD], APART_A);
                         } else {
-                            u[i] = coopLoad<PartA>(&tile_a[at], PITCH_A);
+                            u[i] = coopLoad<PartA>(&tile_a[at / HELD], APART_A);
                         }
                     }
                     // The small products first.
-                    for (var j = 0u; j < TERMS * RN; j++) {
+                    for (var j = 0u; j < TERMS * RN; j++) { // unroll TERMS * RN
                         let rest = TERMS - 1u - j / RN;
                         let at = rest * SIZE_B + at_b(col + (j % RN) * SIDE, k);
                         var v: PartB;
                         if (B_ALONG_K) {
-                            v = coopLoad<PartB>(&tile_b[at], PITCH_B);
+                            v = coopLoad<PartB>(&tile_b[at / HELD], APART_B);
                         } else {
-                            v = coopLoadT<PartB>(&tile_b[at], PITCH_B);
+                            v = coopLoadT<PartB>(&tile_b[at / HELD], APART_B);
                         }
-                        for (var i = 0u; i < RM; i++) {
-                            let to = i * RN + j % RN;
+                        for (var i = 0u; i < RM; i++) { // unroll RM
                             if (TERMS == 2u && rest == 0u) {
-                                acc[to] = coopMultiplyAdd(u[RM + i], v, acc[to]);
+                                acc[i * RN + j % RN] = coopMultiplyAdd(u[RM * (TERMS - 1u) + i], v, acc[i * RN + j % RN]);
                             }
-                            acc[to] = coopMultiplyAdd(u[i], v, acc[to]);
+                            acc[i * RN + j % RN] = coopMultiplyAdd(u[i], v, acc[i * RN + j % RN]);
                         }
                     }
                 }
@@ -182,7 +194,9 @@ fn work(w: Work, local: u32, subgroup: u32, subgroups: u32) {
         let own = (block - min(turn, block)) * SQUARE;
         for (var at = 0u; at < RM * RN; at++) {
             workgroupBarrier();
-            coopStoreT(acc[at], &sums[own], SIDE);
+            for (var s = 0u; s < RM * RN; s++) { // unroll RM * RN
+                if (s == at) { coopStoreT(acc[s], &sums[own], SIDE); }
+            }
             workgroupBarrier();
             for (var e = local; e < min(subgroups, SUBGROUPS - turn) * SQUARE; e += THREADS) {
                 let source = turn + e / SQUARE;

@@ -63,9 +63,11 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let job = (group.x + group.y * groups.x) * ROWS + local / LANES;
+    var job = (group.x + group.y * groups.x) * ROWS + local / LANES;
     let lane = local % LANES;
     let live = job < p.rows * p.splits;
+    // Alone in its row, an invocation has those next to it in the rows next to it, whose elements are near.
+    if (LANES == 1u) { job = (job % p.rows) * p.splits + job / p.rows; }
     var acc = from_words(p.identity.x, p.identity.y);
     if (live) {
         let row = job / p.splits;

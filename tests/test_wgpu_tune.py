@@ -79,3 +79,33 @@ def test_a_value_that_means_nothing_is_an_error() -> None:
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert "ValueError" in done.stderr
     assert "PYTENSORLIB_TUNE: expected 0, 1 or full, but found" in done.stderr
+
+
+LOOPS = """
+    import hashlib
+    import pytensorlib as torch
+    from pytensorlib.nn import functional as F
+
+    results = []
+    for dtype in (torch.float32, torch.float16):
+        torch.manual_seed(0)
+        def randn(*shape):
+            return torch.randn(*shape).to(dtype).to("wgpu").requires_grad_()
+
+        a, b = randn(40, 70), randn(70, 50)
+        x, w = randn(2, 5, 9, 8), randn(12, 5, 3, 3)
+        q, k, v = randn(2, 40, 24), randn(2, 40, 24), randn(2, 40, 24)
+        y, z = a @ b, F.conv2d(x, w, stride=2, padding=1)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        inputs = [a, b, x, w, q, k, v]
+        grads = torch.autograd.grad([y, z, attended], inputs, [y, z, attended])
+        results += [t.detach().float().cpu().numpy().tobytes() for t in (y, z, attended, *grads)]
+    print(hashlib.sha256(b"".join(results)).hexdigest())
+"""
+
+
+def test_loops_that_are_written_out_change_no_bit() -> None:
+    rolled = run(LOOPS, PYTENSORLIB_WGPU_UNROLL="0")
+    assert rolled == run(LOOPS, PYTENSORLIB_WGPU_UNROLL="1")
+    with pytest.raises(AssertionError, match=r"expected 0 or 1, but found 'x'"):
+        run(LOOPS, PYTENSORLIB_WGPU_UNROLL="x")

@@ -1,7 +1,7 @@
 //! Which adapter, with which features and limits.
 
-use crate::ensure;
 use crate::error::{Error, Kind, Result};
+use crate::{bail, ensure};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct Info {
     pub cooperative: Vec<wgpu::CooperativeMatrixProperties>,
     /// Invocations of the smallest and of the largest subgroup.
     pub subgroups: [u32; 2],
+    /// Whether the marked loops of kernels are written out (see [`super::unroll`]).
+    pub unrolls: bool,
     /// Whether shaders may use 64-bit integers and 64-bit floats.
     pub int64: bool,
     pub float64: bool,
@@ -177,10 +179,12 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         }
     });
     let about = adapter.get_info();
+    let software = about.device_type == wgpu::DeviceType::Cpu;
     let info = Info {
         name: about.name,
         backend: format!("{:?}", about.backend),
-        software: about.device_type == wgpu::DeviceType::Cpu,
+        software,
+        unrolls: unrolls(software)?,
         driver: [about.driver, about.driver_info]
             .join(" ")
             .trim()
@@ -205,6 +209,17 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         info,
         fault,
         lost,
+    })
+}
+
+/// `PYTENSORLIB_WGPU_UNROLL`: by default not in software, where such kernels take long to compile.
+fn unrolls(software: bool) -> Result<bool> {
+    let name = "PYTENSORLIB_WGPU_UNROLL";
+    Ok(match std::env::var(name).as_deref() {
+        Err(_) | Ok("") => !software,
+        Ok("0") => false,
+        Ok("1") => true,
+        Ok(other) => bail!(Value, "{name}: expected 0 or 1, but found {other:?}"),
     })
 }
 

@@ -58,7 +58,9 @@ pub(super) struct Blocks {
 const fn blocks(m: usize, n: usize, subgroups: [usize; 2]) -> Blocks {
     Blocks { m, n, subgroups }
 }
-pub(super) const BLOCKS: [Blocks; 3] = [
+pub(super) const BLOCKS: [Blocks; 5] = [
+    blocks(128, 256, [2, 4]),
+    blocks(256, 128, [4, 2]),
     blocks(64, 64, [2, 2]),
     blocks(128, 128, [4, 2]),
     blocks(128, 128, [2, 2]),
@@ -74,6 +76,8 @@ pub struct Cooperative {
     factors: Factors,
     /// Invocations that a subgroup is expected to have.
     lanes: usize,
+    /// Whether matrices are loaded through pointers to four elements, which Metal does not take.
+    by_fours: bool,
 }
 
 impl Cooperative {
@@ -106,6 +110,7 @@ impl Cooperative {
                     part,
                     factors,
                     lanes,
+                    by_fours: info.backend == "Vulkan",
                 };
                 if way.fits(info) && !all.contains(&way) {
                     all.push(way);
@@ -183,6 +188,17 @@ impl Cooperative {
         for x in fours {
             let load = load_fours.replace('X', x);
             text += &format!("fn fours_{x}(i: u32) -> vec4<Element> {{\n    return {load};\n}}\n");
+        }
+        text += match self.by_fours {
+            true => "alias Held = vec4<Part>;\nconst HELD: u32 = 4u;\n",
+            false => "alias Held = Part;\nconst HELD: u32 = 1u;\n",
+        };
+        for x in ["a", "b"] {
+            let put = match self.by_fours {
+                true => format!("tile_{x}[at / 4u] = v;"),
+                false => format!("for (var j = 0u; j < 4u; j++) {{ tile_{x}[at + j] = v[j]; }}"),
+            };
+            text += &format!("fn hold_{x}(at: u32, v: vec4<Part>) {{\n    {put}\n}}\n");
         }
         let matrix = format!("coop_mat{0}x{0}", self.side);
         text + &format!(
@@ -313,8 +329,9 @@ pub mod tests {
         };
         Info {
             name: String::new(),
-            backend: String::new(),
+            backend: "Vulkan".to_string(),
             software: false,
+            unrolls: true,
             driver: String::new(),
             features: wgpu::Features::all(),
             limits: wgpu::Limits {

@@ -249,10 +249,14 @@ impl<P: bytemuck::NoUninit> Launch<'_, P> {
         use naga::back::spv;
         let kernel = self.kernel();
         for aliased in [false, true] {
-            let text = kernel.text(aliased).unwrap();
-            let (module, info) = super::shader::valid(&kernel.source.name, self.acc, &text);
-            let made = spv::write_vec(&module, &info, &spv::Options::default(), None);
-            assert!(made.is_ok_and(|words| !words.is_empty()), "{text}");
+            let rolled = kernel.text(aliased).unwrap();
+            let unrolled = super::unroll::unrolled(&rolled);
+            assert!(!unrolled.contains(super::unroll::MARK), "{unrolled}");
+            for text in [rolled, unrolled] {
+                let (module, info) = super::shader::valid(&kernel.source.name, self.acc, &text);
+                let made = spv::write_vec(&module, &info, &spv::Options::default(), None);
+                assert!(made.is_ok_and(|words| !words.is_empty()), "{text}");
+            }
         }
     }
 }

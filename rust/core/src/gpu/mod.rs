@@ -32,6 +32,7 @@ pub mod tests;
 mod text;
 pub mod tile;
 pub mod tune;
+mod unroll;
 mod view;
 
 pub use adapter::Info;
@@ -251,7 +252,8 @@ impl Gpu {
 
     fn new(index: u8, o: adapter::Opened, tuned: tune::Tuned) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
-        let pipelines = Pipelines::new(stored::Stored::open(&o.device, &o.info));
+        let stored = stored::Stored::open(&o.device, &o.info);
+        let pipelines = Pipelines::new(stored, o.info.unrolls);
         static LIVES: AtomicU32 = AtomicU32::new(0);
         Gpu {
             lost: o.lost,

@@ -4,6 +4,7 @@ use super::key::{key, Key, Map};
 use super::shader::{Acc, Source};
 use super::stored::Stored;
 use super::text::Constants;
+use super::unroll::unrolled;
 use crate::bail;
 use crate::error::Result;
 use std::hash::{Hash, Hasher};
@@ -88,14 +89,17 @@ pub(super) struct Bindings {
 
 pub(super) struct Pipelines {
     pub stored: Option<Stored>,
+    /// Whether marked loops are written out.
+    unrolls: bool,
     pipelines: Map<Key, Arc<Pipeline>>,
     layouts: Map<Bindings, Arc<Layout>>,
 }
 
 impl Pipelines {
-    pub fn new(stored: Option<Stored>) -> Pipelines {
+    pub fn new(stored: Option<Stored>, unrolls: bool) -> Pipelines {
         Pipelines {
             stored,
+            unrolls,
             pipelines: Map::default(),
             layouts: Map::default(),
         }
@@ -142,7 +146,10 @@ impl Pipelines {
         }
         let layout = self.layout(device, &make.bindings);
         let (name, trusted) = (make.name, make.trusted);
-        let text = text()?;
+        let mut text = text()?;
+        if self.unrolls && trusted {
+            text = unrolled(&text);
+        }
         let desc = wgpu::ShaderModuleDescriptor {
             label: Some(name),
             source: wgpu::ShaderSource::Wgsl(text.into()),

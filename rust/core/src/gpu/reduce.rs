@@ -94,8 +94,9 @@ impl Map {
 /// Elements that one invocation takes at most: far below the 65,535 loop iterations after which
 /// software Vulkan ends an invocation.
 const MAX_TRIPS: usize = 4096;
-/// Invocations that a reduction should have before its rows are not split any further.
-const ENOUGH: usize = 16_384;
+/// Invocations that a reduction should have before its rows are not split any further: as many as a large
+/// card has at work at once.
+const ENOUGH: usize = 262_144;
 
 struct Plan {
     kept: Dims<1>,

@@ -80,7 +80,7 @@ shader! {
 /// ends an invocation after 65,535 iterations.
 const MAX_TRIPS: usize = 4096;
 /// Invocations that a scan should have before its lines are not split any further.
-const ENOUGH: usize = 16_384;
+const ENOUGH: usize = 262_144;
 /// Words of a total.
 const TOTAL: usize = 6;
 

@@ -137,6 +137,8 @@ impl Groups {
             self.length
         );
         let launch = launch
+            .set("DENSE", self.inner == self.length)
+            .set("EACH", self.w_groups == 1 && self.w_inner == 1)
             .set("LANES", lanes)
             .set("ROWS", rows)
             .set("WG", lanes * rows);
