@@ -140,11 +140,12 @@ def train(
 def test_training_step_dispatches_are_few_and_losses_equal_cpu(kind: str) -> None:
     wgpu.set_fallback_error(True)
     try:
-        got, counts = train(kind, "wgpu", 4)
+        got, counts = train(kind, "wgpu", 5)
     finally:
         wgpu.set_fallback_error(False)
-    assert got == pytest.approx(train(kind, "cpu", 4)[0], abs=1e-3)
-    assert max(counts[2:]) <= STEPS[kind][2]
+    assert got == pytest.approx(train(kind, "cpu", 5)[0], abs=1e-3)
+    # In one of the first three an adapter that is no software times the ways of each product.
+    assert max(counts[3:]) <= STEPS[kind][2]
 
 
 @pytest.mark.slow
