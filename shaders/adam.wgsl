@@ -38,7 +38,7 @@ fn stepped(s: ptr<function, State>, g: f32, k: u32) {
     var second = p.beta2 * (*s).v + p.one_minus_beta2 * d * d;
     (*s).v = second;
     if (AMSGRAD) {
-        second = select(second, (*s).top, (*s).top > second);
+        second = select(second, (*s).top, below(second, (*s).top));
         (*s).top = second;
     }
     let step = bitcast<f32>(p.slot[k][1].z);

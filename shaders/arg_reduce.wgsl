@@ -53,8 +53,8 @@ fn beats(a: Acc, i: u32, b: Acc, j: u32) -> bool {
     if (is_nan(a) || is_nan(b)) {
         return select(false, !is_nan(b) || i < j, is_nan(a));
     }
-    if (a == b) { return i < j; }
-    return select((a < b), (a > b), LARGEST);
+    if (equal(a, b)) { return i < j; }
+    return select(less(a, b), less(b, a), LARGEST);
 }
 
 @compute @workgroup_size(WG)

@@ -99,7 +99,7 @@ fn main(
             for (var j = 0u; j < T + zero; j++) { most = larger(most, weights[i * T + j]); }
             // Until a key is seen there is nothing to make smaller.
             var shrink = 1.0;
-            if (top[a] > LOW || is_nan(top[a])) { shrink = exp(top[a] - most); }
+            if (!at_most(top[a], LOW)) { shrink = exp(top[a] - most); }
             top[a] = most;
             sum[a] *= shrink;
             for (var c = 0u; c < C + zero; c++) { out[a * C + c] *= shrink; } // unroll C
@@ -111,7 +111,7 @@ fn main(
                 let j = col + 8u * b;
                 let s = score[a * M + b];
                 var w = 0.0;
-                if (s > LOW || is_nan(s)) { w = exp(s - top[a]); }
+                if (!at_most(s, LOW)) { w = exp(s - top[a]); }
                 // The sign tells what dropout drops: the sum has all.
                 if (DROPOUT && !keeps(plane, i0 + i, j0 + j)) { w = -w; }
                 weights[i * T + j] = w;
@@ -129,7 +129,7 @@ fn main(
             for (var a = 0u; a < M + zero; a++) { // unroll M
                 let w = weights[(row + 8u * a) * T + j];
                 sum[a] += abs(w);
-                if (w > 0.0 || is_nan(w)) {
+                if ((bitcast<i32>(w) > 0) | is_nan(w)) {
                     for (var c = 0u; c < C + zero; c++) { // unroll C
                         // Behind the values lie those of other keys, which nobody writes out.
                         let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
@@ -144,7 +144,7 @@ fn main(
         let i = i0 + row + 8u * a;
         if (i < p.queries) {
             var inverse = 0.0;
-            if (sum[a] > 0.0 || is_nan(sum[a])) { inverse = 1.0 / sum[a]; }
+            if (!at_most(sum[a], 0.0)) { inverse = 1.0 / sum[a]; }
             for (var c = 0u; c < C + zero; c++) { // unroll C
                 if (col + 8u * c < p.value_width) {
                     var x = out[a * C + c] * inverse;

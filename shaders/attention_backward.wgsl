@@ -118,11 +118,11 @@ fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
             let j = col + 8u * b;
             var w = 0.0;
             var d = 0.0;
-            if (!hidden(batch, head, i0 + i, j0 + j) && row_of.y != 0.0) {
+            if (!hidden(batch, head, i0 + i, j0 + j) && is_true(row_of.y)) {
                 let s = score[a * M + b] * p.scale + added(batch, head, i0 + i, j0 + j);
                 w = exp(s - row_of.x) * row_of.y;
                 // A weight of nothing has no slope, whatever the values are.
-                if (w != 0.0) {
+                if (is_true(w)) {
                     d = slope[a * M + b];
                     var passed = w;
                     if (DROPOUT) {
@@ -168,7 +168,7 @@ fn queries(
         for (var j = 0u; j < T + zero; j++) {
             for (var a = 0u; a < M + zero; a++) { // unroll M
                 let d = slopes[(row + 8u * a) * T + j];
-                if (d != 0.0) {
+                if (is_true(d)) {
                     for (var c = 0u; c < C + zero; c++) { // unroll C
                         let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
                         out[a * C + c] = fma(d, x, out[a * C + c]);
@@ -228,8 +228,8 @@ fn keys(
                     let d = slopes[i * T + row + 8u * a];
                     for (var c = 0u; c < C + zero; c++) { // unroll C
                         let at = i * PITCH + min(col + 8u * c, D - 1u);
-                        if (w != 0.0) { out_v[a * C + c] = fma(w, tile_g[at], out_v[a * C + c]); }
-                        if (d != 0.0) { out_k[a * C + c] = fma(d, tile_q[at], out_k[a * C + c]); }
+                        if (is_true(w)) { out_v[a * C + c] = fma(w, tile_g[at], out_v[a * C + c]); }
+                        if (is_true(d)) { out_k[a * C + c] = fma(d, tile_q[at], out_k[a * C + c]); }
                     }
                 }
             }

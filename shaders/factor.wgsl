@@ -99,7 +99,7 @@ fn lu(
         }
         meet();
         let d = read_work(start + j * n + j);
-        if (d == Acc(0)) {
+        if (!is_true(d)) {
             if (failed == 0u) { failed = j + 1u; }
         } else {
             for (var i = j + 1u + local; i < p.rows; i += WG) {
@@ -108,7 +108,7 @@ fn lu(
         }
         meet();
         let width = n - j - 1u;
-        if (d != Acc(0)) {
+        if (is_true(d)) {
             for (var e = local; e < (p.rows - j - 1u) * width; e += WG) {
                 let i = j + 1u + e / width;
                 let c = j + 1u + e % width;
@@ -141,7 +141,7 @@ fn cholesky(
             square -= v * v;
         }
         // A NaN is not positive. All invocations found the same.
-        if (failed == 0u && !(square > Acc(0))) { failed = j + 1u; }
+        if (failed == 0u && !less(Acc(0), square)) { failed = j + 1u; }
         meet();
         let d = sqrt(square);
         for (var i = j + local; i < n && failed == 0u; i += WG) {

@@ -59,7 +59,7 @@ fn inside(given: Acc, size: u32) -> Inside {
     if (BORDER == REFLECT) {
         let low = select(Acc(-0.5), Acc(0), CORNERS);
         let span = select(Acc(size), last, CORNERS);
-        if (!(span > Acc(0)) || !is_finite(x)) { return Inside(Acc(0), Acc(0)); }
+        if (span <= Acc(0) || !is_finite(x)) { return Inside(Acc(0), Acc(0)); }
         let far = abs(x - low);
         let turns = floor(far / span);
         let rest = far - turns * span;
@@ -68,14 +68,14 @@ fn inside(given: Acc, size: u32) -> Inside {
         x = select(rest + low, span - rest + low, odd);
         slope = select(sign, -sign, odd);
     }
-    if (x >= last) { return Inside(last, Acc(0)); }
-    if (x > Acc(0)) { return Inside(x, slope); }
+    if (at_most(last, x)) { return Inside(last, Acc(0)); }
+    if (less(Acc(0), x)) { return Inside(x, slope); }
     return Inside(Acc(0), Acc(0));
 }
 
 fn put(i: u32, at: Acc, size: u32, weight: Acc, slope: Acc) {
     taps[i] = Tap(0u, Acc(0), Acc(0));
-    if (at >= Acc(0) && at < Acc(size)) { taps[i] = Tap(u32(at), weight, slope); }
+    if (at_most(Acc(0), at) && less(at, Acc(size))) { taps[i] = Tap(u32(at), weight, slope); }
 }
 
 // Keys' cubic for a = -0.75 and its slope, within one of its center and from one to two.

@@ -18,7 +18,7 @@ struct Params {
 var<workgroup> found: array<f32, WG>;
 
 fn joined(a: f32, b: f32) -> f32 {
-    if (KIND == LARGEST) { return select(select(b, a, a > b), a, is_nan(a)); }
+    if (KIND == LARGEST) { return larger(a, b); }
     return a + b;
 }
 // Over the workgroup, in its first invocation.

@@ -28,10 +28,10 @@ fn m_neg(x: f32) -> f32 {
 }
 // NaN where either is NaN.
 fn m_max(a: f32, b: f32) -> f32 {
-    return select(select(b, a, a > b), a, nan_bits(a));
+    return select(b, a, nan_bits(a) | below(b, a));
 }
 fn m_min(a: f32, b: f32) -> f32 {
-    return select(select(b, a, a < b), a, nan_bits(a));
+    return select(b, a, nan_bits(a) | below(a, b));
 }
 // By bits: Mesa makes a product of a sign and a truth value, which is -0 at zero.
 fn m_sign(x: f32) -> f32 {
@@ -57,10 +57,16 @@ fn m_round(x: f32) -> f32 {
     return m_keep_zero(round(x), x);
 }
 fn m_sqrt(x: f32) -> f32 {
-    if (nan_bits(x) || x == 0.0) { return x; }
-    if (x < 0.0) { return m_nan(); }
-    if (m_is_inf(x)) { return x; }
-    // One Newton step: the hardware's root may be off by several units in the last place.
+    let bits = bitcast<u32>(x);
+    if (nan_bits(x) || (bits << 1u) == 0u) { return x; }
+    if ((bits >> 31u) == 1u) { return m_nan(); }
+    if (bits == 0x7f800000u) { return x; }
+    // A denormal: 2^-32 takes back the root of 2^64.
+    if (bits < 0x00800000u) { return m_root(m_raised(x)) * 2.3283064365386963e-10; }
+    return m_root(x);
+}
+// One Newton step: the hardware's root may be off by several units in the last place.
+fn m_root(x: f32) -> f32 {
     let r = sqrt(x);
     return r - (r * r - x) / (2.0 * r);
 }
@@ -272,9 +278,9 @@ fn m_atan2(y: f32, x: f32) -> f32 {
     var r = 0.0;
     if (m_is_inf(x) && m_is_inf(y)) {
         r = 0.785398163;
-    } else if (y != 0.0 || x != 0.0) {
-        r = m_atan(abs(y) / abs(x));
-        if (m_is_inf(y) || x == 0.0) { r = 1.57079633; }
+    } else if (m_is_true(y) || m_is_true(x)) {
+        r = m_atan(quotient(m_abs(y), m_abs(x)));
+        if (m_is_inf(y) || !m_is_true(x)) { r = 1.57079633; }
     }
     if (back) { r = 3.14159265 - r; }
     return m_copysign(r, y);
@@ -304,7 +310,7 @@ fn m_tanh(x: f32) -> f32 {
     if (nan_bits(x)) { return x; }
     if (abs(x) > 10.0) { return m_copysign(1.0, x); }
     let t = m_expm1(2.0 * abs(x));
-    return m_copysign(t / (t + 2.0), x);
+    return m_copysign(quotient(t, t + 2.0), x);
 }
 fn m_asinh(x: f32) -> f32 {
     let a = abs(x);
@@ -468,7 +474,7 @@ fn m_polygamma_positive(n: u32, s: f32, factorial: f32, x: f32) -> f32 {
 
 // C's pow: integer powers up to 64 by squaring, the rest through log2 and exp2.
 fn m_pow(x: f32, e: f32) -> f32 {
-    if (e == 0.0 || x == 1.0) { return 1.0; }
+    if (!m_is_true(e) || bitcast<u32>(x) == 0x3f800000u) { return 1.0; }
     if (nan_bits(x) || nan_bits(e)) { return m_nan(); }
     let whole = e == trunc(e) || abs(e) >= 16777216.0;
     let odd = whole && abs(e) < 16777216.0 && (i32(e) & 1) != 0;
@@ -557,14 +563,14 @@ fn m_remainder(a: f32, b: f32) -> f32 {
     return select(r, r + b, m_is_true(r) && !nan_bits(r) && m_differ(r, b));
 }
 fn m_floor_div(a: f32, b: f32) -> f32 {
-    if (!m_is_true(b)) { return a / b; }
+    if (!m_is_true(b)) { return quotient(a, b); }
     let r = m_fmod(a, b);
     // A denormal divisor is made normal; what overflows then has an infinite quotient anyway.
-    let tiny = m_abs(b) < 1.1754944e-38;
-    var q = (a - r) / b;
-    if (tiny) { q = (m_raised(a) - m_raised(r)) / m_raised(b); }
+    let tiny = (bitcast<u32>(b) & 0x7fffffffu) < 0x00800000u;
+    var q = quotient(a - r, b);
+    if (tiny) { q = quotient(m_raised(a) - m_raised(r), m_raised(b)); }
     if (m_is_true(r) && m_differ(r, b)) { q -= 1.0; }
-    if (q == 0.0) { return m_copysign(0.0, bitcast<f32>(bitcast<u32>(a) ^ bitcast<u32>(b))); }
+    if (!m_is_true(q)) { return m_copysign(0.0, bitcast<f32>(bitcast<u32>(a) ^ bitcast<u32>(b))); }
     let f = floor(q);
     return select(f, f + 1.0, q - f > 0.5);
 }
@@ -575,12 +581,12 @@ fn m_leading(x: f32) -> f32 {
 // The next number toward y of a type whose numbers are every `step`-th of float32, or of float16.
 fn m_next_after(x: f32, y: f32, step: f32) -> f32 {
     if (nan_bits(x) || nan_bits(y)) { return m_nan(); }
-    if (x == y) { return y; }
     // By bits, so that denormals differ from zero.
+    if (same(x, y)) { return y; }
     let half = step == 8192.0;
     let zero = select(bitcast<f32>(u32(step)), 5.9604644775390625e-8, half);
     if (!m_is_true(x)) { return m_copysign(zero, y); }
-    let away = (y > x) == ((bitcast<u32>(x) >> 31u) == 0u);
+    let away = below(x, y) == ((bitcast<u32>(x) >> 31u) == 0u);
     if (half) {
         let h = f16_bits(x);
         return f16_value(select(h - 1u, h + 1u, away));

@@ -15,15 +15,14 @@ fn m_neg(x: f64) -> f64 {
     return -x;
 }
 fn m_max(a: f64, b: f64) -> f64 {
-    return select(select(b, a, a > b), a, is_nan(a));
+    return larger(a, b);
 }
 fn m_min(a: f64, b: f64) -> f64 {
-    return select(select(b, a, a < b), a, is_nan(a));
+    return smaller(a, b);
 }
 fn m_sign(x: f64) -> f64 {
-    let zero = f64(0.0);
-    let s = select(select(zero, f64(-1.0), x < zero), f64(1.0), x > zero);
-    return select(s, zero, is_nan(x));
+    if (is_nan(x) || !is_true(x)) { return f64(0.0); }
+    return m_copysign(f64(1.0), x);
 }
 fn m_sqrt(x: f64) -> f64 {
     return sqrt(x);
@@ -417,7 +416,7 @@ fn m_erfc(x: f64) -> f64 {
 }
 
 fn m_pow(x: f64, e: f64) -> f64 {
-    if (!is_true(e) || x == 1.0lf) { return 1.0lf; }
+    if (!is_true(e) || equal(x, 1.0lf)) { return 1.0lf; }
     if (is_nan(x) || is_nan(e)) { return m_nan(); }
     let big = m_abs(e) >= 9007199254740992.0lf;
     let whole = big || e == trunc(e);

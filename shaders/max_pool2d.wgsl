@@ -52,7 +52,7 @@ fn main(
                 let s = at - p.padding;
                 let i = s.x * p.in_size.y + s.y;
                 let v = load_x(x0 + i);
-                if (found == 0xffffffffu || v > best || is_nan(v)) {
+                if (found == 0xffffffffu || less(best, v) || is_nan(v)) {
                     best = v;
                     found = i;
                 }

@@ -53,7 +53,7 @@ fn main(
             for (var c = xs.x; c < xs.y; c += xs.z) {
                 let at = (a * p.in_size.y + b) * p.in_size.z + c;
                 let v = load_x(start + at);
-                if (found == 0xffffffffu || v > best || is_nan(v)) {
+                if (found == 0xffffffffu || less(best, v) || is_nan(v)) {
                     best = v;
                     found = at;
                 }

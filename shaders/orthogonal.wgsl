@@ -64,7 +64,7 @@ fn whole(local: u32, v: vec3<Acc>, largest: bool) -> vec3<Acc> {
             let other = found[local + s];
             let own = found[local];
             if (largest) {
-                found[local] = vec3(select(own.x, other.x, other.x > own.x), own.yz);
+                found[local] = vec3(larger(own.x, other.x), own.yz);
             } else {
                 found[local] = own + other;
             }
@@ -94,8 +94,8 @@ fn householder(
         }
         top = whole(local, vec3(top, Acc(0), Acc(0)), true).x;
         let alpha = read_work(start + j * n + j);
-        let unit = select(abs(alpha), top, top > abs(alpha));
-        let scale = select(Acc(1) / unit, Acc(1), unit == Acc(0));
+        let unit = larger(abs(alpha), top);
+        let scale = select(Acc(1), Acc(1) / unit, is_true(unit));
         var sum = Acc(0);
         for (var i = j + 1u + local; i < p.rows; i += WG) {
             let v = read_work(start + i * n + j) * scale;
@@ -105,7 +105,7 @@ fn householder(
         let live = top > Acc(0);
         let own = alpha * scale;
         let norm = sqrt(sum + own * own);
-        let beta = select(-norm, norm, alpha < Acc(0));
+        let beta = select(-norm, norm, less(alpha, Acc(0)));
         var t = Acc(0);
         if (live) { t = (beta - own) / beta; }
         for (var i = j + 1u + local; i < p.rows && live; i += WG) {
@@ -148,7 +148,7 @@ fn reflected(
     for (var back = p.first; back < p.end; back++) {
         let j = k - 1u - back;
         let t = read_factor(g * k + j);
-        for (var c = local; c < p.width && t != Acc(0); c += WG) {
+        for (var c = local; c < p.width && is_true(t); c += WG) {
             var dot = read_more(to + j * p.width + c);
             for (var i = j + 1u; i < p.rows; i++) {
                 dot += read_work(start + i * n + j) * read_more(to + i * p.width + c);
@@ -175,7 +175,7 @@ fn pair(round: u32, i: u32) -> vec2<u32> {
 // sine of zero where they are.
 fn angle(v: vec3<Acc>) -> vec2<Acc> {
     let least = from_words(p.least.x, p.least.y);
-    if (!(abs(v.z) > least * sqrt(v.x) * sqrt(v.y)) || v.z == Acc(0)) { return vec2(Acc(1), Acc(0)); }
+    if (!less(least * sqrt(v.x) * sqrt(v.y), abs(v.z)) || v.z == Acc(0)) { return vec2(Acc(1), Acc(0)); }
     let zeta = (v.y - v.x) / (Acc(2) * v.z);
     let t = select(Acc(1), Acc(-1), zeta < Acc(0)) / (abs(zeta) + sqrt(Acc(1) + zeta * zeta));
     let c = Acc(1) / sqrt(Acc(1) + t * t);
@@ -242,7 +242,7 @@ fn sweep(
                 var sum = vec3(Acc(0), Acc(0), Acc(0));
                 for (var i = 0u; i < p.columns; i++) { sum += products(a, b, i); }
                 let t = angle(sum);
-                if (t.y != Acc(0)) {
+                if (is_true(t.y)) {
                     for (var i = 0u; i < p.columns; i++) { turned(a, b, i, t); }
                     let c = (g * p.rows + both.x) * p.width;
                     let d = (g * p.rows + both.y) * p.width;

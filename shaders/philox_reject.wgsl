@@ -43,7 +43,7 @@ fn draw_poisson_log(k: Acc, rate: Acc) -> Acc {
 }
 // Below 10 as many as factors of a product stay above a bound, else Hormann's PTRS (1993).
 fn draw_poisson(rate: Acc) -> Acc {
-    if (!(rate > Acc(0)) || m_is_inf(rate)) { return rate; }
+    if (!less(Acc(0), rate) || m_is_inf(rate)) { return rate; }
     var n = 0u;
     if (rate < Acc(10)) {
         let bound = m_exp(-rate);
@@ -108,8 +108,11 @@ fn draw_successes(count: Acc, p: Acc) -> Acc {
     return m_floor(count * p);
 }
 fn draw_binomial(count: Acc, p: Acc) -> Acc {
+    if (m_is_nan(count) || m_is_nan(p)) {
+        // Of none there are none.
+        return select(m_nan(), Acc(0), at_most(count, Acc(0)) | at_most(p, Acc(0)));
+    }
     if (count <= Acc(0) || p <= Acc(0)) { return Acc(0); }
-    if (m_is_nan(count) || m_is_nan(p)) { return m_nan(); }
     if (p >= Acc(1) || m_is_inf(count)) { return count; }
     if (p <= Acc(0.5)) { return draw_successes(count, p); }
     return count - draw_successes(count, Acc(1) - p);

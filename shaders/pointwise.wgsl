@@ -14,7 +14,7 @@ override WG: u32 = WORKGROUP;
 struct Params {
     n: u32,
     first: u32, // the logical index of the first element
-    pad1: u32,
+    zero: u32, // see `apart`
     pad2: u32,
     offset: array<vec4<u32>, 2>,
     step: array<vec4<u32>, 2>,
@@ -89,6 +89,10 @@ fn scalar(k: u32) -> Acc {
 
 fn scalar_word(j: u32) -> u32 {
     return p.scalar[j / 4u][j % 4u];
+}
+
+fn zero_word() -> u32 {
+    return p.zero;
 }
 
 // One output word for each invocation: y is contiguous, or its elements are whole words.

@@ -56,6 +56,88 @@ fn nan_bits(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
+// Drivers make `min` and `max`, which drop NaN and the sign of zero, of a choice by a comparison, turn
+// comparisons round, and compare denormals as zeros. What depends on that is decided by integers: in this
+// order zeros are equal, and NaN is beyond the infinities.
+fn order(x: f32) -> i32 {
+    let bits = bitcast<i32>(x);
+    let sign = bits >> 31u;
+    return ((bits & 0x7fffffff) ^ sign) - sign;
+}
+
+// a < b, a <= b and a == b: false where either is NaN.
+fn below(a: f32, b: f32) -> bool {
+    let x = order(a);
+    let y = order(b);
+    return (x < y) & (x >= -0x7f800000) & (y <= 0x7f800000);
+}
+fn not_above(a: f32, b: f32) -> bool {
+    let x = order(a);
+    let y = order(b);
+    return (x <= y) & (x >= -0x7f800000) & (y <= 0x7f800000);
+}
+fn same(a: f32, b: f32) -> bool {
+    let x = order(a);
+    return (x == order(b)) & (abs(x) <= 0x7f800000);
+}
+
+// a / b, rounded once. A driver's quotient may be off by some units in the last place, zero where the
+// reciprocal of b is a denormal, and NaN at denormals: here it is an estimate of the mantissas' quotient,
+// which what the product of integers leaves corrects.
+fn quotient(a: f32, b: f32) -> f32 {
+    let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
+    var u = bitcast<u32>(a) & 0x7fffffffu;
+    var v = bitcast<u32>(b) & 0x7fffffffu;
+    if ((u - 1u >= 0x7f7fffffu) | (v - 1u >= 0x7f7fffffu)) {
+        let most = max(u, v);
+        if ((most > 0x7f800000u) | (u == v)) { return bitcast<f32>(max(most, 0x7fc00000u)); }
+        if ((v == 0u) | (u == 0x7f800000u)) { return bitcast<f32>(sign | 0x7f800000u); }
+        return bitcast<f32>(sign);
+    }
+    var e = i32(u >> 23u) - i32(v >> 23u);
+    if (u < 0x00800000u) {
+        let up = countLeadingZeros(u) - 8u;
+        u <<= up;
+        e += 1 - i32(up);
+    }
+    if (v < 0x00800000u) {
+        let up = countLeadingZeros(v) - 8u;
+        v <<= up;
+        e -= 1 - i32(up);
+    }
+    let x = (u & 0x7fffffu) | 0x800000u;
+    let y = (v & 0x7fffffu) | 0x800000u;
+    let estimate = bitcast<f32>(x ^ 0x3f000000u) / bitcast<f32>(y ^ 0x3f000000u);
+    var q = clamp(bitcast<u32>(estimate), 0x3f000000u, 0x3fffffffu);
+    var m = 0u;
+    var rest = 0;
+    for (var k = 0; k < 6; k++) {
+        m = (q & 0x7fffffu) | 0x800000u;
+        // In units of the last place of q, times y. It is small, whatever the words lose.
+        rest = bitcast<i32>((x << select(24u, 23u, q >= 0x3f800000u)) - m * y);
+        // The next number below a power of two is half as far. None is half way.
+        let low = i32(y >> select(0u, 1u, m == 0x800000u));
+        if (2 * rest > i32(y)) {
+            q += 1u;
+        } else if (-2 * rest > low) {
+            q -= 1u;
+        } else {
+            break;
+        }
+    }
+    let exponent = i32(q >> 23u) + e;
+    if (exponent > 254) { return bitcast<f32>(sign | 0x7f800000u); }
+    if (exponent > 0) { return bitcast<f32>(sign | (u32(exponent) << 23u) | (q & 0x7fffffu)); }
+    // A denormal: to the nearest from all that is known, ties to even.
+    let shift = u32(min(1 - exponent, 25));
+    let kept = m >> shift;
+    let lost = m & ((1u << shift) - 1u);
+    let half = 1u << (shift - 1u);
+    let tie = (rest > 0) | ((rest == 0) & ((kept & 1u) == 1u));
+    let up = (lost > half) | ((lost == half) & tie);
+    return bitcast<f32>(sign | (kept + select(0u, 1u, up)));
+}
+
 // float16 to float32, exact. `unpack2x16float` may flush subnormals.
 fn f16_value(h: u32) -> f32 {
     let sign = (h & 0x8000u) << 16u;

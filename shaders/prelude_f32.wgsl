@@ -69,3 +69,30 @@ fn is_true(x: Acc) -> bool {
 fn fused(a: Acc, b: vec4<Acc>, c: vec4<Acc>) -> vec4<Acc> {
     return fma(vec4<Acc>(a), b, c);
 }
+
+fn less(a: Acc, b: Acc) -> bool {
+    return below(a, b);
+}
+fn at_most(a: Acc, b: Acc) -> bool {
+    return not_above(a, b);
+}
+fn equal(a: Acc, b: Acc) -> bool {
+    return same(a, b);
+}
+// NaN where either is NaN.
+fn larger(a: Acc, b: Acc) -> Acc {
+    return select(b, a, is_nan(a) | less(b, a));
+}
+fn smaller(a: Acc, b: Acc) -> Acc {
+    return select(b, a, is_nan(a) | less(a, b));
+}
+
+fn divide(a: Acc, b: Acc) -> Acc {
+    return quotient(a, b);
+}
+
+// x, by way of a zero that no compiler knows: nothing joins it with what comes next, as a product with a sum,
+// which then would be rounded once where others round twice.
+fn apart(x: Acc, zero: u32) -> Acc {
+    return bitcast<f32>(bitcast<u32>(x) ^ zero);
+}

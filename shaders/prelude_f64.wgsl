@@ -49,3 +49,38 @@ fn is_true(x: Acc) -> bool {
 fn fused(a: Acc, b: vec4<Acc>, c: vec4<Acc>) -> vec4<Acc> {
     return a * b + c;
 }
+
+// As `order` in float32.
+fn long_order(x: f64) -> i64 {
+    let size = i64(bitcast<u64>(x) & 0x7ffffffffffffffflu);
+    return select(size, -size, (bitcast<u64>(x) >> 63u) != 0lu);
+}
+fn less(a: Acc, b: Acc) -> bool {
+    let x = long_order(a);
+    let y = long_order(b);
+    return (x < y) & (x >= -0x7ff0000000000000li) & (y <= 0x7ff0000000000000li);
+}
+fn at_most(a: Acc, b: Acc) -> bool {
+    let x = long_order(a);
+    let y = long_order(b);
+    return (x <= y) & (x >= -0x7ff0000000000000li) & (y <= 0x7ff0000000000000li);
+}
+fn equal(a: Acc, b: Acc) -> bool {
+    return (long_order(a) == long_order(b)) & !is_nan(a);
+}
+// NaN where either is NaN.
+fn larger(a: Acc, b: Acc) -> Acc {
+    return select(b, a, is_nan(a) | less(b, a));
+}
+fn smaller(a: Acc, b: Acc) -> Acc {
+    return select(b, a, is_nan(a) | less(a, b));
+}
+
+fn divide(a: Acc, b: Acc) -> Acc {
+    return a / b;
+}
+
+// As in float32.
+fn apart(x: Acc, zero: u32) -> Acc {
+    return bitcast<f64>(bitcast<u64>(x) ^ u64(zero));
+}

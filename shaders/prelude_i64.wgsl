@@ -35,3 +35,19 @@ fn is_true(x: Acc) -> bool {
 fn fused(a: Acc, b: vec4<Acc>, c: vec4<Acc>) -> vec4<Acc> {
     return a * b + c;
 }
+
+fn less(a: Acc, b: Acc) -> bool {
+    return a < b;
+}
+fn at_most(a: Acc, b: Acc) -> bool {
+    return a <= b;
+}
+fn equal(a: Acc, b: Acc) -> bool {
+    return a == b;
+}
+fn larger(a: Acc, b: Acc) -> Acc {
+    return select(b, a, less(b, a));
+}
+fn smaller(a: Acc, b: Acc) -> Acc {
+    return select(b, a, less(a, b));
+}

@@ -2,9 +2,6 @@
 // largest.
 var<workgroup> partial: array<Acc, WG>;
 
-fn larger(a: Acc, b: Acc) -> Acc {
-    return select(select(b, a, a > b), a, is_nan(a));
-}
 fn row_max(local: u32, lane: u32, v: Acc) -> Acc {
     partial[local] = v;
     workgroupBarrier();

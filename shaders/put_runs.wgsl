@@ -41,8 +41,8 @@ fn combine(a: Acc, b: Acc) -> Acc {
     switch OP {
         case ADD: { return a + b * from_words(p.scale.x, p.scale.y); }
         case MULTIPLY: { return a * b; }
-        case MAX: { return select(select(b, a, a > b), a, is_nan(a)); }
-        case MIN: { return select(select(b, a, a < b), a, is_nan(a)); }
+        case MAX: { return larger(a, b); }
+        case MIN: { return smaller(a, b); }
         default: { return b; }
     }
 }

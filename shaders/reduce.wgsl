@@ -49,10 +49,10 @@ fn load_x(i: u32) -> Acc {
 fn combine(a: Acc, b: Acc) -> Acc {
     switch OP {
         case PROD: { return a * b; }
-        case MAX: { return select(select(b, a, a > b), a, is_nan(a)); }
-        case MIN: { return select(select(b, a, a < b), a, is_nan(a)); }
-        case ANY: { return select(a, b, b != Acc(0)); }
-        case ALL: { return select(b, a, b != Acc(0)); }
+        case MAX: { return larger(a, b); }
+        case MIN: { return smaller(a, b); }
+        case ANY: { return select(a, b, is_true(b)); }
+        case ALL: { return select(b, a, is_true(b)); }
         default: { return a + b; }
     }
 }

@@ -115,7 +115,7 @@ fn main(
         input[2 % GATES] = n;
     } else if (CELL == RELU) {
         out = input[0] + sum[0];
-        out = select(out, 0.0, out < 0.0);
+        out = select(out, 0.0, less(out, 0.0));
     } else {
         out = tangent(input[0] + sum[0]);
     }

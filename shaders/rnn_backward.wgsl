@@ -126,7 +126,7 @@ fn main(
     } else {
         let v = bitcast<f32>(y[at]);
         if (CELL == RELU) {
-            g = select(g, 0.0, v <= 0.0);
+            g = select(g, 0.0, at_most(v, 0.0));
         } else {
             g *= 1.0 - v * v;
         }

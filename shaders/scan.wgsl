@@ -67,7 +67,7 @@ fn load_b(i: u32) -> Acc {
 
 // What comes through a step: nothing stays nothing, also where factors overflow.
 fn through(m: Acc, s: Acc) -> Acc {
-    return select(m * s, s, s == Acc(0));
+    return select(s, m * s, is_true(s));
 }
 
 fn combine(l: State, r: State) -> State {
@@ -79,7 +79,7 @@ fn combine(l: State, r: State) -> State {
         case SUM: { s.v = l.v + r.v; }
         case PROD: { s.v = l.v * r.v; }
         case MAX, MIN: {
-            let later = select(r.v <= l.v, r.v >= l.v, OP == MAX);
+            let later = select(at_most(r.v, l.v), at_most(l.v, r.v), OP == MAX);
             if (!is_nan(r.v) && (is_nan(l.v) || !later)) {
                 s.v = l.v;
                 s.at = l.at;

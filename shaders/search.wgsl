@@ -48,8 +48,8 @@ fn main(
     while (low < high) {
         let middle = low + (high - low) / 2u;
         let e = edge(start + middle);
-        let less = select(e < own, e <= own, RIGHT);
-        if (nowhere || is_nan(e) || less) { low = middle + 1u; } else { high = middle; }
+        let before = select(less(e, own), at_most(e, own), RIGHT);
+        if (nowhere || is_nan(e) || before) { low = middle + 1u; } else { high = middle; }
     }
     let w = word(Y, p.y_offset + id);
     y[w] = low;

@@ -40,8 +40,8 @@ fn load_x(i: u32) -> Acc {
 fn combine(a: Acc, b: Acc) -> Acc {
     switch OP {
         case PROD: { return a * b; }
-        case MAX: { return select(select(b, a, a > b), a, is_nan(a)); }
-        case MIN: { return select(select(b, a, a < b), a, is_nan(a)); }
+        case MAX: { return larger(a, b); }
+        case MIN: { return smaller(a, b); }
         default: { return a + b; }
     }
 }

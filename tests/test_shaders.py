@@ -241,6 +241,67 @@ def test_peak_copies_and_multiplies():
     close(y, want, 1e-5)
 
 
+# ---- what drivers do not do as IEEE 754 says ----------------------------------------------------
+
+ENDS = [0, 1, 2, 7, 100, 3e38, 3.4028235e38, 2.0**126, 2.0**127, 2.0**-126, 2.0**-127, 1e-40]
+ENDS += [1e-45, 3 * 2.0**-149, 1.1754942e-38, 0.99999994, 1.0000001, 1.9999999, np.inf, np.nan]
+ENDS = np.float32(ENDS + [-x for x in ENDS])
+
+
+@pytest.mark.parametrize("acc", ["f32", "f64"])
+def test_comparisons_know_nan_zeros_and_denormals(acc):
+    needs(acc)
+    dtype = np.dtype(acc.replace("f", "float"))
+    a, b = (v.ravel() for v in np.meshgrid(ENDS.astype(dtype), ENDS.astype(dtype)))
+    for name, want in [("less", a < b), ("at_most", a <= b), ("equal", a == b)]:
+        op = f"fn op(a: Acc, b: Acc) -> Acc {{ return select(Acc(0), Acc(1), {name}(a, b)); }}"
+        np.testing.assert_array_equal(pointwise(op, acc, np.zeros(len(a), bool), [a, b]), want)
+    none = np.isnan(a) | np.isnan(b)
+    more, fewer = a > b, a < b
+    for name, first in [("larger", more), ("m_max", more), ("smaller", fewer), ("m_min", fewer)]:
+        op = f"fn op(a: Acc, b: Acc) -> Acc {{ return {name}(a, b); }}"
+        got = pointwise(op, acc, np.zeros_like(a), [a, b])
+        # Of equal ones, which zeros are, the second.
+        want = np.where(none, dtype.type(np.nan), np.where(first, a, b))
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got)[~none], np.signbit(want)[~none])
+
+
+def quotients():
+    """Returns pairs at the ends, of any bits, of small integers, and near one and two."""
+    rng = np.random.default_rng(0)
+    n = 200000
+    yield [v.ravel() for v in np.meshgrid(ENDS, ENDS)]
+    yield rng.integers(0, 2**32, (2, n), dtype=np.uint32).view(np.float32)
+    yield np.float32([rng.integers(-(2**24), 2**24, n), rng.integers(1, 300, n)])
+    # Quotients that are denormal, and that are near a power of two.
+    tiny = rng.integers(2**20, 2**27, n, dtype=np.uint32).view(np.float32)
+    yield np.float32([tiny, 1 + rng.random(n) * 1e4])
+    near = rng.integers(1, 64, (2, n)) * 2.0**-23
+    yield np.float32([1 + near[0], 2 - near[1]])
+
+
+@pytest.mark.parametrize("far", [0, 2, 4])
+def test_quotients_are_rounded_once_whatever_the_driver_estimates(far):
+    text = (SHADERS / "prelude.wgsl").read_text()
+    text = re.search(r"^fn quotient\(.*?^}\n", text, re.MULTILINE | re.DOTALL).group()
+    text = text.replace("fn quotient(", "fn from_worse(")
+    # Off by up to so many units in the last place, either way.
+    worse = f"bitcast<f32>(bitcast<u32>(exact) + position % {2 * far + 1}u - {far}u)"
+    text, found = re.subn(
+        r"let estimate = (.*);", rf"let exact = \1;\n    let estimate = {worse};", text
+    )
+    assert found == 1
+    op = text + "fn op(a: Acc, b: Acc) -> Acc { return from_worse(a, b); }"
+    for a, b in quotients():
+        with np.errstate(all="ignore"):
+            want = a / b
+        got = pointwise(op, "f32", np.zeros_like(a), [a, b])
+        np.testing.assert_array_equal(got, want)
+        signs = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got)[signs], np.signbit(want)[signs])
+
+
 # ---- storage formats ----------------------------------------------------------------------------
 
 

@@ -289,6 +289,9 @@ fn scalar_word(j: u32) -> u32 {
     let k = base + j;
     return p.more[k / 4u][k % 4u];
 }
+fn zero_word() -> u32 {
+    return p.more[0u][1u];
+}
 ";
 
 /// How a file stores its result, and what it calls instead.

@@ -19,7 +19,7 @@ params! {
     pub(super) struct Block {
         n: u32,
         first: u32,
-        pad1: u32,
+        zero: u32,
         pad2: u32,
         offset: [u32; 8],
         step: [u32; 8],

@@ -286,7 +286,8 @@ impl<P: Params> Shader<P> {
         {
             for aliased in [false, true] {
                 let text = source.text(acc, constants, tail, aliased).unwrap();
-                let (module, _) = valid(name, acc, &text);
+                let (module, info) = valid(name, acc, &text);
+                assert_closed(name, &module, &info);
                 assert_eq!(
                     fields(&module),
                     described(P::FIELDS),
@@ -321,6 +322,86 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::va
         .validate(&module)
         .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
     (module, info)
+}
+
+/// Functions that decide by floats none of which is NaN by then, or whose result NaN overwrites.
+#[cfg(test)]
+const NEVER_NAN: &str = "
+    m_acos m_atan m_bessel_j0 m_bessel_j1 m_digamma m_erfc m_erfinv m_expm1 m_floor_div
+    m_igamma_fraction m_incomplete m_ln m_ndtri m_next_after m_polygamma m_pow m_sqrt m_tan m_zeta
+    r_digamma r_erfc r_erfinv r_floor_div r_next_after r_polygamma r_pow draw_binomial draw_gamma draw_poisson
+    draw_successes slope_gamma slope_large angle inside largest lu tangent work
+";
+
+/// Sees that nothing is decided in a way that a driver may turn round where a number is NaN: no choice between
+/// floats by a comparison of floats, none that is negated, no inequality, and no function that drops NaN.
+#[cfg(test)]
+pub(super) fn assert_closed(name: &str, module: &naga::Module, info: &naga::valid::ModuleInfo) {
+    let own = module.functions.iter().map(|(h, f)| (f, &info[h]));
+    let entries = module.entry_points.iter().enumerate();
+    let entries = entries.map(|(i, e)| (&e.function, info.get_entry_point(i)));
+    let mut found = vec![];
+    for (function, info) in own.chain(entries) {
+        let named = function.name.as_deref().unwrap_or("");
+        let known = NEVER_NAN.split_whitespace().any(|n| n == named);
+        let open = || {
+            function
+                .expressions
+                .iter()
+                .any(|e| is_open(function, info, module, e.1))
+        };
+        if !known && open() {
+            found.push(named);
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "{name}: NaN may go either way in {found:?}"
+    );
+}
+
+#[cfg(test)]
+fn is_open(
+    f: &naga::Function,
+    info: &naga::valid::FunctionInfo,
+    module: &naga::Module,
+    e: &naga::Expression,
+) -> bool {
+    use naga::{BinaryOperator as B, Expression as E, MathFunction as M, UnaryOperator as U};
+    let is_float = |h: naga::Handle<naga::Expression>| {
+        let ty = info[h].ty.inner_with(&module.types);
+        ty.scalar_kind() == Some(naga::ScalarKind::Float)
+    };
+    let compares = |h: naga::Handle<naga::Expression>| {
+        let E::Binary { op, left, .. } = f.expressions[h] else {
+            return false;
+        };
+        let compares = matches!(
+            op,
+            B::Less | B::LessEqual | B::Greater | B::GreaterEqual | B::Equal | B::NotEqual
+        );
+        compares && is_float(left)
+    };
+    match *e {
+        E::Select {
+            condition, accept, ..
+        } => compares(condition) && is_float(accept),
+        E::Unary {
+            op: U::LogicalNot,
+            expr,
+        } => compares(expr),
+        E::Binary {
+            op: B::NotEqual,
+            left,
+            ..
+        } => is_float(left),
+        E::Math {
+            fun: M::Min | M::Max | M::Clamp | M::Saturate | M::Step | M::Sign,
+            arg,
+            ..
+        } => is_float(arg),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

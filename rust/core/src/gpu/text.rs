@@ -262,7 +262,8 @@ mod tests {
             for part in [PRELUDE, acc.prelude(), acc.math()] {
                 text.push_str(part);
             }
-            super::super::shader::valid("the library", acc, &text);
+            let (module, info) = super::super::shader::valid("the library", acc, &text);
+            super::super::shader::assert_closed("the library", &module, &info);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::tensor::Tensor;
 use crate::transfer::{ran, view};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::rc::Rc;
@@ -116,7 +117,28 @@ impl Trace {
         format!("from_words({lo}u, {hi}u)")
     }
 
+    /// Products that a driver could join with the sum that they are part of, and round once.
+    fn summed(&self) -> HashSet<u32> {
+        let mut parts = HashSet::new();
+        if !matches!(self.acc, Acc::F32 | Acc::F64) {
+            return parts;
+        }
+        for value in &self.values {
+            if let Value::Infix("+" | "-", a, b) = value {
+                parts.extend([*a, *b]);
+            }
+        }
+        // A sign is no more than a part of the sum.
+        for (n, value) in self.values.iter().enumerate().rev() {
+            if let (Value::Call("m_neg", args), true) = (value, parts.contains(&(n as u32))) {
+                parts.insert(args[0]);
+            }
+        }
+        parts
+    }
+
     fn text(&self, inputs: usize, result: u32) -> String {
+        let summed = self.summed();
         let names: Vec<String> = (0..inputs).map(|i| format!("a{i}: Acc")).collect();
         let mut out = format!("fn op({}) -> Acc {{\n", names.join(", "));
         for (n, value) in self.values.iter().enumerate() {
@@ -125,6 +147,9 @@ impl Trace {
                 Value::Input(i) => write!(out, "a{i}"),
                 Value::Scalar(k) => write!(out, "scalar({k}u)"),
                 Value::Number(bits) => out.write_str(&self.number(f64::from_bits(*bits))),
+                Value::Infix("*", a, b) if summed.contains(&(n as u32)) => {
+                    write!(out, "apart(t{a} * t{b}, zero_word())")
+                }
                 Value::Infix(sign, a, b) => write!(out, "t{a} {sign} t{b}"),
                 Value::Call(name, args) => {
                     let args: Vec<String> = args.iter().map(|a| format!("t{a}")).collect();
@@ -160,6 +185,15 @@ fn infix_or(sign: &'static str, pairs: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
     match with(|t| t.is_complex()) {
         true => call(pairs, &[a, b]),
         false => infix(sign, a, b),
+    }
+}
+
+/// What drivers do not do as IEEE 754 says: a function of the type's prelude in the place of a sign.
+fn exact(sign: &'static str, float: &'static str, pairs: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
+    match with(|t| t.acc) {
+        Acc::F32 | Acc::F64 => call(float, &[a, b]),
+        Acc::C64 => call(pairs, &[a, b]),
+        Acc::I32 | Acc::I64 => infix(sign, a, b),
     }
 }
 
@@ -307,7 +341,7 @@ operators! {
 impl Div for Wgsl {
     type Output = Wgsl;
     fn div(self, o: Wgsl) -> Wgsl {
-        float_only(|| infix_or("/", "m_div", self, o), self)
+        float_only(|| exact("/", "divide", "m_div", self, o), self)
     }
 }
 impl Neg for Wgsl {
@@ -318,9 +352,9 @@ impl Neg for Wgsl {
 }
 
 macro_rules! compared {
-    ($($m:ident $sign:literal $pairs:literal;)*) => { $(
+    ($($m:ident $sign:literal $float:literal $pairs:literal;)*) => { $(
         fn $m(self, o: Wgsl) -> Wgsl {
-            infix_or($sign, $pairs, self, o)
+            exact($sign, $float, $pairs, self, o)
         }
     )* };
 }
@@ -372,11 +406,9 @@ impl Real for Wgsl {
     }
 
     compared! {
-        lt "<" "m_less";
-        le "<=" "m_at_most";
-        gt ">" "m_more";
-        ge ">=" "m_at_least";
-        equal "==" "m_equal";
+        lt "<" "less" "m_less";
+        le "<=" "at_most" "m_at_most";
+        equal "==" "equal" "m_equal";
     }
 
     fn conj(self) -> Wgsl {
@@ -510,6 +542,37 @@ mod tests {
              let t2 = t0 * t1;\n    return t2;\n}\n"
         );
         assert!(body.scalars.is_empty());
+    }
+
+    /// A driver may take it that no number is NaN, and join a product with a sum.
+    #[test]
+    fn body_of_floats_compares_and_divides_by_functions() {
+        let text = |op: &dyn Fn(&[Wgsl]) -> Wgsl, acc| body(acc, &[None; 2], op).unwrap().text;
+        let all = |x: &[Wgsl]| {
+            let (a, b) = (x[0], x[1]);
+            let less = Wgsl::either(a.lt(b), Wgsl::not(a.ge(b)));
+            let m = Wgsl::both(less, Wgsl::either(a.le(b), Wgsl::both(a.gt(b), a.equal(b))));
+            Wgsl::select(m, a.min(b) / a.max(b), a - -(a * b) + a * a * b)
+        };
+        for acc in [Acc::F32, Acc::F64] {
+            let text = text(&all, acc);
+            let rest = text.replace("-> Acc", "");
+            assert!(
+                !rest.contains(['<', '>', '/']) && !rest.contains("=="),
+                "{text}"
+            );
+            // a * a is rounded by the product that it is a part of.
+            assert_eq!(text.matches("apart(").count(), 2, "{text}");
+            crate::gpu::tests::valid_body(acc, &text, 2);
+        }
+        let text = text(
+            &|x| Wgsl::select(x[0].lt(x[1]), x[0] * x[1] + x[0], x[1]),
+            Acc::I32,
+        );
+        assert!(
+            text.contains("t0 < t1") && !text.contains("apart"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(super) fn bernoulli_each(gpu: &Gpu, s: Philox, p: &Tensor, y: &Tensor) -> Re
         DType::F64 => Acc::F64,
         _ => Acc::F32,
     };
-    let op = "fn op(p: Acc) -> Acc { return select(Acc(0), Acc(1), philox_uniform() < p); }";
+    let op = "fn op(p: Acc) -> Acc { return select(Acc(0), Acc(1), less(philox_uniform(), p)); }";
     let body = [PHILOX, FLOATS, op, "\n"].concat();
     let layout = p.layout().expand_to(y.shape());
     let p = view(p, &layout)?;
