@@ -18,16 +18,21 @@ fn m_mul(a: Acc, b: Acc) -> Acc {
 
 // Smith's method: no overflow of the squared modulus.
 fn m_div(a: Acc, b: Acc) -> Acc {
-    if (abs(b.x) >= abs(b.y)) {
+    let size = bitcast<vec2<u32>>(b) & vec2(0x7fffffffu);
+    if (size.x >= size.y) {
         // Not by a constant zero, which a compiler might fold.
-        if (!is_true(b)) { return a / abs(b.x); }
-        let q = b.y / b.x;
+        if (!is_true(b)) { return over(a, bitcast<f32>(size.x)); }
+        let q = quotient(b.y, b.x);
         let d = b.x + b.y * q;
-        return vec2(a.x + a.y * q, a.y - a.x * q) / d;
+        return over(vec2(a.x + a.y * q, a.y - a.x * q), d);
     }
-    let q = b.x / b.y;
+    let q = quotient(b.x, b.y);
     let d = b.x * q + b.y;
-    return vec2(a.x * q + a.y, a.y * q - a.x) / d;
+    return over(vec2(a.x * q + a.y, a.y * q - a.x), d);
+}
+
+fn over(z: Acc, x: f32) -> Acc {
+    return vec2(quotient(z.x, x), quotient(z.y, x));
 }
 
 // By bits: a difference may not tell, and an adapter may change the sign of zero.
@@ -40,7 +45,7 @@ fn m_conj(x: Acc) -> Acc {
 }
 
 fn m_equal(a: Acc, b: Acc) -> bool {
-    return !is_nan(a) && !is_nan(b) && a.x == b.x && a.y == b.y;
+    return same(a.x, b.x) & same(a.y, b.y);
 }
 
 // The modulus: the larger part times what lies between 1 and the root of 2.
@@ -52,7 +57,7 @@ fn modulus(z: Acc) -> f32 {
     let high = bitcast<f32>(max(bits.x, bits.y));
     let low = bitcast<f32>(min(bits.x, bits.y));
     if (bits.x == 0u || bits.y == 0u) { return high; }
-    let q = low / high;
+    let q = quotient(low, high);
     return high * sqrt(1.0 + q * q);
 }
 
@@ -62,7 +67,7 @@ fn m_abs(x: Acc) -> Acc {
 
 fn m_sign(x: Acc) -> Acc {
     if (!is_true(x)) { return vec2(0.0); }
-    return x / modulus(x);
+    return over(x, modulus(x));
 }
 
 fn finite_part(x: f32, nan: f32, high: f32, low: f32) -> f32 {
