@@ -27,6 +27,8 @@ override TAPS: u32 = 1u;
 override LANES: u32 = 64u;
 const COLS: u32 = BN / (4u * RN);
 const SQUARES: u32 = 4u * RM * RN;
+// As in matmul.wgsl.
+const COPIES: u32 = select(0u, 1u, A != F32 || B != F32);
 const THREADS: u32 = BM / (4u * RM) * COLS;
 const QM: u32 = BM / 4u;
 const QN: u32 = BN / 4u;
@@ -122,7 +124,7 @@ fn main(
 
     // The columns that this invocation reads.
     var near: array<vec4<i32>, NEAR>;
-    for (var i = 0u; i < NEAR; i++) { // unroll NEAR
+    for (var i = 0u; i < NEAR; i++) { // unroll COPIES * NEAR
         let e = local + (i / 4u) * THREADS;
         near[i] = column_of(s, n0 + 4u * place_b(e).x + i % 4u).at;
     }
@@ -141,11 +143,11 @@ fn main(
     for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
         if (k0 > k_begin) {
             if (BUFFERS == 1u) { workgroupBarrier(); }
-            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+            for (var l = 0u; l < LOADS_A; l++) { // unroll COPIES * LOADS_A
                 let e = local + l * THREADS;
                 if (e < DEPTH * QM) { tile_a[(buffer * DEPTH + e % DEPTH) * PM + e / DEPTH] = next_a[l]; }
             }
-            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
+            for (var l = 0u; l < LOADS_B; l++) { // unroll COPIES * LOADS_B
                 let e = local + l * THREADS;
                 let at = place_b(e);
                 if (e < DEPTH * QN) { tile_b[(buffer * DEPTH + at.y) * PN + at.x] = next_b[l]; }
@@ -159,7 +161,7 @@ fn main(
         }
         if (k0 < k_end) {
             let inside = m0 + BM <= p.m;
-            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+            for (var l = 0u; l < LOADS_A; l++) { // unroll COPIES * LOADS_A
                 let e = local + l * THREADS;
                 if (e < DEPTH * QM) {
                     next_a[l] = vec4<Acc>();
@@ -168,7 +170,7 @@ fn main(
                     }
                 }
             }
-            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
+            for (var l = 0u; l < LOADS_B; l++) { // unroll COPIES * LOADS_B
                 let e = local + l * THREADS;
                 if (e < DEPTH * QN) {
                     let at = line_at[lines + place_b(e).y];
@@ -186,9 +188,9 @@ fn main(
             for (var k = 0u; k < DEPTH + zero; k++) {
                 let from_a = (buffer * DEPTH + k) * PM + row;
                 let from_b = (buffer * DEPTH + k) * PN + col;
-                for (var j = 0u; j < RN; j++) { // unroll RN
+                for (var j = 0u; j < RN; j++) { // unroll COPIES * RN
                     let v = tile_b[from_b + j * (QN / RN)];
-                    for (var i = 0u; i < RM; i++) { // unroll RM
+                    for (var i = 0u; i < RM; i++) { // unroll COPIES * RM
                         let u = tile_a[from_a + i * (QM / RM)];
                         let at = (i * RN + j) * 4u;
                         acc[at] = fused(u.x, v, acc[at]);

@@ -29,6 +29,8 @@ const PN: u32 = QN + 1u;
 const LOADS_A: u32 = (DEPTH * QM + THREADS - 1u) / THREADS;
 const LOADS_B: u32 = (DEPTH * QN + THREADS - 1u) / THREADS;
 const SQUARES: u32 = 4u * RM * RN;
+// Left to the driver, loops with converted elements stay loops; with others it does better.
+const COPIES: u32 = select(0u, 1u, A != F32 || B != F32);
 const ROWS: u32 = (BM + THREADS - 1u) / THREADS;
 
 struct Params {
@@ -145,12 +147,12 @@ fn main(
     for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
         if (k0 > k_begin) {
             if (BUFFERS == 1u) { workgroupBarrier(); }
-            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+            for (var l = 0u; l < LOADS_A; l++) { // unroll COPIES * LOADS_A
                 let e = local + l * THREADS;
                 let at = place_a(e);
                 if (e < DEPTH * QM) { tile_a[(buffer * DEPTH + at.y) * PM + at.x] = next_a[l]; }
             }
-            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
+            for (var l = 0u; l < LOADS_B; l++) { // unroll COPIES * LOADS_B
                 let e = local + l * THREADS;
                 let at = place_b(e);
                 if (e < DEPTH * QN) { tile_b[(buffer * DEPTH + at.y) * PN + at.x] = next_b[l]; }
@@ -159,14 +161,14 @@ fn main(
         }
         if (k0 < k_end) {
             let inside = full && k0 + DEPTH <= k_end;
-            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+            for (var l = 0u; l < LOADS_A; l++) { // unroll COPIES * LOADS_A
                 let e = local + l * THREADS;
                 let at = place_a(e);
                 if (e < DEPTH * QM) {
                     next_a[l] = four_a(a0, m0 + 4u * at.x, k0 + at.y, k_end, inside);
                 }
             }
-            for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
+            for (var l = 0u; l < LOADS_B; l++) { // unroll COPIES * LOADS_B
                 let e = local + l * THREADS;
                 let at = place_b(e);
                 if (e < DEPTH * QN) {
@@ -178,9 +180,9 @@ fn main(
             for (var k = 0u; k < DEPTH + zero; k++) {
                 let line_a = (buffer * DEPTH + k) * PM + row;
                 let line_b = (buffer * DEPTH + k) * PN + col;
-                for (var j = 0u; j < RN; j++) { // unroll RN
+                for (var j = 0u; j < RN; j++) { // unroll COPIES * RN
                     let v = tile_b[line_b + j * (QN / RN)];
-                    for (var i = 0u; i < RM; i++) { // unroll RM
+                    for (var i = 0u; i < RM; i++) { // unroll COPIES * RM
                         let u = tile_a[line_a + i * (QM / RM)];
                         let at = (i * RN + j) * 4u;
                         acc[at] = fused(u.x, v, acc[at]);
@@ -191,7 +193,7 @@ fn main(
                 }
             }
             if (SUMS && n0 == 0u) {
-                for (var i = 0u; i < ROWS; i++) { // unroll ROWS
+                for (var i = 0u; i < ROWS; i++) { // unroll COPIES * ROWS
                     let r = min(local + i * THREADS, BM - 1u);
                     for (var k = 0u; k < DEPTH; k++) {
                         sum[i] += tile_a[(buffer * DEPTH + k) * PM + r / 4u][r % 4u];
@@ -203,7 +205,7 @@ fn main(
     }
 
     if (SUMS && n0 == 0u) {
-        for (var i = 0u; i < ROWS; i++) { // unroll ROWS
+        for (var i = 0u; i < ROWS; i++) { // unroll COPIES * ROWS
             let r = local + i * THREADS;
             if (r < BM && m0 + r < p.m) {
                 sums[split * p.m + m0 + r] = encode(F32, sum[i]).x;

@@ -64,6 +64,9 @@ struct Work {
     // Where the matrices of the batch begin.
     a0: u32,
     b0: u32,
+    // Whether all rows of the tile, and all columns, are there.
+    full_a: bool,
+    full_b: bool,
 }
 fn begin(w: Work, local: u32) {}
 fn ahead(w: Work, k0: u32, local: u32) {}
@@ -77,6 +80,7 @@ fn four_a(w: Work, l: u32, row: u32, k0: u32, line: u32) -> vec4<Element> {
     let m = w.m0 + row;
     let k = k0 + line;
     let i = w.a0 + m * p.a.z + k * p.a.w;
+    if (FOURS_A && w.full_a && k0 + DEPTH <= w.k_end) { return fours_a(i / 4u); }
     let apart = select(p.a.z, p.a.w, A_ALONG_K);
     let first = select(m, k, A_ALONG_K);
     let end = select(p.m, w.k_end, A_ALONG_K);
@@ -96,6 +100,7 @@ fn four_b(w: Work, l: u32, column: u32, k0: u32, line: u32) -> vec4<Element> {
     let n = w.n0 + column;
     let k = k0 + line;
     let i = w.b0 + k * p.b.z + n * p.b.w;
+    if (FOURS_B && w.full_b && k0 + DEPTH <= w.k_end) { return fours_b(i / 4u); }
     let apart = select(p.b.w, p.b.z, B_ALONG_K);
     let first = select(n, k, B_ALONG_K);
     let end = select(p.n, w.k_end, B_ALONG_K);
@@ -164,5 +169,7 @@ fn main(
     w.k_end = min(w.k_begin + p.part, p.k);
     w.a0 = p.a.x + w.batch * p.a.y;
     w.b0 = p.b.x + w.batch * p.b.y;
+    w.full_a = w.m0 + BM <= p.m;
+    w.full_b = w.n0 + BN <= p.n;
     work(w, local, subgroup, subgroups);
 }

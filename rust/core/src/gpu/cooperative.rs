@@ -58,12 +58,11 @@ pub(super) struct Blocks {
 const fn blocks(m: usize, n: usize, subgroups: [usize; 2]) -> Blocks {
     Blocks { m, n, subgroups }
 }
-pub(super) const BLOCKS: [Blocks; 5] = [
+pub(super) const BLOCKS: [Blocks; 4] = [
+    blocks(64, 64, [2, 2]),
+    blocks(128, 128, [2, 2]),
     blocks(128, 256, [2, 4]),
     blocks(256, 128, [4, 2]),
-    blocks(64, 64, [2, 2]),
-    blocks(128, 128, [4, 2]),
-    blocks(128, 128, [2, 2]),
 ];
 
 /// One way to make a product.

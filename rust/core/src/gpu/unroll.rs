@@ -1,6 +1,7 @@
 //! Loops written out. A line `for (var i = 0u; ...; i++) { // unroll N` becomes N copies of its body, in
 //! each of which `i` is a constant: arrays that it indexes can live in registers, which a driver's own
-//! unrolling gives up on where a body is long. N is made of constants of the text.
+//! unrolling gives up on where a body is long. N is made of constants of the text; where it is 0 the loop
+//! stays.
 //!
 //! A line `var x: array<T, N>; // apart` becomes N variables, `x_0` and so on, and `x[i]` the one that `i`
 //! names, which has to be made of constants there: cooperative matrices in arrays stay in memory.
@@ -139,7 +140,7 @@ impl<'a> Loop<'a> {
             Some((_, step)) => Reader::value(step, known)?,
             None => 1,
         };
-        let count = Reader::value(count, known)?;
+        let count = Reader::value(count, known).filter(|&n| n > 0)?;
         Some(Loop {
             name,
             step,
