@@ -439,17 +439,18 @@ impl Step for Adam {
             false => (c(1.0), c(*self.decay)),
         };
         let small = 1.0 - *self.beta1 < 0.5;
-        let one = |p: &mut T, g: T, m: &mut T, v: &mut T| {
-            let start = *p * shrink;
+        let one = |p: T, g: T, m: T, v: T| {
+            let start = p * shrink;
             let d = g * sign + start * decay;
-            *m = if small {
-                *m + w1 * (d - *m)
+            let m = if small {
+                m + w1 * (d - m)
             } else {
-                d - (d - *m) * b1
+                d - (d - m) * b1
             };
-            *v = *v * b2 + w2 * d * d;
-            start
+            (start, m, v * b2 + w2 * d * d)
         };
+        // All is read before anything is written: large tensors begin alike modulo pages, and Intel's
+        // processors let a load wait for a store before it whose address has the same last bits.
         match x {
             [p, g, m, v] => {
                 for (((p, g), m), v) in p
@@ -458,8 +459,9 @@ impl Step for Adam {
                     .zip(m.iter_mut())
                     .zip(v.iter_mut())
                 {
-                    let start = one(p, *g, m, v);
-                    *p = start - size * *m / (v.sqrt() / root2 + eps);
+                    let (start, mean, square) = one(*p, *g, *m, *v);
+                    let new = start - size * mean / (square.sqrt() / root2 + eps);
+                    (*p, *m, *v) = (new, mean, square);
                 }
             }
             [p, g, m, v, top] => {
@@ -470,11 +472,10 @@ impl Step for Adam {
                     .zip(v.iter_mut())
                     .zip(top.iter_mut())
                 {
-                    let start = one(p, *g, m, v);
-                    if *v > *top {
-                        *top = *v;
-                    }
-                    *p = start - size * *m / (top.sqrt() / root2 + eps);
+                    let (start, mean, square) = one(*p, *g, *m, *v);
+                    let most = if square > *top { square } else { *top };
+                    let new = start - size * mean / (most.sqrt() / root2 + eps);
+                    (*p, *m, *v, *top) = (new, mean, square, most);
                 }
             }
             _ => {}
