@@ -208,16 +208,20 @@ pub fn alloc(bytes: usize) -> Result<NonNull<u8>> {
 
 /// Returns `bytes` of zeros, aligned to 64 bytes. See [`alloc`].
 pub fn alloc_zeroed(bytes: usize) -> Result<NonNull<u8>> {
-    let (block, zeroed) = if bytes > MEDIUM_MAX {
-        alloc_slow(bytes)?
-    } else {
-        (alloc(bytes)?, false)
-    };
+    let (block, zeroed) = alloc_known(bytes)?;
     if !zeroed {
         // SAFETY: the block has at least `bytes` bytes and nobody else has its address.
         unsafe { block.as_ptr().write_bytes(0, bytes) };
     }
     Ok(block)
+}
+
+/// As [`alloc`], and whether the block is known to hold zeros.
+pub fn alloc_known(bytes: usize) -> Result<(NonNull<u8>, bool)> {
+    if bytes > MEDIUM_MAX {
+        return alloc_slow(bytes);
+    }
+    Ok((alloc(bytes)?, false))
 }
 
 /// Gives a block back.

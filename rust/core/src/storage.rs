@@ -98,6 +98,15 @@ impl Storage {
         Storage::new(std::ptr::null_mut(), bytes, owner)
     }
 
+    /// Memory of the host that no tensor used before, or that `clear` writes zeros to.
+    pub fn cleared(bytes: usize, clear: impl FnOnce(NonNull<u8>, usize)) -> Result<Storage> {
+        let (block, zeroed) = alloc::alloc_known(bytes)?;
+        if !zeroed {
+            clear(block, bytes);
+        }
+        Ok(Storage::cached(block, bytes))
+    }
+
     pub fn zeroed(bytes: usize, device: Device) -> Result<Storage> {
         match device {
             Device::Cpu => Ok(Storage::cached(alloc::alloc_zeroed(bytes)?, bytes)),

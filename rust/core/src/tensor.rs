@@ -200,16 +200,6 @@ impl Tensor {
         Tensor::of(Meta::new(Layout::contiguous(shape), dtype, device))
     }
 
-    pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        let storage = Storage::zeroed(byte_count(shape, dtype)?, device)?;
-        storage.inhabit(shape, dtype);
-        Ok(Tensor::from_storage(
-            storage,
-            Layout::contiguous(shape),
-            dtype,
-        ))
-    }
-
     /// A tensor without memory: `held` stands for its elements.
     pub fn holding<T: Any + Send + Sync>(
         shape: &[usize],

@@ -21,6 +21,7 @@ pub mod strided_copy;
 pub mod topk;
 pub mod transpose;
 pub mod truncate;
+mod zeros;
 
 pub use crate::isa::Level;
 pub use crate::machine::level;
