@@ -2,6 +2,8 @@
 //! surely has, and the registers of SSE2, AVX2, AVX-512 and NEON.
 
 mod exp;
+#[cfg(target_arch = "x86_64")]
+mod ln;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(test)]
@@ -10,6 +12,8 @@ mod tests;
 mod x86;
 
 pub use exp::Exp;
+#[cfg(target_arch = "x86_64")]
+pub use ln::ln;
 #[cfg(target_arch = "aarch64")]
 pub use neon::{F32x8, F64x4};
 

@@ -152,10 +152,9 @@ pub fn exp2(x: f32) -> f32 {
     scale(poly(x - (m - MAGIC), &P), m.to_bits())
 }
 
-/// e^x - 1 to 1.5 ulp.
+/// e^r - 1 for |r| <= ln 2 / 2.
 #[inline(always)]
-pub fn expm1(x: f32) -> f32 {
-    let (i, r) = split_ln2(clamp(x, -30.0, 89.0));
+fn expm1_near(r: f32) -> f32 {
     const P: [f32; 6] = [
         0.5,
         0.166_666_66,
@@ -164,7 +163,14 @@ pub fn expm1(x: f32) -> f32 {
         0.001_394_165_2,
         0.000_198_459_57,
     ];
-    let p = (r * r).mul_add(poly(r, &P), r);
+    (r * r).mul_add(poly(r, &P), r)
+}
+
+/// e^x - 1 to 1.5 ulp.
+#[inline(always)]
+pub fn expm1(x: f32) -> f32 {
+    let (i, r) = split_ln2(clamp(x, -30.0, 89.0));
+    let p = expm1_near(r);
     // Half of the scale, since 2^128 itself is no float32.
     let s = two_to(i.wrapping_sub(1));
     let y = s.mul_add(p, s - 0.5) * 2.0;
@@ -183,22 +189,24 @@ fn split_near(x: f32) -> (f32, f32) {
     (e, m - 1.0)
 }
 
+/// (ln(1 + f) - f + f^2 / 2) / f^3 for 1 + f from sqrt(1/2) to sqrt(2), by powers of f.
+pub(in crate::cpu) const LN: [f32; 9] = [
+    0.333_333_1,
+    -0.250_000_1,
+    0.200_022_73,
+    -0.166_681_1,
+    0.142_162_13,
+    -0.124_009_74,
+    0.119_099_55,
+    -0.117_159_65,
+    0.067_464_046,
+];
+
 /// ln(1 + f) - f for 1 + f from sqrt(1/2) to sqrt(2), plus a number `low` far smaller than f.
 #[inline(always)]
 fn ln_tail(f: f32, low: f32) -> f32 {
-    const P: [f32; 9] = [
-        0.333_333_1,
-        -0.250_000_1,
-        0.200_022_73,
-        -0.166_681_1,
-        0.142_162_13,
-        -0.124_009_74,
-        0.119_099_55,
-        -0.117_159_65,
-        0.067_464_046,
-    ];
     let f2 = f * f;
-    f2.mul_add(-0.5, (f * f2).mul_add(poly(f, &P), low))
+    f2.mul_add(-0.5, (f * f2).mul_add(poly(f, &LN), low))
 }
 
 /// The natural logarithm to 1 ulp.
@@ -251,20 +259,11 @@ fn log_edges(x: f32, y: f32) -> f32 {
 /// The hyperbolic tangent to 2 ulp.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
-    let z = clamp(x.abs(), 0.0, 20.0);
-    let z2 = z * z;
-    const P: [f32; 6] = [
-        -0.333_333_3,
-        0.133_332_48,
-        -0.053_952_474,
-        0.021_734_439,
-        -0.008_267_089,
-        0.002_231_062_4,
-    ];
-    let small = (z * z2).mul_add(poly(z2, &P), z);
-    let t = exp_normal(-2.0 * z);
-    let large = (1.0 - t) / (1.0 + t);
-    (if z < 0.6 { small } else { large }).copysign(x)
+    // (1 - t) / (1 + t) for t = e^-2z = s + s p, where 1 - s is exact if s is not small.
+    let z = if x.abs() > 10.0 { 10.0 } else { x.abs() };
+    let (i, r) = split_ln2(-2.0 * z);
+    let (p, s) = (expm1_near(r), two_to(i));
+    (s.mul_add(-p, 1.0 - s) / s.mul_add(p, 1.0 + s)).copysign(x)
 }
 
 /// e^x for x from -87.3 to 88, and zero for -88.

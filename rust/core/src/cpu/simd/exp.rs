@@ -48,7 +48,6 @@ by_lanes! {
     __m128, f32x;
     __m128d, f64x;
     __m256d, f64x;
-    __m512d, f64x;
 }
 #[cfg(target_arch = "aarch64")]
 by_lanes! {
@@ -187,6 +186,92 @@ impl Exp for __m512 {
     }
 }
 
+/// e^x of `f64x::exp_parts`: the factor of a power of two, whose exponent comes second.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn split_d<V: Simd<Elem = f64>, const N: usize>(x: &[V; N]) -> ([V; N], [V; N]) {
+    // SAFETY: the caller has the instructions of `V`.
+    unsafe {
+        let (magic, one) = (V::splat(f64x::MAGIC), V::splat(1.0));
+        let (mut n, mut r, mut low, mut sum) = (*x, *x, *x, *x);
+        for i in 0..N {
+            n[i] = x[i].fma(V::splat(std::f64::consts::LOG2_E), magic);
+        }
+        for i in 0..N {
+            n[i] = n[i].sub(magic);
+        }
+        for i in 0..N {
+            r[i] = n[i].fma(V::splat(-std::f64::consts::LN_2), x[i]);
+        }
+        for i in 0..N {
+            r[i] = n[i].fma(V::splat(-f64x::LN_2_REST), r[i]);
+        }
+        let mut p = [V::splat(f64x::EXP[9]); N];
+        for d in (0..9).rev() {
+            for i in 0..N {
+                p[i] = p[i].fma(r[i], V::splat(f64x::EXP[d]));
+            }
+        }
+        for i in 0..N {
+            sum[i] = one.add(r[i]);
+        }
+        for i in 0..N {
+            low[i] = r[i].sub(sum[i].sub(one));
+        }
+        for i in 0..N {
+            p[i] = sum[i].add(r[i].mul(r[i]).fma(p[i], low[i]));
+        }
+        (p, n)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Exp for __m512d {
+    #[inline(always)]
+    unsafe fn exp<const N: usize>(x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let (mut near, mut all) = (x, !0);
+            for i in 0..N {
+                // The second operand is what NaN leaves.
+                let above = _mm512_max_pd(_mm512_set1_pd(f64x::ENDS.0), x[i]);
+                near[i] = _mm512_min_pd(_mm512_set1_pd(f64x::ENDS.1), above);
+                let least = _mm512_set1_pd(f64x::LEAST);
+                all &= _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x[i], least);
+            }
+            let (mut p, n) = split_d(&near);
+            if all == !0 {
+                for i in 0..N {
+                    p[i] = _mm512_scalef_pd(p[i], n[i]);
+                }
+                return p;
+            }
+            // Some are subnormal, which costs; what rounds to zero is not computed.
+            for i in 0..N {
+                let some = _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x[i], _mm512_set1_pd(-745.2));
+                p[i] = _mm512_maskz_scalef_pd(some, p[i], n[i]);
+            }
+            p
+        }
+    }
+    #[inline(always)]
+    unsafe fn decay<const N: usize>(x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let mut above = [0; N];
+            for i in 0..N {
+                above[i] = _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x[i], _mm512_set1_pd(f64x::LEAST));
+            }
+            let (mut p, n) = split_d(&x);
+            // Lanes that are left out raise nothing, whatever they hold.
+            for i in 0..N {
+                p[i] = _mm512_maskz_scalef_pd(above[i], p[i], n[i]);
+            }
+            p
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::lanes;
@@ -248,6 +333,55 @@ mod tests {
         }
     }
 
+    compiled! { avx512:
+        unsafe fn check_wide() {
+            let mut x: Vec<f64> = ODD.iter().map(|&x| x as f64).collect();
+            let ends = [709.7, 709.8, 1e300, -708.39, -708.397, -745.1, -745.15, -745.3, -1e300];
+            x.extend(ends);
+            x.extend((0..4000).map(|i| i as f64 * -0.36 + 710.0));
+            x.resize(x.len().next_multiple_of(32), -0.5);
+            for block in x.chunks_exact(32) {
+                // SAFETY: a block has four vectors; the caller has their instructions.
+                unsafe {
+                    let at = |i: usize| __m512d::load(block.as_ptr().add(i * 8));
+                    let x = [at(0), at(1), at(2), at(3)];
+                    let (exp, decay) = (Exp::exp(x), Exp::decay(x));
+                    for (i, (exp, decay)) in exp.into_iter().zip(decay).enumerate() {
+                        let from = &block[i * 8..][..8];
+                        for ((&x, y), weight) in from.iter().zip(lanes(exp)).zip(lanes(decay)) {
+                            let (want, weighed) = (f64x::exp(x), f64x::decay(x));
+                            assert!(y == want || x.is_nan() && y.is_nan(), "{x}: {y}, not {want}");
+                            let same = weight == weighed || x > 709.0 || x.is_nan();
+                            assert!(same, "{x}: {weight}, not {weighed}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    compiled! { avx512:
+        unsafe fn check_ln() {
+            let mut x = ODD.to_vec();
+            x.extend([1e-45, -1e-45, 1.0, -1.0, f32::MIN_POSITIVE, f32::MAX, 0.707_106_8, 1.414_213_5]);
+            x.extend((0..4000).map(|i| (i as f32 * 0.044 - 88.0).exp()));
+            x.extend((0..4000).map(|i| i as f32 * 5e-4));
+            x.resize(x.len().next_multiple_of(64), 1.5);
+            for block in x.chunks_exact(64) {
+                // SAFETY: a block has four vectors; the caller has their instructions.
+                unsafe {
+                    let at = |i: usize| __m512::load(block.as_ptr().add(i * 16));
+                    let y = crate::cpu::simd::ln([at(0), at(1), at(2), at(3)]);
+                    for (i, y) in y.into_iter().enumerate() {
+                        for (&x, y) in block[i * 16..][..16].iter().zip(lanes(y)) {
+                            let want = f32x::ln(x);
+                            assert!(y == want || y.is_nan() && want.is_nan(), "{x}: {y}, not {want}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn vectors_have_the_bits_of_numbers() {
         // SAFETY: the portable vectors need nothing; of the others the machine has the set.
@@ -260,6 +394,8 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if crate::cpu::Level::detect() >= crate::cpu::Level::Avx512 {
                 check_avx512();
+                check_wide();
+                check_ln();
             }
         }
     }

@@ -114,6 +114,10 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     fn own(_which: Own) -> Option<Kernel<f32>> {
         None
     }
+    /// The same over float64.
+    fn own64(_which: Own) -> Option<Kernel<f64>> {
+        None
+    }
     /// The same over the bits of float16 or bfloat16.
     fn own_bits(&self, _dtype: DType) -> Option<Kernel<u16>> {
         None
@@ -173,6 +177,7 @@ macro_rules! pointwise {
         $(steps |$sp:pat_param| $steps:expr;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
+        $(own64 $own64:path;)?
         $(halves |$vp:pat_param, $vx:pat_param| $halves:expr;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(numbers $numbers:literal;)?
@@ -224,6 +229,12 @@ macro_rules! pointwise {
                 which: $crate::ops::pointwise::Own,
             ) -> Option<$crate::cpu::pointwise::Kernel<f32>> {
                 $own(which)
+            })?
+            $(#[inline(always)]
+            fn own64(
+                which: $crate::ops::pointwise::Own,
+            ) -> Option<$crate::cpu::pointwise::Kernel<f64>> {
+                $own64(which)
             })?
             $(#[inline(always)]
             fn halves<const W: usize>(&self, $vx: [[f32; W]; $n]) -> [f32; W] {

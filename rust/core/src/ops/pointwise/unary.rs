@@ -314,6 +314,7 @@ pointwise! {
     f |_, [x]| x.exp();
     df |_, _, y, g| g * y;
     own super::cpu::exp::own;
+    own64 super::cpu::exp::own64;
     complex Analytic;
 
     /// 2^x.
@@ -332,6 +333,7 @@ pointwise! {
     op Log[1] = "LogBackward0", Float;
     f |_, [x]| x.ln();
     df |_, [x], _, g| g / x;
+    own super::cpu::log::own;
     complex Analytic;
 
     /// Logarithm to base 2.

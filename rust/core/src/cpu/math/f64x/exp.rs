@@ -5,7 +5,7 @@ use super::parts::{clamp, fast_sum, poly, scale, two_product, two_sum, LN2_HIGH,
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, to 2^-53.
-const EXP: [f64; 10] = [
+pub(in crate::cpu) const EXP: [f64; 10] = [
     0.500_000_000_000_000_1,
     0.166_666_666_666_666_69,
     0.041_666_666_666_624_16,
@@ -17,6 +17,14 @@ const EXP: [f64; 10] = [
     2.762_007_820_380_639_4e-7,
     2.510_037_761_960_637_2e-8,
 ];
+
+/// Beyond these e^x is zero and infinite.
+pub(in crate::cpu) const ENDS: (f64, f64) = (-746.0, 710.0);
+/// Below this a weight is zero: 2^-1022 is e^-708.3964.
+pub(in crate::cpu) const LEAST: f64 = -708.396;
+
+/// What ln 2 has beyond its float64.
+pub(in crate::cpu) const LN_2_REST: f64 = 2.319_046_813_846_299_6e-17;
 
 /// e^r in two parts, for |r| <= ln 2 / 2.
 #[inline(always)]
@@ -31,7 +39,7 @@ pub fn exp_parts(x: f64, low: f64) -> (f64, f64, f64) {
     let magic = x.mul_add(LOG2_E, MAGIC);
     let n = magic - MAGIC;
     // The first difference is exact.
-    let r = n.mul_add(-2.319_046_813_846_299_6e-17, n.mul_add(-LN_2, x)) + low;
+    let r = n.mul_add(-LN_2_REST, n.mul_add(-LN_2, x)) + low;
     let (y, z) = exp_near(r);
     (y, z, magic)
 }
@@ -46,14 +54,14 @@ pub fn exp_scaled(x: f64, low: f64, extra: f64) -> f64 {
 /// e^x to 1 ulp.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
-    exp_scaled(clamp(x, -746.0, 710.0), 0.0, 0.0)
+    exp_scaled(clamp(x, ENDS.0, ENDS.1), 0.0, 0.0)
 }
 
 /// e^x to 1 ulp for x up to 709, zero where it would be subnormal: a weight beside others.
 #[inline(always)]
 pub fn decay(x: f64) -> f64 {
-    // From -708.8 down the scale's bits are those of zero; 2^-1022 is e^-708.3964.
-    exp_normal(if x < -708.396 { -709.0 } else { x })
+    // From -708.8 down the scale's bits are those of zero.
+    exp_normal(if x < LEAST { -709.0 } else { x })
 }
 
 /// e^x to 1 ulp for x from -709, where it is zero, to 709.

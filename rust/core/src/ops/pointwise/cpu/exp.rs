@@ -20,17 +20,27 @@ pub fn own(which: Own) -> Option<Kernel<f32>> {
     None
 }
 
+/// As [`own`], of float64.
+pub fn own64(which: Own) -> Option<Kernel<f64>> {
+    #[cfg(target_arch = "x86_64")]
+    if which != Own::Gradient {
+        return per_isa!(match avx512 => Some(wide), avx2 => None, neon => None, portable => None);
+    }
+    let _ = which;
+    None
+}
+
 /// y = e^x of `n` elements, N vectors at a time; `y` may be `x`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn exps<V: Exp<Elem = f32>, const N: usize>(x: *const f32, y: *mut f32, n: usize) {
+unsafe fn exps<V: Exp, const N: usize>(x: *const V::Elem, y: *mut V::Elem, n: usize) {
     // SAFETY: `x` has `n` elements and `y` room for as many, which vectors and their first lanes
     // keep to; the caller has the instructions of `V`.
     unsafe {
         let mut i = 0;
         while i + N * V::LANES <= n {
-            let mut v = [V::splat(0.0); N];
-            for j in 0..N {
+            let mut v = [V::load(x.add(i)); N];
+            for j in 1..N {
                 v[j] = V::load(x.add(i + j * V::LANES));
             }
             let v = V::exp(v);
@@ -60,5 +70,12 @@ compiled! { avx512:
         // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
         // AVX-512.
         unsafe { exps::<std::arch::x86_64::__m512, 4>(*x, y, n) }
+    }
+}
+compiled! { avx512:
+    unsafe fn wide(_: *const (), x: *const *const f64, y: *mut f64, n: usize) {
+        // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
+        // AVX-512.
+        unsafe { exps::<std::arch::x86_64::__m512d, 4>(*x, y, n) }
     }
 }

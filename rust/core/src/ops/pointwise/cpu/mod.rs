@@ -5,6 +5,7 @@ pub mod exp;
 pub mod gelu;
 pub mod halves;
 pub mod incomplete;
+pub mod log;
 pub mod near;
 
 use super::{Integer, Own, Pointwise, Real};
@@ -462,7 +463,7 @@ macro_rules! kernels {
 }
 kernels! {
     formula32: f32, forward;
-    kernel64: f64, forward;
+    formula64: f64, forward;
     number32: f32, forward_number, const I;
     number64: f64, forward_number, const I;
     formula_half: f32, forward_half;
@@ -486,6 +487,11 @@ kernels! {
 /// The loop over float32.
 pub fn kernel32<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
     P::own(Own::Forward).unwrap_or_else(formula32::<P, N>)
+}
+
+/// The loop over float64.
+pub fn kernel64<P: Pointwise<N>, const N: usize>() -> Kernel<f64> {
+    P::own64(Own::Forward).unwrap_or_else(formula64::<P, N>)
 }
 
 /// The loop over float32 that is as exact as float16 and bfloat16 ask for.
