@@ -1,8 +1,9 @@
-//! Products in AMX tiles: of bfloat16, and of float32 as sums of bfloat16 terms.
+//! Products in AMX tiles: of bfloat16, and of float32 and float16 as sums of bfloat16 terms.
 //!
 //! A float32 number is the sum of three bfloat16 terms of 8 bits each, exactly. Of the nine
 //! products of terms six are summed, in float32; the others are below 2^-23 of the whole. With
-//! lower precision set, two terms and three products are taken, or one.
+//! lower precision set, two terms and three products are taken, or one. A float16 number is the sum
+//! of two terms, exactly, and all four products are summed.
 //!
 //! Tiles flush denormals. So float32 is scaled by [`SCALE`], and a block of a product whose numbers
 //! are so large or so small that a sum could overflow, or a term or sum be denormal, is multiplied
@@ -19,13 +20,13 @@ use crate::cpu::simd::Simd;
 use crate::cpu::{level, Level};
 use crate::machine::{machine, Amx};
 use crate::{compiled, per_isa};
-use half::bf16;
+use half::{bf16, f16};
 use std::arch::x86_64::{__m256, __m512};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::OnceLock;
-use tiles::{available, sum, Engine, Machine, Model, PRODUCTS};
+use tiles::{available, sum, Engine, Machine, Model, Products, ALL_OF_TWO, PRODUCTS};
 
 /// What float32 operands are multiplied by, so that small numbers keep all of their terms.
 const SCALE: f32 = (1u32 << 24) as f32;
@@ -88,6 +89,10 @@ pub(super) trait Operand: GemmElem<Acc = f32> {
     const DEPTH: usize;
     /// Terms of a number.
     fn terms(p: &Problem<Self>) -> usize;
+    /// The products of as many terms that are summed.
+    fn products(terms: usize) -> Products {
+        PRODUCTS[terms - 1]
+    }
     /// Packs up to 32 lanes in blocks of 32 elements of depth: rows of A, or pairs of rows of B.
     /// Returns the bounds of what it saw.
     ///
@@ -118,16 +123,54 @@ fn transpose(x: &mut [Row; 16]) {
     }
 }
 
+/// A number of 16 bits as one of 32. A choice by its bits: loops over it become vectors, and no
+/// denormal float32 is read.
+#[inline(always)]
+fn wide(h: u16) -> u32 {
+    const EXPONENT: u32 = 0x7c00 << 13;
+    const BIAS: u32 = (127 - 15) << 23;
+    let (sign, size) = ((h as u32 & 0x8000) << 16, (h as u32 & 0x7fff) << 13);
+    let top = size & EXPONENT;
+    // 2^-14 and more with the digits of a denormal, less 2^-14.
+    let least = BIAS + (1 << 23);
+    let tiny = (f32::from_bits((size & !EXPONENT) + least) - f32::from_bits(least)).to_bits();
+    let size = size + if top == EXPONENT { 2 * BIAS } else { BIAS };
+    sign | if top == 0 { tiny } else { size }
+}
+
+/// What is split into terms.
+trait Split: Copy {
+    /// What numbers are multiplied by.
+    const SCALE: f32;
+    fn bits(self) -> u32;
+}
+
+impl Split for f32 {
+    const SCALE: f32 = SCALE;
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Split for f16 {
+    const SCALE: f32 = 1.0;
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        wide(self.to_bits())
+    }
+}
+
 /// The terms of scaled numbers, in the upper halves; and bounds of the numbers.
 #[inline(always)]
-fn split(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
+fn split<T: Split>(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
     let mut y = [ZERO; 3];
     let term = |x: f32| {
         let bits = x.to_bits();
         bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000
     };
     for j in 0..16 {
-        let v = f32::from_bits(x.0[j]) * SCALE;
+        let v = f32::from_bits(x.0[j]) * T::SCALE;
         let size = v.to_bits() & 0x7fff_ffff;
         most.0[j] = most.0[j].max(size);
         least.0[j] = least.0[j].min(size.wrapping_sub(1));
@@ -141,7 +184,7 @@ fn split(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
 }
 
 per_isa! {
-    unsafe fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
+    unsafe fn fill_terms[T: Split](x: &From<T>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
         // SAFETY: lanes and depths of `x` may be read, the others are left zero; `dst` has room for
         // blocks of SIDE depths.
         unsafe {
@@ -155,7 +198,6 @@ per_isa! {
                 for t in 0..2 {
                     let lanes = x.lanes.saturating_sub(16 * t).min(16);
                     let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
-                    let p = p.cast::<u32>();
                     let (n, w, rs, cs) = match by_lane {
                         true => (lanes, depth, x.ls, x.ds),
                         false => (depth, lanes, x.ds, x.ls),
@@ -164,13 +206,16 @@ per_isa! {
                     if n == 16 && w == 16 && cs == 1 {
                         for i in 0..16 {
                             let p = p.wrapping_offset(i as isize * rs);
-                            rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
+                            let from = p.cast::<[T; 16]>().read_unaligned();
+                            for j in 0..16 {
+                                rows[i].0[j] = from[j].bits();
+                            }
                         }
                     } else {
                         for i in 0..n {
                             for j in 0..w {
                                 let at = i as isize * rs + j as isize * cs;
-                                rows[i].0[j] = *p.wrapping_offset(at);
+                                rows[i].0[j] = (*p.wrapping_offset(at)).bits();
                             }
                         }
                     }
@@ -180,7 +225,7 @@ per_isa! {
                     let to = to.add(t * PAIR / 2);
                     if side == Side::A {
                         for i in 0..16 {
-                            let y = split(&rows[i], &mut most, &mut least);
+                            let y = split::<T>(&rows[i], &mut most, &mut least);
                             for s in 0..terms {
                                 let mut z = [0u16; 16];
                                 for j in 0..16 {
@@ -192,8 +237,8 @@ per_isa! {
                         }
                     } else {
                         for i in 0..8 {
-                            let even = split(&rows[2 * i], &mut most, &mut least);
-                            let odd = split(&rows[2 * i + 1], &mut most, &mut least);
+                            let even = split::<T>(&rows[2 * i], &mut most, &mut least);
+                            let odd = split::<T>(&rows[2 * i + 1], &mut most, &mut least);
                             for s in 0..terms {
                                 let mut z = [0u32; 16];
                                 for j in 0..16 {
@@ -278,7 +323,25 @@ impl Operand for f32 {
     unsafe fn fill(x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
         // SAFETY: the elements of `x` may be read, and `dst` has room for `terms` pairs of tiles a
         // block.
-        unsafe { fill_f32(x, side, terms, dst) }
+        unsafe { fill_terms(x, side, terms, dst) }
+    }
+}
+
+impl Operand for f16 {
+    const UNSCALE: f32 = 1.0;
+    // What is not finite has no terms.
+    const BOUNDED: bool = true;
+    const DEPTH: usize = 512;
+    fn terms(_: &Problem<f16>) -> usize {
+        2
+    }
+    fn products(_: usize) -> Products {
+        ALL_OF_TWO
+    }
+    unsafe fn fill(x: &From<f16>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
+        // SAFETY: the elements of `x` may be read, and `dst` has room for `terms` pairs of tiles a
+        // block.
+        unsafe { fill_terms(x, side, terms, dst) }
     }
 }
 
@@ -411,7 +474,8 @@ impl<T: Operand, G: Engine> Way<f32> for Tiles<T, G> {
         unsafe {
             let mut sums = MaybeUninit::<[[f32; SIDE]; SIDE]>::uninit();
             let (k, c) = (k.div_ceil(SIDE), sums.as_mut_ptr().cast());
-            sum(&mut G::new(), self.terms, k, a.cast(), b.cast(), c);
+            let of = (self.terms, T::products(self.terms));
+            sum(&mut G::new(), of, k, a.cast(), b.cast(), c);
             let sums = sums.assume_init_ref();
             // Products without vectors do not come here.
             let finish: Finish = match level() {
@@ -447,7 +511,7 @@ unsafe fn run<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>, terms: usize
 unsafe fn worthwhile<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>) -> bool {
     let terms = T::terms(p);
     let padded = |n: usize| n.next_multiple_of(SIDE) as f64 / n as f64;
-    let cost = padded(p.m) * padded(p.n) * padded(p.k) * PRODUCTS[terms - 1].len() as f64;
+    let cost = padded(p.m) * padded(p.n) * padded(p.k) * T::products(terms).len() as f64;
     if cost > 8.0 {
         return false;
     }

@@ -47,11 +47,17 @@ pub(super) fn native_f64() -> Option<Native<f64>> {
         portable => None)
 }
 pub(super) fn native_f16() -> Option<Native<f16>> {
-    per_isa!(match
+    let x = per_isa!(match
         avx512 => kit!(F32_512, f16_512, inner_f32_512, sweep_f32_512, Some(&stream::F16_512)),
         avx2 => kit!(F32_256, f16_256, inner_f32_256, sweep_f32_256, Some(&stream::F16_256)),
         neon => kit!(F32_NEON, f16_neon, inner_f32_neon, sweep_f32_neon, None),
-        portable => None)
+        portable => None);
+    #[cfg(target_arch = "x86_64")]
+    let x = x.map(|x| Native {
+        tiled: amx::multiply(),
+        ..x
+    });
+    x
 }
 pub(super) fn native_bf16() -> Option<Native<bf16>> {
     let x = per_isa!(match

@@ -345,11 +345,11 @@ fn results_are_scaled_and_added() {
     }
 }
 
-#[test]
-fn bfloat16_is_summed_in_float32_and_rounded_once() {
-    let Some(x) = bf16::native() else { return };
+/// Products of a half type with `digits` beside sums in float64.
+fn halves<T: Operand>(of: fn(f64) -> T, wide: fn(T) -> f64, terms: usize, digits: i32) {
+    let Some(x) = T::native() else { return };
     for (m, n, k) in [(33, 70, 65), (40, 31, 2100), (5, 3, 1), (64, 33, 31)] {
-        let vector = |n, seed| -> Vec<bf16> { noise(n, seed).map(bf16::from_f64).collect() };
+        let vector = |n, seed| -> Vec<T> { noise(n, seed).map(of).collect() };
         let (a, b, d) = (vector(m * k * 2, 1), vector(k * n * 2, 2), vector(n, 3));
         for layout in 0..3 {
             // By rows, by columns, every second element.
@@ -359,7 +359,7 @@ fn bfloat16_is_summed_in_float32_and_rounded_once() {
                 _ => (2 * c as isize, 2),
             };
             let ((a_rs, a_cs), (b_rs, b_cs)) = (steps(m, k), steps(k, n));
-            let mut c = vec![bf16::NAN; m * n];
+            let mut c = vec![of(f64::NAN); m * n];
             let p = Problem {
                 m,
                 n,
@@ -373,21 +373,73 @@ fn bfloat16_is_summed_in_float32_and_rounded_once() {
                 reduced: false,
             };
             // SAFETY: the buffers hold what the sizes and steps name.
-            unsafe { run::<bf16, Model>(&x, &p, 1) };
+            unsafe { run::<T, Model>(&x, &p, terms) };
             for i in 0..m {
                 for j in 0..n {
-                    let (mut sum, mut size) = (d[j].to_f64(), d[j].to_f64().abs());
+                    let (mut sum, mut size) = (wide(d[j]), wide(d[j]).abs());
                     for q in 0..k {
-                        let x = a[(i as isize * a_rs + q as isize * a_cs) as usize].to_f64()
-                            * b[(q as isize * b_rs + j as isize * b_cs) as usize].to_f64();
+                        let x = wide(a[(i as isize * a_rs + q as isize * a_cs) as usize])
+                            * wide(b[(q as isize * b_rs + j as isize * b_cs) as usize]);
                         sum += x;
                         size += x.abs();
                     }
-                    let error = (c[i * n + j].to_f64() - sum).abs();
-                    let bound = sum.abs() / 256.0 * 1.001 + size * 2e-7;
+                    let error = (wide(c[i * n + j]) - sum).abs();
+                    let bound = sum.abs() * 2f64.powi(-digits) * 1.001 + size * 2e-7;
                     assert!(error <= bound, "{m} {n} {k} {i} {j} {error} {bound}");
                 }
             }
         }
     }
+}
+
+#[test]
+fn bfloat16_is_summed_in_float32_and_rounded_once() {
+    halves(bf16::from_f64, bf16::to_f64, 1, 8);
+}
+
+#[test]
+fn float16_is_two_terms_without_a_remainder() {
+    for bits in 0..=u16::MAX {
+        let (y, x) = (f32::from_bits(wide(bits)), f16::from_bits(bits).to_f32());
+        assert!(
+            y.to_bits() == x.to_bits() || y.is_nan() && x.is_nan(),
+            "{bits:x}: {y}, not {x}"
+        );
+        let mut bounds = (ZERO, ZERO);
+        let row = Row([wide(bits); 16]);
+        let terms = split::<f16>(&row, &mut bounds.0, &mut bounds.1);
+        if x.is_finite() {
+            let [high, low, rest] = terms.map(|t| f32::from_bits(t.0[3]));
+            assert_eq!((high + low, rest), (x, 0.0));
+            assert!(!high.is_subnormal() && !low.is_subnormal());
+        }
+    }
+    halves(f16::from_f64, f16::to_f64, 2, 11);
+}
+
+#[test]
+fn float16_beyond_its_range_takes_the_other_kernels() {
+    let Some(x) = f16::native() else { return };
+    let (m, n, k) = (40, 33, 70);
+    let mut a = vec![f16::from_f32(1.0); m * k];
+    let b = vec![f16::from_f32(0.5); k * n];
+    (a[3], a[k]) = (f16::INFINITY, f16::NAN);
+    let mut c = vec![f16::ZERO; m * n];
+    let p = Problem {
+        m,
+        n,
+        k,
+        alpha: 1.0,
+        a: Mat::new(a.as_ptr(), k as isize, 1),
+        b: Mat::new(b.as_ptr(), n as isize, 1),
+        beta: 0.0,
+        d: Mat::new(b.as_ptr(), 0, 0),
+        c: Mat::new(c.as_mut_ptr(), n as isize, 1),
+        reduced: false,
+    };
+    // SAFETY: the buffers hold what the sizes and steps name.
+    unsafe { run::<f16, Model>(&x, &p, 2) };
+    assert!(c[..n].iter().all(|&v| v == f16::INFINITY));
+    assert!(c[n..2 * n].iter().all(|v| v.is_nan()));
+    assert!(c[2 * n..].iter().all(|&v| v == f16::from_f32(35.0)));
 }

@@ -6,12 +6,18 @@ use crate::per_isa;
 use half::bf16;
 use std::arch::asm;
 
-/// The products of terms of A and B for each number of terms, the smallest first.
-pub(super) const PRODUCTS: [&[(usize, usize)]; 3] = [
+/// Terms of A and of B that are multiplied, in an order in which most products share an operand's
+/// with the one before.
+pub(super) type Products = &'static [(usize, usize)];
+
+/// The products for each number of terms.
+pub(super) const PRODUCTS: [Products; 3] = [
     &[(0, 0)],
     &[(0, 1), (0, 0), (1, 0)],
-    &[(0, 2), (1, 1), (2, 0), (1, 0), (0, 0), (0, 1)],
+    &[(2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)],
 ];
+/// All products of two terms.
+pub(super) const ALL_OF_TWO: Products = &[(1, 1), (0, 1), (0, 0), (1, 0)];
 
 /// Eight tiles of 16 rows of 64 bytes: two by two of C, two of A and two of B.
 ///
@@ -227,7 +233,7 @@ impl Engine for Model {
 #[inline(always)]
 pub(super) unsafe fn sum<G: Engine>(
     tiles: &mut G,
-    terms: usize,
+    (terms, products): (usize, Products),
     k: usize,
     a: *const u16,
     b: *const u16,
@@ -240,7 +246,7 @@ pub(super) unsafe fn sum<G: Engine>(
         for q in 0..k {
             let at = q * terms * PAIR;
             let mut held = (usize::MAX, usize::MAX);
-            for &(i, j) in PRODUCTS[terms - 1] {
+            for &(i, j) in products {
                 if i != held.0 {
                     tiles.load_a(a.add(at + i * PAIR));
                 }
@@ -302,12 +308,13 @@ pub(super) unsafe fn agree<G: Engine, H: Engine>() -> bool {
         let (a, b) = (numbers(), numbers());
         let mut c = [[0f32; PAIR]; 2];
         (1..=3).all(|terms| {
+            let of = (terms, PRODUCTS[terms - 1]);
             G::begin();
             let to = c[0].as_mut_ptr();
-            sum(&mut G::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
+            sum(&mut G::new(), of, K, a.as_ptr(), b.as_ptr(), to);
             G::end();
             let to = c[1].as_mut_ptr();
-            sum(&mut H::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
+            sum(&mut H::new(), of, K, a.as_ptr(), b.as_ptr(), to);
             c[0] == c[1]
         })
     }
