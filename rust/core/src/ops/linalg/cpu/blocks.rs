@@ -162,3 +162,32 @@ pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivots: &mut [usize], room
         }
     }
 }
+
+/// Writes the inverse of a matrix to `y`, from the factors in `lu` and the order of its rows: column
+/// after column, as many at a time as tasks take, as U^-1 L^-1 P. What L^-1 has above is not computed.
+pub fn inverse<T: Number>(lu: &[T], n: usize, order: &[usize], y: &mut [T]) {
+    let (lu, to) = (Ptr(lu.as_ptr().cast_mut()), Ptr(y.as_mut_ptr()));
+    each_chunk(n, |first, end| {
+        let (k, step) = (end - first, n as isize);
+        let mut x = full(T::default(), n * k);
+        for j in 0..k {
+            x[j * n + first + j] = T::of_f64(1.0);
+        }
+        // The part of the factors, which are only read, from this row and column on.
+        let from = |i: usize| {
+            let at = lu.get().wrapping_add(i * n + i).cast_const();
+            // SAFETY: as many rows and columns are left from there on.
+            unsafe { MatRef::from_raw_parts(at, n - i, n - i, 1, step) }
+        };
+        let mut below = |i: usize| {
+            // SAFETY: columns of `x`, which is this task's, without their first rows.
+            unsafe { faer::MatMut::from_raw_parts_mut(x[i..].as_mut_ptr(), n - i, k, 1, step) }
+        };
+        tri::solve_unit_lower_triangular_in_place(from(first), below(first), SEQ);
+        tri::solve_upper_triangular_in_place(from(0), below(0), SEQ);
+        for (column, &j) in x.chunks(n).zip(&order[first..end]) {
+            // SAFETY: each column has one place, in `y`, which has `n` of them.
+            unsafe { to.part(j * n..(j + 1) * n) }.copy_from_slice(column);
+        }
+    });
+}

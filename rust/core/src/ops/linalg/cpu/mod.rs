@@ -609,7 +609,9 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
         Kind::Inverse => {
             let f = Lu::square(c.a, n, room);
             info[0] = f.info(n);
-            if f.blocked {
+            if f.blocked && n >= blocks::LEAST {
+                blocks::inverse(&f.x, n, &f.perm, y);
+            } else if f.blocked {
                 let stack = room.get(inverse::inverse_scratch::<usize, T>(n, SEQ));
                 let lu = columns(&f.x, n, n);
                 // SAFETY: both are permutations of 0..n, inverse to each other.
