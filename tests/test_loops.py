@@ -34,6 +34,7 @@ KINDS = {
     "least": r"vminps ",
     "compare": r"vcmp\w*ps ",
     "permute": r"vperm[it]2ps ",
+    "edges": r"vfixupimmps ",
 }
 
 # Loops by their register and how often they have what; and the cycles that a round may take. Those
@@ -47,6 +48,7 @@ KERNELS = {
     "exp of four vectors": ("zmm", {"multiply": 36, "power": 4, "compare": 4, "least": 4}, 34.5),
     "weights of four vectors": ("zmm", {"multiply": 36, "power": 4, "least": 0}, 34.5),
     "gelu of a vector": ("zmm", {"multiply": 6, "permute": 5, "compare": 0, "store": 1}, 11.5),
+    "log of four vectors": ("zmm", {"multiply": 44, "edges": 4}, 51.0),
     "6x64 of attention": ("zmm", {"multiply": 24, "spread": 6, "load": 4}, 13.0),
 }
 
