@@ -10,6 +10,7 @@ override CAUSAL: bool = false;
 override DROPOUT: bool = false;
 override D: u32 = 64u; // components, of keys or of values
 override T: u32 = 16u;
+override WHOLE: bool = false; // whether keys and values have D components
 override ROLLED: bool = false; // whether loops over T, M and C stay loops
 override LANES: u32 = 64u;
 override WG: u32 = 64u;
@@ -23,7 +24,7 @@ override WG: u32 = 64u;
 @group(0) @binding(6) var<storage, read> mask: array<u32>;
 var<workgroup> tile_q: array<f32, T * PITCH>;
 var<workgroup> tile_k: array<f32, T * PITCH>;
-var<workgroup> weights: array<f32, T * T>;
+var<workgroup> weights: array<f32, T * SPAN>;
 
 // Scores at most this are those of hidden keys.
 const LOW: f32 = -3.0e38;
@@ -44,9 +45,9 @@ fn main(
     let i0 = (id % p.tiles) * T;
     let row = local / 8u;
     let col = local % 8u;
-    for (var e = local; e < T * p.width; e += 64u) {
-        let i = e / p.width;
-        let c = e % p.width;
+    for (var e = local; e < T * width(); e += 64u) {
+        let i = e / width();
+        let c = e % width();
         var x = 0.0;
         if (i0 + i < p.queries) { x = load_q(batch, head, i0 + i, c); }
         tile_q[i * PITCH + c] = x;
@@ -62,9 +63,9 @@ fn main(
     var end = p.keys;
     if (CAUSAL) { end = min(end, i0 + T); }
     for (var j0 = 0u; j0 < end; j0 += T) {
-        for (var e = local; e < T * p.width; e += 64u) {
-            let j = e / p.width;
-            let c = e % p.width;
+        for (var e = local; e < T * width(); e += 64u) {
+            let j = e / width();
+            let c = e % width();
             var x = 0.0;
             if (j0 + j < p.keys) { x = load_k(batch, own, j0 + j, c); }
             tile_k[j * PITCH + c] = x;
@@ -72,7 +73,7 @@ fn main(
         workgroupBarrier();
         var score: array<f32, M * M>;
         for (var a = 0u; a < M * M + zero; a++) { score[a] = 0.0; } // unroll M * M
-        for (var c = 0u; c < p.width; c++) {
+        for (var c = 0u; c < width(); c++) {
             var x: array<f32, M>;
             for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; } // unroll M
             for (var b = 0u; b < M + zero; b++) { // unroll M
@@ -89,14 +90,14 @@ fn main(
                     s = score[a * M + b] * p.scale + added(batch, head, i0 + i, j0 + j);
                 }
                 score[a * M + b] = s;
-                weights[i * T + j] = s;
+                weights[i * SPAN + j] = s;
             }
         }
         workgroupBarrier();
         for (var a = 0u; a < M + zero; a++) { // unroll M
             let i = row + 8u * a;
             var most = top[a];
-            for (var j = 0u; j < T + zero; j++) { most = larger(most, weights[i * T + j]); }
+            for (var j = 0u; j < T + zero; j++) { most = larger(most, weights[i * SPAN + j]); }
             // Until a key is seen there is nothing to make smaller.
             var shrink = 1.0;
             if (!at_most(top[a], LOW)) { shrink = exp(top[a] - most); }
@@ -114,26 +115,27 @@ fn main(
                 if (!at_most(s, LOW)) { w = exp(s - top[a]); }
                 // The sign tells what dropout drops: the sum has all.
                 if (DROPOUT && !keeps(plane, i0 + i, j0 + j)) { w = -w; }
-                weights[i * T + j] = w;
+                weights[i * SPAN + j] = w;
             }
         }
-        for (var e = local; e < T * p.value_width; e += 64u) {
-            let j = e / p.value_width;
-            let c = e % p.value_width;
+        for (var e = local; e < T * value_width(); e += 64u) {
+            let j = e / value_width();
+            let c = e % value_width();
             var x = 0.0;
             if (j0 + j < p.keys) { x = load_v(batch, own, j0 + j, c); }
             tile_k[j * PITCH + c] = x;
         }
         workgroupBarrier();
         for (var j = 0u; j < T + zero; j++) {
+            // Behind the values lie those of other keys, which nobody writes out.
+            var x: array<f32, C>;
+            for (var c = 0u; c < C + zero; c++) { x[c] = tile_k[j * PITCH + min(col + 8u * c, D - 1u)]; } // unroll C
             for (var a = 0u; a < M + zero; a++) { // unroll M
-                let w = weights[(row + 8u * a) * T + j];
+                let w = weights[(row + 8u * a) * SPAN + j];
                 sum[a] += abs(w);
                 if ((bitcast<i32>(w) > 0) | is_nan(w)) {
                     for (var c = 0u; c < C + zero; c++) { // unroll C
-                        // Behind the values lie those of other keys, which nobody writes out.
-                        let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
-                        out[a * C + c] = fma(w, x, out[a * C + c]);
+                        out[a * C + c] = fma(w, x[c], out[a * C + c]);
                     }
                 }
             }
@@ -146,7 +148,7 @@ fn main(
             var inverse = 0.0;
             if (!at_most(sum[a], 0.0)) { inverse = 1.0 / sum[a]; }
             for (var c = 0u; c < C + zero; c++) { // unroll C
-                if (col + 8u * c < p.value_width) {
+                if (col + 8u * c < value_width()) {
                     var x = out[a * C + c] * inverse;
                     if (DROPOUT) { x *= p.kept; }
                     store_y(place(4u, batch, head, i, col + 8u * c), x);

@@ -11,6 +11,7 @@ override CAUSAL: bool = false;
 override DROPOUT: bool = false;
 override D: u32 = 64u; // components, of keys or of values
 override T: u32 = 16u;
+override WHOLE: bool = false; // whether keys and values have D components
 override ROLLED: bool = false; // whether loops over T, M and C stay loops
 
 @group(0) @binding(0) var<uniform> p: Params;
@@ -27,8 +28,8 @@ var<workgroup> tile_q: array<f32, T * PITCH>;
 var<workgroup> tile_g: array<f32, T * PITCH>;
 var<workgroup> tile_k: array<f32, T * PITCH>;
 var<workgroup> tile_v: array<f32, T * PITCH>;
-var<workgroup> weights: array<f32, T * T>;
-var<workgroup> slopes: array<f32, T * T>;
+var<workgroup> weights: array<f32, T * SPAN>;
+var<workgroup> slopes: array<f32, T * SPAN>;
 // Of each query: the largest score, the inverse of the sum, and the sum of g y.
 var<workgroup> known: array<vec3<f32>, T>;
 
@@ -38,16 +39,16 @@ fn load_g(batch: u32, head: u32, row: u32, c: u32) -> f32 {
 }
 
 fn take_queries(batch: u32, head: u32, i0: u32, local: u32) {
-    for (var e = local; e < T * p.width; e += 64u) {
-        let i = e / p.width;
-        let c = e % p.width;
+    for (var e = local; e < T * width(); e += 64u) {
+        let i = e / width();
+        let c = e % width();
         var x = 0.0;
         if (i0 + i < p.queries) { x = load_q(batch, head, i0 + i, c); }
         tile_q[i * PITCH + c] = x;
     }
-    for (var e = local; e < T * p.value_width; e += 64u) {
-        let i = e / p.value_width;
-        let c = e % p.value_width;
+    for (var e = local; e < T * value_width(); e += 64u) {
+        let i = e / value_width();
+        let c = e % value_width();
         var x = 0.0;
         if (i0 + i < p.queries) { x = load_g(batch, head, i0 + i, c); }
         tile_g[i * PITCH + c] = x;
@@ -59,7 +60,7 @@ fn take_queries(batch: u32, head: u32, i0: u32, local: u32) {
             let at = ((batch * p.heads + head) * p.queries + i) * 2u;
             all.x = bitcast<f32>(stats[at]);
             all.y = bitcast<f32>(stats[at + 1u]);
-            for (var c = 0u; c < p.value_width; c++) {
+            for (var c = 0u; c < value_width(); c++) {
                 let n = place(4u, batch, head, i, c);
                 all.z += load_g(batch, head, i, c) * decode(Y, y[word(Y, n)], 0u, n);
             }
@@ -69,16 +70,16 @@ fn take_queries(batch: u32, head: u32, i0: u32, local: u32) {
 }
 
 fn take_keys(batch: u32, own: u32, j0: u32, local: u32) {
-    for (var e = local; e < T * p.width; e += 64u) {
-        let j = e / p.width;
-        let c = e % p.width;
+    for (var e = local; e < T * width(); e += 64u) {
+        let j = e / width();
+        let c = e % width();
         var x = 0.0;
         if (j0 + j < p.keys) { x = load_k(batch, own, j0 + j, c); }
         tile_k[j * PITCH + c] = x;
     }
-    for (var e = local; e < T * p.value_width; e += 64u) {
-        let j = e / p.value_width;
-        let c = e % p.value_width;
+    for (var e = local; e < T * value_width(); e += 64u) {
+        let j = e / value_width();
+        let c = e % value_width();
         var x = 0.0;
         if (j0 + j < p.keys) { x = load_v(batch, own, j0 + j, c); }
         tile_v[j * PITCH + c] = x;
@@ -95,7 +96,7 @@ fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
         score[a] = 0.0;
         slope[a] = 0.0;
     }
-    for (var c = 0u; c < p.width; c++) {
+    for (var c = 0u; c < width(); c++) {
         var x: array<f32, M>;
         for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; } // unroll M
         for (var b = 0u; b < M + zero; b++) { // unroll M
@@ -103,7 +104,7 @@ fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
             for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); } // unroll M
         }
     }
-    for (var c = 0u; c < p.value_width; c++) {
+    for (var c = 0u; c < value_width(); c++) {
         var x: array<f32, M>;
         for (var a = 0u; a < M + zero; a++) { x[a] = tile_g[(row + 8u * a) * PITCH + c]; } // unroll M
         for (var b = 0u; b < M + zero; b++) { // unroll M
@@ -134,8 +135,8 @@ fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
                     w = passed;
                 }
             }
-            weights[i * T + j] = w;
-            slopes[i * T + j] = d;
+            weights[i * SPAN + j] = w;
+            slopes[i * SPAN + j] = d;
         }
     }
 }
@@ -166,12 +167,13 @@ fn queries(
         tile_slopes(batch, head, i0, j0, local, zero);
         workgroupBarrier();
         for (var j = 0u; j < T + zero; j++) {
+            var x: array<f32, C>;
+            for (var c = 0u; c < C + zero; c++) { x[c] = tile_k[j * PITCH + min(col + 8u * c, D - 1u)]; } // unroll C
             for (var a = 0u; a < M + zero; a++) { // unroll M
-                let d = slopes[(row + 8u * a) * T + j];
+                let d = slopes[(row + 8u * a) * SPAN + j];
                 if (is_true(d)) {
                     for (var c = 0u; c < C + zero; c++) { // unroll C
-                        let x = tile_k[j * PITCH + min(col + 8u * c, D - 1u)];
-                        out[a * C + c] = fma(d, x, out[a * C + c]);
+                        out[a * C + c] = fma(d, x[c], out[a * C + c]);
                     }
                 }
             }
@@ -181,7 +183,7 @@ fn queries(
     for (var a = 0u; a < M + zero; a++) { // unroll M
         let i = i0 + row + 8u * a;
         for (var c = 0u; c < C + zero; c++) { // unroll C
-            if (i < p.queries && col + 8u * c < p.width) {
+            if (i < p.queries && col + 8u * c < width()) {
                 dq[place(6u, batch, head, i, col + 8u * c)] = bitcast<u32>(out[a * C + c]);
             }
         }
@@ -222,14 +224,26 @@ fn keys(
             tile_slopes(batch, head, i0, j0, local, zero);
             workgroupBarrier();
             for (var i = 0u; i < T + zero; i++) {
+                var g: array<f32, C>;
+                var x: array<f32, C>;
+                for (var c = 0u; c < C + zero; c++) { // unroll C
+                    let at = i * PITCH + min(col + 8u * c, D - 1u);
+                    g[c] = tile_g[at];
+                    x[c] = tile_q[at];
+                }
                 for (var a = 0u; a < M + zero; a++) { // unroll M
                     // Here the rows are keys.
-                    let w = weights[i * T + row + 8u * a];
-                    let d = slopes[i * T + row + 8u * a];
-                    for (var c = 0u; c < C + zero; c++) { // unroll C
-                        let at = i * PITCH + min(col + 8u * c, D - 1u);
-                        if (is_true(w)) { out_v[a * C + c] = fma(w, tile_g[at], out_v[a * C + c]); }
-                        if (is_true(d)) { out_k[a * C + c] = fma(d, tile_q[at], out_k[a * C + c]); }
+                    let w = weights[i * SPAN + row + 8u * a];
+                    let d = slopes[i * SPAN + row + 8u * a];
+                    if (is_true(w)) {
+                        for (var c = 0u; c < C + zero; c++) { // unroll C
+                            out_v[a * C + c] = fma(w, g[c], out_v[a * C + c]);
+                        }
+                    }
+                    if (is_true(d)) {
+                        for (var c = 0u; c < C + zero; c++) { // unroll C
+                            out_k[a * C + c] = fma(d, x[c], out_k[a * C + c]);
+                        }
                     }
                 }
             }
@@ -240,10 +254,10 @@ fn keys(
         let j = j0 + row + 8u * a;
         for (var c = 0u; c < C + zero; c++) { // unroll C
             let at = col + 8u * c;
-            if (j < p.keys && at < p.width) {
+            if (j < p.keys && at < width()) {
                 dq[place(7u, batch, own, j, at)] = bitcast<u32>(out_k[a * C + c]);
             }
-            if (j < p.keys && at < p.value_width) {
+            if (j < p.keys && at < value_width()) {
                 dv[place(8u, batch, own, j, at)] = bitcast<u32>(out_v[a * C + c]);
             }
         }

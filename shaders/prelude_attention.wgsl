@@ -18,9 +18,21 @@ struct Params {
     step: array<vec4<u32>, 9>,
     offset: array<vec4<u32>, 3>,
 }
+// An element more keeps rows of a tile apart in the banks of memory.
 const PITCH: u32 = D + 1u;
+const SPAN: u32 = T + 1u;
 const M: u32 = T / 8u;
 const C: u32 = (D + 7u) / 8u;
+
+// Components of queries and keys, and of values.
+fn width() -> u32 {
+    if (WHOLE) { return D; }
+    return p.width;
+}
+fn value_width() -> u32 {
+    if (WHOLE) { return D; }
+    return p.value_width;
+}
 
 fn place(x: u32, batch: u32, head: u32, row: u32, c: u32) -> u32 {
     let s = p.step[x];

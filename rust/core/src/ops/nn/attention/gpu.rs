@@ -76,7 +76,7 @@ impl Dropped {
 /// Queries and keys of a tile, the most that fit into the memory of a workgroup.
 fn tile(gpu: &Gpu, d: usize, longest: usize) -> Option<usize> {
     let memory = gpu.info().limits.max_compute_workgroup_storage_size as usize;
-    let words = |t: usize| 4 * t * (d + 1) + 2 * t * t + 4 * t;
+    let words = |t: usize| 4 * t * (d + 1) + 2 * t * (t + 1) + 4 * t;
     let useful = longest.next_power_of_two().max(8);
     let mut sizes = [32, 16, 8].into_iter().filter(|&t| t <= useful);
     sizes.find(|&t| 4 * words(t) <= memory)
@@ -87,13 +87,20 @@ fn tile(gpu: &Gpu, d: usize, longest: usize) -> Option<usize> {
 fn rolled(gpu: &Gpu, q: &Tensor, k: &Tensor, d: usize, t: usize) -> bool {
     let (m, c) = (t / 8, d.div_ceil(8));
     // Loads, scores and slopes, sums, what each row and each weight takes.
-    let trips = 4 * t * d / 64 + 2 * d * m * (m + 3) + 2 * t * m * (c + 1) + 8 * m * (m + c) + t;
+    let trips =
+        4 * t * d / 64 + 2 * d * m * (m + 3) + 3 * t * (m + 1) * (c + 1) + 8 * m * (m + c) + t;
     gpu.info().software && 4 * longest(q, k).div_ceil(t) * trips < TRIPS
 }
 
 /// Rows that an invocation goes through, of keys or, for a key, of all its heads' queries.
 fn longest(q: &Tensor, k: &Tensor) -> usize {
     rows(k).max(rows(q) * (heads(q) / heads(k).max(1)))
+}
+
+/// Whether all have as many components as a tile has room for, which a kernel then knows where loops may be
+/// written out.
+fn is_whole_width(gpu: &Gpu, p: &Params, d: usize) -> bool {
+    gpu.info().unrolls && [p.width, p.value_width] == [d as u32; 2]
 }
 
 fn widest(q: &Tensor, v: &Tensor) -> usize {
@@ -211,6 +218,7 @@ impl Flash {
                 .set("DROPOUT", self.dropped.is_some())
                 .set("D", d as u32)
                 .set("T", t as u32)
+                .set("WHOLE", is_whole_width(gpu, &p, d))
                 .set("ROLLED", rolled(gpu, q, k, d, t))
                 .writes("Y", &y[0])
                 .writes_words(&y[1])
@@ -268,6 +276,7 @@ impl Flash {
                 .set("DROPOUT", self.dropped.is_some())
                 .set("D", d as u32)
                 .set("T", t as u32)
+                .set("WHOLE", is_whole_width(gpu, &p, d))
                 .set("ROLLED", rolled(gpu, q, k, d, t))
                 .writes_words(to[0])
                 .writes_words(to[1])
