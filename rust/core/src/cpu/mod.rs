@@ -2,6 +2,7 @@
 
 pub mod any_all;
 pub mod bits;
+mod cleared;
 pub mod convert;
 pub mod copy;
 pub mod elements;
@@ -21,7 +22,6 @@ pub mod strided_copy;
 pub mod topk;
 pub mod transpose;
 pub mod truncate;
-mod zeros;
 
 pub use crate::isa::Level;
 pub use crate::machine::level;

@@ -1,7 +1,7 @@
 //! Zeros: memory that was used before is cleared by all threads.
 
 use super::non_temporal;
-use super::pool::{parallel_for, Ptr};
+use super::pool::{num_threads, parallel_for, Ptr};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -12,6 +12,8 @@ use std::ptr::NonNull;
 
 /// Bytes that a second thread is worth.
 const GRAIN: usize = 1 << 18;
+/// Bytes of a line of the cache, at which a block begins.
+const LINE: usize = 64;
 
 impl Tensor {
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
@@ -26,19 +28,25 @@ impl Tensor {
     }
 }
 
-/// Writes zeros to a block that nobody else has.
+/// Writes zeros to a block that nobody else has: as long a run to each thread as there is, since the
+/// system's loop for zeros no cache holds is for long runs alone.
 fn clear(block: NonNull<u8>, bytes: usize) {
     let (to, past) = (Ptr(block.as_ptr()), non_temporal::is_worth(bytes));
-    parallel_for(bytes, GRAIN, |r| {
-        // SAFETY: ranges of different threads are disjoint parts of the block, which begins and is
-        // cut at multiples of 64 bytes.
+    let parts = num_threads().min(bytes / GRAIN).max(1);
+    let cut = |i: usize| match i == parts {
+        true => bytes,
+        false => bytes / parts * i / LINE * LINE,
+    };
+    parallel_for(parts, 1, |r| {
+        let (from, n) = (cut(r.start), cut(r.end) - cut(r.start));
+        // SAFETY: ranges of different threads are disjoint parts of the block.
         unsafe {
-            let to = to.at(r.start);
+            let to = to.at(from);
             if past {
-                non_temporal::fill(0u8, to, r.len());
+                non_temporal::fill(0u8, to, n);
                 non_temporal::fence();
             } else {
-                to.write_bytes(0, r.len());
+                to.write_bytes(0, n);
             }
         }
     });
