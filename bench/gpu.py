@@ -52,13 +52,13 @@ def seconds_of(call: Any, record: Any, wait: Any, limit: float) -> float:
     if first > limit:
         return first
     one = min(run(1), run(1), run(1))  # among them the one that is tuned
-    count = max(1, min(1000, int(min(0.2, limit / 4) / max(one, 1e-7))))
+    count = max(1, min(1000, int(min(0.12, limit / 5) / max(one, 1e-7))))
     return min(one, run(count), run(count), run(count))
 
 
 def wake(t: Any, device: Any, wait: Any) -> None:
     """Keep the card busy for a while: it slows down while the host compiles."""
-    a, end = t.ones(2048, 2048).to(device), time.perf_counter() + 0.25
+    a, end = t.ones(2048, 2048).to(device), time.perf_counter() + 0.2
     while time.perf_counter() < end:
         for _ in range(8):
             kept = a @ a

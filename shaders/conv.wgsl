@@ -129,6 +129,7 @@ fn main(
         near[i] = column_of(s, n0 + 4u * place_b(e).x + i % 4u).at;
     }
     var acc: array<vec4<Acc>, SQUARES>;
+    for (var i = 0u; i < SQUARES; i++) { acc[i] = vec4<Acc>(); } // unroll COPIES * SQUARES
     var next_a: array<vec4<Acc>, LOADS_A>;
     var next_b: array<vec4<Acc>, LOADS_B>;
     var buffer = 0u;
@@ -211,11 +212,18 @@ fn main(
         let own = column_of(s, n).own;
         for (var i = 0u; i < 4u * RM + zero; i++) {
             let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
-            var four = vec4<Acc>();
-            for (var q = 0u; q < SQUARES; q++) { // unroll SQUARES
-                if (q == ((i / 4u) * RN + j / 4u) * 4u + i % 4u) { four = acc[q]; }
+            if (m < p.m) {
+                let at = ((i / 4u) * RN + j / 4u) * 4u + i % 4u;
+                var four = vec4<Acc>();
+                if (COPIES == 0u) {
+                    four = acc[at];
+                } else {
+                    for (var q = 0u; q < SQUARES; q++) { // unroll COPIES * SQUARES
+                        if (q == at) { four = acc[q]; }
+                    }
+                }
+                finish(group, part, m, own, four[j % 4u]);
             }
-            if (m < p.m) { finish(group, part, m, own, four[j % 4u]); }
         }
     }
 }

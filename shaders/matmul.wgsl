@@ -139,9 +139,11 @@ fn main(
     let full = m0 + BM <= p.m && n0 + BN <= p.n;
 
     var acc: array<vec4<Acc>, SQUARES>;
+    for (var i = 0u; i < SQUARES; i++) { acc[i] = vec4<Acc>(); } // unroll COPIES * SQUARES
     var next_a: array<vec4<Acc>, LOADS_A>;
     var next_b: array<vec4<Acc>, LOADS_B>;
     var sum: array<Acc, ROWS>;
+    for (var i = 0u; i < ROWS; i++) { sum[i] = Acc(0); } // unroll COPIES * ROWS
     // Each turn stores the tiles that the one before read ahead; the first only reads.
     var buffer = 0u;
     for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
@@ -216,17 +218,22 @@ fn main(
     let beta = from_words(p.beta.x, p.beta.y);
     let y0 = p.y.x + split * p.y_split + batch * p.y.y;
     let c0 = p.c.x + batch * p.c.y;
-    for (var i = 0u; i < SQUARES + zero; i++) {
-        var four = vec4<Acc>();
-        for (var q = 0u; q < SQUARES; q++) { // unroll SQUARES
-            if (q == i) { four = acc[q]; }
-        }
-        let m = m0 + (i / (4u * RN)) * (BM / RM) + 4u * row + i % 4u;
+    for (var i = 0u; i < 4u * RM + zero; i++) {
+        let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
         if (m >= p.m) { continue; }
-        for (var j = 0u; j < 4u + zero; j++) {
-            let n = n0 + (i / 4u % RN) * (BN / RN) + 4u * col + j;
+        for (var j = 0u; j < 4u * RN + zero; j++) {
+            let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
             if (n < p.n) {
-                var v = alpha * four[j];
+                let at = ((i / 4u) * RN + j / 4u) * 4u + i % 4u;
+                var four = vec4<Acc>();
+                if (COPIES == 0u) {
+                    four = acc[at];
+                } else {
+                    for (var q = 0u; q < SQUARES; q++) { // unroll COPIES * SQUARES
+                        if (q == at) { four = acc[q]; }
+                    }
+                }
+                var v = alpha * four[j % 4u];
                 if (HAS_C && split == 0u) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
                 store_y(y0 + m * p.y.z + n * p.y.w, v);
             }

@@ -109,5 +109,5 @@ def test_loops_that_are_written_out_change_no_bit() -> None:
     # A card's driver joins products and sums of the one or of the other.
     if wgpu.get_device_properties()["software"]:
         assert written_out == run(LOOPS, PYTENSORLIB_WGPU_UNROLL="0")
-    with pytest.raises(AssertionError, match=r"expected 0 or 1, but found 'x'"):
+    with pytest.raises(AssertionError, match='expected 0 or 1, but found "x"'):
         run(LOOPS, PYTENSORLIB_WGPU_UNROLL="x")

@@ -28,8 +28,10 @@ use crate::machine::machine;
 #[cfg(target_arch = "x86_64")]
 use half::{bf16, f16};
 
-/// Largest first cache for which this is the better way.
+/// Largest first cache for which this is the better way; and Intel's, of which Sapphire Rapids' with 48 KB
+/// takes 0.68 to 0.87 of the time of blocks for float64 of 256 to 1024, float32 0.84 to 0.88.
 const SMALL: usize = 32 << 10;
+const SMALL_INTEL: usize = 48 << 10;
 /// Multiplications that a second thread is worth.
 const GRAIN: usize = 1 << 18;
 /// Rows that are worth packing a block of B again, for tasks that are easier to share.
@@ -118,7 +120,7 @@ impl Plan {
 /// contiguous, and so are D's, or all the same.
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> bool {
     match &x.stream {
-        Some(s) if machine().l1 <= SMALL => {
+        Some(s) if is_small() => {
             // SAFETY: `p` names elements that may be read, or written in C; the kernels are those
             // of this machine.
             unsafe { streamed(s, p) };
@@ -126,6 +128,11 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> boo
         }
         _ => false,
     }
+}
+
+fn is_small() -> bool {
+    let m = machine();
+    m.l1 <= if m.is_amd { SMALL } else { SMALL_INTEL }
 }
 
 /// Packs a block of B: panels one after another.
