@@ -35,7 +35,7 @@ HEAD = ("", "size", "ours", "TFLOP/s", "GB/s", "of peak", "PyTorch", "ratio")
 def seconds_of(call: Any, record: Any, wait: Any, limit: float) -> float:
     """Return the seconds of a call: the least of three runs, within a limit of seconds.
 
-    `record` has what waits for others recorded while its result is there: else it would be left out.
+    `record` has what waits for others recorded while its result is there: else it is left out.
     """
 
     def run(count: int) -> float:
@@ -48,10 +48,9 @@ def seconds_of(call: Any, record: Any, wait: Any, limit: float) -> float:
         return (time.perf_counter() - begin) / count
 
     wait()
-    first = run(1)  # compiles
-    if first > limit:
-        return first
-    one = min(run(1), run(1), run(1))  # among them the one that is tuned
+    one = min(run(1), run(1), run(1))  # among them the one in which ways are timed
+    if one > limit:
+        return one
     count = max(1, min(1000, int(min(0.12, limit / 5) / max(one, 1e-7))))
     return min(one, run(count), run(count), run(count))
 
@@ -150,19 +149,27 @@ def replay_costs() -> dict[str, float]:
     return {"host, a kept dispatch": alone, "host, the same, sent": taken / dispatches}
 
 
+def variables(python: str) -> dict[str, str]:
+    """Return the environment for a Python: another one has packages and libraries of its own."""
+    ours = {"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"} if python != sys.executable else set()
+    return {k: v for k, v in os.environ.items() if k not in ours}
+
+
 def in_process(what: str, python: str, minutes: float, **environment: str) -> Any:
     """Run a part in a process of its own; returns what it found."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
         words = [python, __file__, "--part", what, "--out", str(out), "--minutes", str(minutes)]
-        done = subprocess.run(words, env=os.environ | environment, check=False)
+        done = subprocess.run(words, env=variables(python) | environment, check=False)
         return json.loads(out.read_text()) if done.returncode == 0 else None
 
 
 def has_cuda(python: str) -> bool:
     """Return whether a Python's PyTorch can use a GPU."""
     code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
+    words = [python, "-c", code]
+    done = subprocess.run(words, env=variables(python), capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def measure(minutes: float) -> dict[str, Any]:
