@@ -214,7 +214,7 @@ BINARY = """add sub mul true_divide floor_divide remainder fmod eq ne lt le gt g
     fmax fmin bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor pow atan2
     copysign hypot logaddexp logaddexp2 xlogy heaviside ldexp""".split()
 # Largest relative and absolute distance from the CPU beyond one rounding; 3e-6 where none is named.
-# `tanhshrink` is a difference from tanh(x), whose last place is 2^-25 below 1/2: there it may be small.
+# `tanhshrink` is a difference from tanh(x), whose last place is 2^-25 below 1/2.
 LOOSE = {
     "lgamma": (2e-5, 5e-6), "digamma": (3e-6, 1e-6), "gelu": (3e-6, 6e-8),
     "tanhshrink": (3e-6, 3e-8),

@@ -3,11 +3,12 @@
 //! [exp](super::exp) do. The bits are those of the formula.
 
 use super::super::Own;
+use crate::compiled;
 use crate::cpu::pointwise::Kernel;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::simd::ln;
 #[cfg(target_arch = "x86_64")]
-use crate::{compiled, per_isa};
+use crate::per_isa;
 
 /// The loop for this machine.
 pub fn own(which: Own) -> Option<Kernel<f32>> {
