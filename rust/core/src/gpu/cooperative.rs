@@ -364,8 +364,14 @@ pub mod tests {
             (DType::F32, 1),
             (DType::F32, 2),
         ];
-        let each = operands.map(|(dtype, terms)| (pretend(&SQUARES, [32, 64]), dtype, terms));
-        each.into_iter().collect()
+        // Half of them with matrices that are loaded by elements.
+        let adapter = |i: usize| Info {
+            backend: ["Vulkan", "Metal"][i % 2].to_string(),
+            ..pretend(&SQUARES, [32, 64])
+        };
+        let each = operands.iter().enumerate();
+        each.map(|(i, &(dtype, terms))| (adapter(i), dtype, terms))
+            .collect()
     }
 
     /// Of one of the ways.

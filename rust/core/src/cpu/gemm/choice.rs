@@ -123,8 +123,7 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
             return gemv::deep(x, &p);
         }
-        // By the model, tests go this way at any size.
-        // In software at any size, for tests.
+        // By the model in software at any size, for tests.
         let worth = T::NARROW || machine().amx != Amx::Machine || work > TILED;
         if let Some(tiled) = x.tiled.filter(|_| worth) {
             if tiled(x, &p) {
