@@ -91,6 +91,12 @@ fn _wgpu_set_fuse(index: u8, on: bool) -> PyResult<bool> {
     Gpu::at(index).py()?.set_fuse(on).py()
 }
 
+/// Says from how many words on invocations make several; returns what was before.
+#[pyfunction]
+fn _wgpu_set_wide(index: u8, words: usize) -> PyResult<usize> {
+    Gpu::at(index).py()?.set_wide(words).py()
+}
+
 /// Limits the memory taken from the driver, in bytes.
 #[pyfunction]
 #[pyo3(signature = (index, bytes=None))]
@@ -194,6 +200,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fuse, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_set_wide, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_memory_cap, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_lose, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_close, m)?)?;

@@ -26,6 +26,9 @@ pub struct Info {
     pub subgroups: [u32; 2],
     /// Whether the marked loops of kernels are written out (see [`super::unroll`]).
     pub unrolls: bool,
+    /// Words of a tensor from which on an invocation of a pointwise kernel makes several, and rows and squares go
+    /// through faster memory; `usize::MAX` where never.
+    pub wide: usize,
     /// Whether shaders may use 64-bit integers and 64-bit floats.
     pub int64: bool,
     pub float64: bool,
@@ -185,6 +188,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         backend: format!("{:?}", about.backend),
         software,
         unrolls: unrolls(software)?,
+        wide: wide(software)?,
         driver: [about.driver, about.driver_info]
             .join(" ")
             .trim()
@@ -220,6 +224,21 @@ fn unrolls(software: bool) -> Result<bool> {
         Ok("0") => false,
         Ok("1") => true,
         Ok(other) => bail!(Value, "{name}: expected 0 or 1, but found {other:?}"),
+    })
+}
+
+/// Words that fill a large card's processors: invocations that make several are then enough of them.
+const WIDE: usize = 1 << 19;
+
+/// `PYTENSORLIB_WGPU_WIDE`: by default not in software, which runs one invocation after the other.
+fn wide(software: bool) -> Result<usize> {
+    let name = "PYTENSORLIB_WGPU_WIDE";
+    Ok(match std::env::var(name).as_deref() {
+        Err(_) | Ok("" | "1") if software => usize::MAX,
+        Err(_) | Ok("" | "1") => WIDE,
+        Ok("0") => usize::MAX,
+        Ok("force") => 0,
+        Ok(other) => bail!(Value, "{name}: expected 0, 1 or force, but found {other:?}"),
     })
 }
 

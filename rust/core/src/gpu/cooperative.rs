@@ -331,6 +331,7 @@ pub mod tests {
             backend: "Vulkan".to_string(),
             software: false,
             unrolls: true,
+            wide: usize::MAX,
             driver: String::new(),
             features: wgpu::Features::all(),
             limits: wgpu::Limits {

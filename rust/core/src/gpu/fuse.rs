@@ -54,6 +54,8 @@ pub(super) struct Body {
     pub key: Key,
     pub acc: Acc,
     pub text: String,
+    /// Bytes of the text and of all that it calls.
+    pub length: usize,
 }
 
 /// Where the elements of a view lie, one for each logical index.
@@ -97,7 +99,7 @@ impl Place {
         }
     }
 
-    fn is_strided(&self) -> bool {
+    pub fn is_strided(&self) -> bool {
         matches!(self.walk, Walk::Strided(_))
     }
 
@@ -240,6 +242,12 @@ struct Call<'a> {
 impl Call<'_> {
     fn n(&self) -> usize {
         self.y.numel()
+    }
+
+    /// The words of the tensor with the widest elements.
+    fn spread(&self) -> usize {
+        let size = self.x_places.iter().map(|p| p.size).max();
+        self.n() * size.unwrap_or(0).max(self.y_place.size) / 4
     }
 
     fn is_strided(&self) -> bool {
@@ -431,7 +439,9 @@ impl Group {
         let recorded = match (needed.count_ones(), &self.head) {
             (0, None) => Ok(()),
             (0, Some(head)) => head.record(gpu),
-            (1, None) => self.alone(gpu, needed.trailing_zeros() as usize),
+            (1, None) if !fused::is_wide(gpu, &self, needed) => {
+                self.alone(gpu, needed.trailing_zeros() as usize)
+            }
             _ => fused::record(gpu, &self, needed),
         };
         self.named(recorded, needed, self.head.as_ref())
@@ -513,6 +523,7 @@ impl Waiting {
                     key: tail.key,
                     acc,
                     text: tail.text.to_string(),
+                    length: fused::length(acc, tail.text),
                 })
             })
         });
@@ -569,7 +580,8 @@ impl Gpu {
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
         // While dispatches are timed, each tells its own op.
-        if !waiting.on || clock::watched() || self.is_outside() {
+        let waits = waiting.on && !clock::watched();
+        if self.is_outside() || !waits && !self.is_wide(2 * y.numel()) {
             return Ok(false);
         }
         let call = Call {
@@ -603,9 +615,20 @@ impl Gpu {
         {
             return Ok(false);
         }
+        if !waits && !self.is_wide(call.spread()) {
+            return Ok(false);
+        }
         let Some(body) = waiting.body(acc, body) else {
             return Ok(false);
         };
+        let touched = x.iter().map(|v| (v.buffer, false));
+        let touched = touched.chain([(y.buffer, true)]);
+        if !waits {
+            waiting.settle(self, touched)?;
+            let mut group = Group::new(call.n());
+            group.push(&call, body, scalars);
+            return group.record(self).map(|()| true);
+        }
         let groups = &waiting.groups;
         let reads = |g: &Group| x.iter().any(|v| g.live(v.buffer).next().is_some());
         // A head is joined for what it gives.
@@ -626,8 +649,7 @@ impl Gpu {
             Some(i) => waiting.groups.remove(i),
             None => Group::new(call.n()),
         };
-        let touched = x.iter().map(|v| (v.buffer, false));
-        let others = waiting.settle(self, touched.chain([(y.buffer, true)]));
+        let others = waiting.settle(self, touched);
         group.push(&call, body, scalars);
         waiting.add(self, group)?;
         others.map(|()| true)

@@ -17,6 +17,8 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
+mod wide;
+
 const NAME: &str = "fused";
 
 /// What a body finds in a kernel of its own, and not here.
@@ -44,12 +46,14 @@ struct Plan<'a> {
     writes: usize,
     /// Of what is strided.
     dims: SmallVec<[Dim; 5]>,
-    /// Logical indices of one invocation, so that it writes whole words.
+    /// Logical indices of one unit, so that it writes whole words.
     lanes: usize,
+    /// Units of one invocation, where it reads all before it writes any (see [`wide`]); else 0, and it has one.
+    times: usize,
 }
 
 impl<'a> Plan<'a> {
-    fn of(group: &'a Group, needed: u64) -> Plan<'a> {
+    fn of(gpu: &Gpu, group: &'a Group, needed: u64) -> Plan<'a> {
         let nodes: SmallVec<[_; 16]> = group.nodes.iter().enumerate().collect();
         let nodes: SmallVec<[(usize, &Node); 16]> = nodes
             .into_iter()
@@ -80,6 +84,7 @@ impl<'a> Plan<'a> {
         let lanes = stores.iter().map(|s| 4 / s.place.size.min(4));
         let mut plan = Plan {
             lanes: lanes.max().unwrap_or(1),
+            times: 0,
             nodes,
             loads,
             stores,
@@ -91,6 +96,7 @@ impl<'a> Plan<'a> {
         if let Some(shape) = &group.shape {
             plan.dims = plan.walked(shape);
         }
+        plan.times = plan.units(gpu, group.n);
         plan
     }
 
@@ -162,6 +168,10 @@ impl<'a> Plan<'a> {
         ];
         k.extend(counts.map(|n| n as u64));
         k.extend([self.buffers.len() as u64, self.dims.len() as u64]);
+        match self.times {
+            0 => k.push(0),
+            _ => k.extend(self.kinds()),
+        }
         for (_, node) in &self.nodes {
             k.extend(node.body.key);
             let sizes = (node.x.len() << 8 | node.scalars.len()) as u64;
@@ -229,6 +239,7 @@ impl<'a> Plan<'a> {
     fn text(&self) -> Result<String> {
         let mut writer = Writer::new(self);
         match self.head {
+            None if self.times > 0 => writer.wide(),
             None => writer.main(),
             Some(_) => writer.finish(),
         }
@@ -236,9 +247,22 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// Whether the kernel of the nodes that `needed` names has invocations that make several words.
+pub(super) fn is_wide(gpu: &Gpu, group: &Group, needed: u64) -> bool {
+    gpu.is_wide(2 * group.n) && Plan::of(gpu, group, needed).times > 0
+}
+
+/// Bytes of a body and of all that it calls.
+pub(super) fn length(acc: Acc, body: &str) -> usize {
+    let texts = [text::PRELUDE, acc.prelude(), acc.math(), SCALAR];
+    let items: Vec<_> = texts.iter().flat_map(|t| text::items(t)).collect();
+    let named = text::named(&items, body).into_iter().map(str::len);
+    named.sum::<usize>() + body.len()
+}
+
 /// Records the nodes that `needed` names as one kernel.
 pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
-    let plan = Plan::of(group, needed);
+    let plan = Plan::of(gpu, group, needed);
     let mut bound = plan.head.map_or_else(SmallVec::new, Head::bound);
     let mut words = plan.head.map_or_else(SmallVec::new, |h| h.params.clone());
     words.resize(words.len().next_multiple_of(4), 0);
@@ -258,7 +282,8 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
             written: [0..plan.head.map_or(0, |h| h.writes), own],
         },
     };
-    let groups = group.n.div_ceil(plan.lanes).div_ceil(WORKGROUP);
+    let units = WORKGROUP * plan.times.max(1);
+    let groups = group.n.div_ceil(plan.lanes).div_ceil(units);
     let grid = gpu.grid(plan.head.map_or(groups, |h| h.groups))?;
     let mut pipelines = gpu.pipelines.lock();
     let pipeline = pipelines.known(&gpu.device, plan.key(), make, || plan.text())?;
@@ -401,7 +426,8 @@ impl<'a, 'g> Writer<'a, 'g> {
             Some(head) => {
                 let kernel = head.kernel();
                 let tail = kernel.tail.map(|t| t.text);
-                let (own, library) = (kernel.source).parts(kernel.acc, kernel.constants, tail)?;
+                let (own, library) =
+                    (kernel.source).parts(kernel.acc, kernel.constants, tail)?;
                 (own.replace(STORE, FINISH), library)
             }
         };
@@ -500,72 +526,87 @@ fn main(
     fn body(&mut self) {
         let plan = self.plan;
         self.line(format_args!("position = i;"));
-        let mut bases = Vec::new();
-        for (_, node) in &plan.nodes {
-            bases.push(self.word);
-            self.word += 2 * node.scalars.len();
-        }
-        self.coordinates();
+        let bases = self.scalars();
+        self.coordinates("");
         let mut strided = 0;
         for (j, (_, load)) in plan.loads.iter().enumerate() {
-            let e = self.element(&load.place, &mut strided);
-            let b = plan.memory(&load.from);
-            let word = |i: String| match plan.is_shared(&load.from) {
-                true => format!("atomicLoad(&{b}[{i}])"),
-                false => format!("{b}[{i}]"),
-            };
-            self.line(format_args!("let e{j} = {e};"));
-            match load.place.size {
-                8 => {
-                    let (low, high) = (word(format!("2u * e{j}")), word(format!("2u * e{j} + 1u")));
-                    self.line(format_args!("let x{j} = {low};\nlet x{j}h = {high};"));
-                }
-                4 => self.line(format_args!("let x{j} = {};", word(format!("e{j}")))),
-                size => {
-                    let (f, mask) = (format(size), mask(size));
-                    let word = word(format!("word({f}, e{j})"));
-                    self.line(format_args!(
-                        "let x{j} = ({word} >> lane_bit({f}, e{j})) & {mask};"
-                    ));
-                }
-            }
+            let e = self.element(&load.place, &mut strided, "");
+            self.load(j, load, &e, "");
         }
         for (j, (_, node)) in plan.nodes.iter().enumerate() {
             self.node(j, node, bases[j]);
         }
         for (s, store) in plan.stores.iter().enumerate() {
-            let e = self.element(&store.place, &mut strided);
+            let e = self.element(&store.place, &mut strided, "");
             self.store(s, store, &e);
         }
     }
 
-    /// Where the logical index is along each dimension: `c0` along the outermost.
-    fn coordinates(&mut self) {
+    /// Where the scalars of each node begin.
+    fn scalars(&mut self) -> Vec<usize> {
+        let mut bases = Vec::new();
+        for (_, node) in &self.plan.nodes {
+            bases.push(self.word);
+            self.word += 2 * node.scalars.len();
+        }
+        bases
+    }
+
+    /// Element `e` of what a load reads: `x` with the number of the load, and `of` behind all names.
+    fn load(&mut self, j: usize, load: &Load, e: &str, of: &str) {
+        let b = self.plan.memory(&load.from);
+        let word = |i: String| match self.plan.is_shared(&load.from) {
+            true => format!("atomicLoad(&{b}[{i}])"),
+            false => format!("{b}[{i}]"),
+        };
+        let at = format!("e{j}{of}");
+        let text = match load.place.size {
+            8 => {
+                let (low, high) = (word(format!("2u * {at}")), word(format!("2u * {at} + 1u")));
+                format!("let x{j}{of} = {low};\nlet x{j}h{of} = {high};")
+            }
+            4 => format!("let x{j}{of} = {};", word(at.clone())),
+            size => {
+                let (f, mask) = (format(size), mask(size));
+                let word = word(format!("word({f}, {at})"));
+                format!("let x{j}{of} = ({word} >> lane_bit({f}, {at})) & {mask};")
+            }
+        };
+        self.line(format_args!("let {at} = {e};\n{text}"));
+    }
+
+    /// Where the logical index `i` is along each dimension: `c0` along the outermost; `of` stands behind
+    /// all names.
+    fn coordinates(&mut self, of: &str) {
         let last = self.plan.dims.len();
         let sizes: Vec<String> = (0..last).map(|_| self.take()).collect();
         if last == 0 {
             return;
         }
-        self.line(format_args!("var rest = i;"));
+        self.line(format_args!("var rest{of} = i{of};"));
         for (d, size) in sizes.iter().enumerate().skip(1).rev() {
             self.line(format_args!(
-                "let q{d} = rest / {size};\nlet c{d} = rest - q{d} * {size};\nrest = q{d};"
+                "let q{d}{of} = rest{of} / {size};
+let c{d}{of} = rest{of} - q{d}{of} * {size};
+rest{of} = q{d}{of};"
             ));
         }
-        self.line(format_args!("let c0 = rest;"));
+        self.line(format_args!("let c0{of} = rest{of};"));
     }
 
     /// The number of the element at the logical index.
-    fn element(&mut self, place: &Place, strided: &mut usize) -> String {
+    fn element(&mut self, place: &Place, strided: &mut usize, of: &str) -> String {
         let mut e = self.take();
         match &place.walk {
             Walk::Still => {}
-            Walk::Linear => e += " + i",
+            Walk::Linear => {
+                let _ = write!(e, " + i{of}");
+            }
             Walk::Strided(_) => {
                 for (d, dim) in self.plan.dims.iter().enumerate() {
                     if dim.step[*strided] != 0 {
                         let step = self.take();
-                        let _ = write!(e, " + c{d} * {step}");
+                        let _ = write!(e, " + c{d}{of} * {step}");
                     }
                 }
                 *strided += 1;

@@ -80,6 +80,8 @@ pub struct Gpu {
     staging: Mutex<Option<wgpu::Buffer>>,
     faults: fault::Faults,
     waiting: Mutex<fuse::Waiting>,
+    /// [`Info::wide`], which tests change.
+    wide: AtomicUsize,
     /// The thread that keeps what it records, where there is one.
     taper: AtomicUsize,
     tuned: tune::Tuned,
@@ -260,6 +262,7 @@ impl Gpu {
             life: LIVES.fetch_add(1, Ordering::Relaxed),
             device: o.device,
             queue: o.queue,
+            wide: AtomicUsize::new(o.info.wide),
             info: o.info,
             fault: o.fault,
             index,
@@ -272,6 +275,17 @@ impl Gpu {
             taper: AtomicUsize::new(0),
             tuned,
         }
+    }
+
+    /// Whether kernels over so many words make several of them in each invocation.
+    pub fn is_wide(&self, words: usize) -> bool {
+        words >= self.wide.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Says from how many words on; tells what was before.
+    pub fn set_wide(&self, words: usize) -> Result<usize> {
+        self.settle_all()?;
+        Ok(self.wide.swap(words, Ordering::Relaxed))
     }
 
     pub fn info(&self) -> &Info {

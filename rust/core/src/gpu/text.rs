@@ -217,7 +217,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The texts of the items that `root` names, and of those that these name.
-fn named<'a>(items: &[Item<'a>], root: &str) -> Vec<&'a str> {
+pub(super) fn named<'a>(items: &[Item<'a>], root: &str) -> Vec<&'a str> {
     let mut wanted = vec![false; items.len()];
     let mut open: Vec<&str> = vec![root];
     while let Some(text) = open.pop() {

@@ -1,0 +1,93 @@
+"""Invocations of several words, copies by squares, rows that are kept: what large tensors get.
+
+Here all are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import _C, wgpu
+from pytensorlib.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+NEVER = (1 << 63) - 1
+TYPES = ["float32", "float16", "uint8", "int64", "bool"]
+
+
+def wide(from_words: int, f: Callable[[], Any]) -> Any:
+    before = _C._wgpu_set_wide(0, from_words)
+    try:
+        return f()
+    finally:
+        _C._wgpu_set_wide(0, before)
+
+
+def bits(t: Any) -> bytes:
+    t = t.detach().cpu().contiguous()
+    return bytes(t.view(torch.uint8).numpy().tobytes())
+
+
+def both(f: Callable[[], list[Any]]) -> tuple[list[Any], list[Any]]:
+    """Return what a call gives without and with what is for large tensors."""
+    return wide(NEVER, f), wide(1, f)
+
+
+def some(*shape: int, dtype: str = "float32", seed: int = 0) -> Any:
+    x = torch.tensor(np.random.default_rng(seed).normal(0, 3, shape), dtype=torch.float32)
+    if dtype.startswith(("u", "bool")):
+        x = x.abs()
+    return x.to(getattr(torch, dtype)).to("wgpu")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [5, 16387])
+def test_pointwise_kernels_of_several_words_change_no_bit(n: int, dtype: str) -> None:
+    y = some(n, dtype=dtype, seed=1)
+    row = some(1, n, dtype=dtype).expand(3, n)
+    for offset in (0, 1):
+        x = some(n + offset, dtype=dtype)[offset:]
+
+        def results(x: Any = x) -> list[Any]:
+            chain = (x.float() * y.float() + 1).relu()
+            rows = (row.float() * y.float()).half()
+            made = [x.clone(), x.half(), x.float(), x == y, chain.bfloat16(), rows, row + 0.5]
+            made += [x.clone().fill_(1), x.bool(), F.gelu(x.float()), torch.where(x == y, x, y)]
+            if dtype != "bool":
+                made += [x + y, x.clone().mul_(2), x.double() + y if n < 10 else x]
+                part = torch.cat([x, x])
+                part[:n].add_(y)
+                made.append(part)
+            return [bits(t) for t in made]
+
+        plain, words = both(results)
+        assert plain == words
+
+
+def test_a_single_kernel_of_several_words_is_one_dispatch() -> None:
+    x = some(5000, dtype="float16")
+
+    def dispatches() -> int:
+        before = wgpu.memory_stats()["dispatches"]
+        (x * 2 + 1).cpu()
+        return wgpu.memory_stats()["dispatches"] - before
+
+    plain, words = both(lambda: [dispatches()])
+    assert plain == words
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+def test_profiles_see_kernels_of_several_words(fuse: bool) -> None:
+    before = _C._wgpu_set_fuse(0, fuse)
+    try:
+        x = some(5000)
+        plain, words = both(lambda: [bits(F.gelu(x)), bits(x + 1)])
+        assert plain == words
+    finally:
+        _C._wgpu_set_fuse(0, before)
