@@ -223,6 +223,27 @@ def test_every_file_has_a_test():
         assert tested or (Path(__file__).parent / elsewhere[path.stem]).exists(), path.name
 
 
+@pytest.mark.parametrize(
+    ("kind", "lanes", "parts"), [("u1", 4, 1), ("u2", 2, 1), ("u4", 1, 1), ("u8", 1, 2)]
+)
+def test_transpose_moves_squares(kind, lanes, parts):
+    random = np.random.default_rng(3)
+    side = 64 if lanes > 1 else 32
+    # Planes beyond squares, whose order is turned round too.
+    planes, rows, columns = 3, side + 8, 2 * side + 4
+    x = random.integers(0, 200, (planes, rows, columns)).astype(kind)
+    across, along = -(-columns // side), -(-rows // side)
+    for whole in (0, 1):
+        plane, squares = rows * columns, across * along
+        params = [columns, rows, across, squares, planes * squares, 0, (planes - 1) * plane]
+        params += [columns, rows, 0, 0, 0, planes, *[0] * 7, plane, *[0] * 7]
+        params += [(1 << 32) - plane, *[0] * 7]
+        sizes = {"LANES": lanes, "PARTS": parts, "SIDE": side, "WHOLE": whole, "DIMS": 1}
+        y, _ = run("transpose", "i32", [np.zeros_like(x), x], params, (params[4], 1, 1), **sizes)
+        want = x[::-1].transpose(0, 2, 1)
+        np.testing.assert_array_equal(y.reshape(want.shape), want)
+
+
 def test_peak_copies_and_multiplies():
     x = floats(300, 4)
     y, _ = run("peak", "f32", [np.zeros_like(x), x], [300, 0], (2, 1, 1), entry="copy")

@@ -91,3 +91,36 @@ def test_profiles_see_kernels_of_several_words(fuse: bool) -> None:
         assert plain == words
     finally:
         _C._wgpu_set_fuse(0, before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [
+        ((130, 70), (1, 0)),
+        ((128, 96), (1, 0)),
+        ((33, 17), (1, 0)),
+        ((3, 40, 52), (2, 0, 1)),
+        ((4, 6, 36, 20), (0, 2, 3, 1)),
+        ((2, 3, 2, 3, 20, 24), (5, 1, 0, 3, 2, 4)),
+    ],
+)
+def test_transposed_copies_move_all_elements(
+    shape: tuple[int, ...], order: tuple[int, ...], dtype: str
+) -> None:
+    # Whole, and parts that begin between words.
+    whole = some(*shape, dtype=dtype)
+    part = whole[tuple(slice(n % 3 if n > 9 else 0, None) for n in shape)]
+    for x in (whole, part):
+        turned = x.permute(*order)
+        want = bits(turned.cpu())
+        wider = torch.zeros([n + 4 for n in turned.shape], dtype=turned.dtype, device="wgpu")
+
+        def results(turned: Any = turned, wider: Any = wider) -> list[Any]:
+            y = wider.clone()
+            y[tuple(slice(2, 2 + n) for n in turned.shape)] = turned
+            return [bits(turned.contiguous()), bits(y)]
+
+        plain, squares = both(results)
+        assert plain == squares
+        assert squares[0] == want

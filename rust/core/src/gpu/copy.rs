@@ -2,6 +2,7 @@
 
 use super::launch::bits;
 use super::pointwise::pointwise;
+use super::transpose::transposed;
 use super::{Acc, Buffer, Gpu, Scratch, View};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -32,6 +33,9 @@ pub fn copy(gpu: &Gpu, x: View, y: View) -> Result<()> {
 /// Same type: moves bits as integers, so that every pattern survives and no adapter lacks the
 /// type. An element of several words is one more dimension of words.
 fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
+    if transposed(gpu, x, y)? {
+        return Ok(());
+    }
     let (dtype, parts) = bits(x.dtype);
     if parts == 1 {
         return pointwise(

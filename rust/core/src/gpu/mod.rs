@@ -31,6 +31,7 @@ mod tape;
 pub mod tests;
 mod text;
 pub mod tile;
+mod transpose;
 pub mod tune;
 mod unroll;
 mod view;
