@@ -12,9 +12,16 @@ override HAS_BIAS: bool = false;
 override CENTERED: bool = true;
 override DENSE: bool = false; // a group's elements lie one behind the other
 override EACH: bool = false; // each of them has a weight of its own, the same in all groups
+override PAIRS: bool = false; // two elements share a word, and an invocation has both
+override HELD: u32 = 0u; // steps of an invocation, whose elements stay in registers; 0: they are read anew
 override LANES: u32 = WORKGROUP;
 override ROWS: u32 = 1u;
 override WG: u32 = WORKGROUP;
+
+// Elements that an invocation has side by side, and those of one step of all.
+const BOTH: u32 = select(1u, 2u, PAIRS);
+const STEP: u32 = LANES * BOTH;
+const ROOM: u32 = max(HELD, 1u);
 
 struct Params {
     groups: u32,
@@ -45,9 +52,11 @@ struct Params {
 @group(0) @binding(6) var<storage, read> weight: array<u32>;
 @group(0) @binding(7) var<storage, read> bias: array<u32>;
 
-fn load_x(i: u32) -> Acc {
+// Element i, and the one behind it where there are pairs.
+fn load_x(i: u32) -> vec2<Acc> {
     let w = word(X, i);
-    return decode(X, x[w], x[w + wide(X)], i);
+    if (PAIRS) { return vec2(decode(X, x[w], 0u, 0u), decode(X, x[w], 0u, 1u)); }
+    return vec2(decode(X, x[w], x[w + wide(X)], i), Acc(0));
 }
 fn load_weight(i: u32) -> Acc {
     let w = word(W, i);
@@ -66,6 +75,26 @@ fn weight_at(r: u32, e: u32) -> u32 {
     return (r % p.w_groups) * p.w_stride + e / p.w_inner;
 }
 
+fn both(v: vec2<Acc>) -> Acc {
+    if (PAIRS) { return v.x + v.y; }
+    return v.x;
+}
+// What is stored at element e of group r for a normalised value.
+fn result(r: u32, e: u32, v: Acc) -> Acc {
+    var value = v;
+    if (HAS_WEIGHT) { value *= load_weight(p.w_offset + weight_at(r, e)); }
+    if (HAS_BIAS) { value += load_bias(p.b_offset + weight_at(r, e)); }
+    return value;
+}
+fn store(r: u32, e: u32, v: vec2<Acc>) {
+    let at = p.y_offset + place(r, e);
+    if (PAIRS) {
+        store_two(at, result(r, e, v.x), result(r, e + 1u, v.y));
+    } else {
+        store_y(at, result(r, e, v.x));
+    }
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -74,26 +103,55 @@ fn main(
 ) {
     let r = (group.x + group.y * groups.x) * ROWS + local / LANES;
     let lane = local % LANES;
-    let end = select(0u, p.length, r < p.groups);
+    let live = r < p.groups;
+    let end = select(0u, p.length, live);
+    let first = lane * BOTH;
+    let n = f32(p.length);
+    var held: array<vec2<Acc>, ROOM>;
+    if (HELD > 0u) {
+        let near = select(0u, r, live);
+        for (var k = 0u; k < HELD; k++) { // unroll HELD
+            let e = min(first + k * STEP, p.length - BOTH);
+            held[k] = load_x(p.x_offset + place(near, e));
+        }
+    }
     var sum = 0.0;
     var m = 0.0;
     if (CENTERED) {
-        for (var e = lane; e < end; e += LANES) { sum += load_x(p.x_offset + place(r, e)); }
-        m = row_sum(local, lane, sum) / f32(p.length);
+        if (HELD > 0u) {
+            for (var k = 0u; k < HELD; k++) { // unroll HELD
+                sum += select(0.0, both(held[k]), first + k * STEP < end);
+            }
+        } else {
+            for (var e = first; e < end; e += STEP) {
+                sum += both(load_x(p.x_offset + place(r, e)));
+            }
+        }
+        m = row_sum(local, lane, sum) / n;
         sum = 0.0;
     }
-    for (var e = lane; e < end; e += LANES) {
-        let v = load_x(p.x_offset + place(r, e)) - m;
-        sum += v * v;
+    if (HELD > 0u) {
+        for (var k = 0u; k < HELD; k++) { // unroll HELD
+            held[k] -= m;
+            sum += select(0.0, both(held[k] * held[k]), first + k * STEP < end);
+        }
+    } else {
+        for (var e = first; e < end; e += STEP) {
+            let v = load_x(p.x_offset + place(r, e)) - m;
+            sum += both(v * v);
+        }
     }
-    let v = row_sum(local, lane, sum) / f32(p.length);
+    let v = row_sum(local, lane, sum) / n;
     let scale = 1.0 / sqrt(v + p.eps);
-    for (var e = lane; e < end; e += LANES) {
-        let at = place(r, e);
-        var value = (load_x(p.x_offset + at) - m) * scale;
-        if (HAS_WEIGHT) { value *= load_weight(p.w_offset + weight_at(r, e)); }
-        if (HAS_BIAS) { value += load_bias(p.b_offset + weight_at(r, e)); }
-        store_y(p.y_offset + at, value);
+    if (HELD > 0u) {
+        for (var k = 0u; k < HELD; k++) { // unroll HELD
+            let e = first + k * STEP;
+            if (e < end) { store(r, e, held[k] * scale); }
+        }
+    } else {
+        for (var e = first; e < end; e += STEP) {
+            store(r, e, (load_x(p.x_offset + place(r, e)) - m) * scale);
+        }
     }
     if (lane == 0u && r < p.groups) {
         mean[p.mean_offset + r] = bitcast<u32>(m);

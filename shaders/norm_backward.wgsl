@@ -14,9 +14,16 @@ override OWN: bool = false; // a weight belongs to one group
 override COLUMNS: u32 = 1u;
 override DENSE: bool = false; // a group's elements lie one behind the other
 override EACH: bool = false; // each of them has a weight of its own, the same in all groups
+override PAIRS: bool = false; // two elements share a word, and an invocation has both
+override HELD: u32 = 0u; // steps of an invocation, whose elements stay in registers; 0: they are read anew
 override LANES: u32 = WORKGROUP;
 override ROWS: u32 = 1u;
 override WG: u32 = WORKGROUP;
+
+// Elements that an invocation has side by side, and those of one step of all.
+const BOTH: u32 = select(1u, 2u, PAIRS);
+const STEP: u32 = LANES * BOTH;
+const ROOM: u32 = max(HELD, 1u);
 
 struct Params {
     groups: u32,
@@ -113,6 +120,46 @@ fn channel_sums(id: u32, local: u32) {
     }
 }
 
+// Of element e of group r, and of the one behind it where there are pairs: the gradient, with the weight where
+// that comes in front of the sums, and the normalised input.
+struct Terms {
+    g: vec2<Acc>,
+    xhat: vec2<Acc>,
+}
+fn terms(r: u32, e: u32, m: Acc, scale: Acc) -> Terms {
+    let at = place(r, e);
+    var t = Terms(vec2(0.0), vec2(0.0));
+    if (PAIRS) {
+        let u = x[word(X, p.x_offset + at)];
+        let v = g[word(G, p.g_offset + at)];
+        t.xhat = vec2(decode(X, u, 0u, 0u), decode(X, u, 0u, 1u));
+        t.g = vec2(decode(G, v, 0u, 0u), decode(G, v, 0u, 1u));
+    } else {
+        t.xhat.x = load_x(p.x_offset + at);
+        t.g.x = load_g(p.g_offset + at);
+    }
+    t.xhat = (t.xhat - m) * scale;
+    if (HAS_WEIGHT && !OWN) {
+        t.g.x *= load_weight(p.w_offset + weight_at(r, e));
+        if (PAIRS) { t.g.y *= load_weight(p.w_offset + weight_at(r, e + 1u)); }
+    }
+    return t;
+}
+fn both(v: vec2<Acc>) -> Acc {
+    if (PAIRS) { return v.x + v.y; }
+    return v.x;
+}
+fn store(r: u32, e: u32, t: Terms, a: Acc, b: Acc, scale: Acc) {
+    var d = t.g - a - t.xhat * b;
+    if (HAS_WEIGHT && OWN) {
+        d.x *= load_weight(p.w_offset + weight_at(r, e));
+        if (PAIRS) { d.y *= load_weight(p.w_offset + weight_at(r, e + 1u)); }
+    }
+    d *= scale;
+    let at = p.y_offset + place(r, e);
+    if (PAIRS) { store_two(at, d.x, d.y); } else { store_y(at, d.x); }
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -135,15 +182,26 @@ fn main(
         m = bitcast<f32>(mean[p.mean_offset + r]);
         scale = bitcast<f32>(rstd[p.rstd_offset + r]);
     }
-    // With one weight for the group it comes in front of the sums.
+    let first = lane * BOTH;
+    var held: array<Terms, ROOM>;
     var a = 0.0;
     var b = 0.0;
-    for (var e = lane; e < end; e += LANES) {
-        let at = place(r, e);
-        var gradient = load_g(p.g_offset + at);
-        if (HAS_WEIGHT && !OWN) { gradient *= load_weight(p.w_offset + weight_at(r, e)); }
-        a += gradient;
-        b += gradient * ((load_x(p.x_offset + at) - m) * scale);
+    if (HELD > 0u) {
+        let near = select(0u, r, live);
+        for (var k = 0u; k < HELD; k++) { // unroll HELD
+            held[k] = terms(near, min(first + k * STEP, p.length - BOTH), m, scale);
+        }
+        for (var k = 0u; k < HELD; k++) { // unroll HELD
+            let inside = first + k * STEP < end;
+            a += select(0.0, both(held[k].g), inside);
+            b += select(0.0, both(held[k].g * held[k].xhat), inside);
+        }
+    } else {
+        for (var e = first; e < end; e += STEP) {
+            let t = terms(r, e, m, scale);
+            a += both(t.g);
+            b += both(t.g * t.xhat);
+        }
     }
     a = row_sum(local, lane, a);
     b = row_sum(local, lane, b);
@@ -154,15 +212,14 @@ fn main(
     a /= f32(p.length);
     b /= f32(p.length);
     if (!CENTERED) { a = 0.0; }
-    for (var e = lane; e < end; e += LANES) {
-        let at = place(r, e);
-        var gradient = load_g(p.g_offset + at);
-        let xhat = (load_x(p.x_offset + at) - m) * scale;
-        var d = gradient - a - xhat * b;
-        if (HAS_WEIGHT && OWN) { d *= load_weight(p.w_offset + weight_at(r, e)); }
-        if (HAS_WEIGHT && !OWN) {
-            d = gradient * load_weight(p.w_offset + weight_at(r, e)) - a - xhat * b;
+    if (HELD > 0u) {
+        for (var k = 0u; k < HELD; k++) { // unroll HELD
+            let e = first + k * STEP;
+            if (e < end) { store(r, e, held[k], a, b, scale); }
         }
-        store_y(p.y_offset + at, scale * d);
+    } else {
+        for (var e = first; e < end; e += STEP) {
+            store(r, e, terms(r, e, m, scale), a, b, scale);
+        }
     }
 }

@@ -1,10 +1,19 @@
-// Writing `y`, whose format is `Y`, where every element is a whole word. Each invocation owns its
-// elements.
+// Writing `y`, whose format is `Y`, where every element is a whole word, or those of a word are stored
+// together. Each invocation owns its elements.
 fn store_y(i: u32, v: Acc) {
     let bits = encode(Y, v);
     let w = word(Y, i);
     y[w] = bits.x;
     if (wide(Y) == 1u) { y[w + 1u] = bits.y; }
+}
+// Elements i, which is even where two share a word, and i + 1.
+fn store_two(i: u32, a: Acc, b: Acc) {
+    if (lane_log(Y) == 1u) {
+        y[word(Y, i)] = encode(Y, a).x | (encode(Y, b).x << 16u);
+        return;
+    }
+    store_y(i, a);
+    store_y(i + 1u, b);
 }
 fn y_word(w: u32) -> u32 {
     return y[w];

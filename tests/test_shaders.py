@@ -92,7 +92,7 @@ def source(file, acc, tail="", constants=None):
     own = re.sub(r"^override (\w+): (\w+) = (.*?);", const, text[file], flags=re.MULTILINE)
     assert not given, f"{file} does not take {given}"
     store = "lanes"
-    if y in (I32, I64, F32, F64, C64):
+    if y in (I32, I64, F32, F64, C64) or (constants or {}).get("PAIRS"):
         store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
     names = ["prelude", f"prelude_{acc}"]
     uses = re.search(r"^// uses (.*)$", own, re.MULTILINE)
@@ -775,13 +775,14 @@ def test_convolution_and_gradients_match_their_definition(config):
 
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("shape", [(3, 10, 1), (2, 70, 3)])
-def test_softmax_and_softmax_backward_match_numpy(log, shape):
+@pytest.mark.parametrize("keeps", [False, True])
+def test_softmax_and_softmax_backward_match_numpy(log, shape, keeps):
     outer, length, inner = shape
     x = floats(*shape) * 10
     e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     s = e / e.sum(1, keepdims=True)
     want = np.log(s) if log else s
-    size = {"LANES": 16, "ROWS": 4, "WG": 64, "LOG": log}
+    size = {"LANES": 16, "ROWS": 4, "WG": 64, "LOG": log, "HELD": keeps * -(-length // 16)}
     groups = (-(-outer * inner // 4), 1, 1)
     params = [outer * inner, length, inner, 0, 0, 0, f32(-np.inf), 0]
     y = run("softmax", "f32", [np.zeros_like(x), x], params, groups, **size)[0]
@@ -793,6 +794,19 @@ def test_softmax_and_softmax_backward_match_numpy(log, shape):
         close(d, g - s * g.sum(1, keepdims=True), 1e-5)
     else:
         close(d, s * (g - (g * s).sum(1, keepdims=True)), 1e-5)
+    if inner > 1:
+        return
+    # Halves in pairs.
+    size |= {"PAIRS": 1, "HELD": keeps * -(-length // 32)}
+    x, g = x.astype(np.float16), g.astype(np.float16)
+    formats = {"X": F16, "Y": F16}
+    y = run("softmax", "f32", [np.zeros_like(x), x], params, groups, **size, **formats)[0]
+    close(y.astype(np.float32), want, 1e-2)
+    formats = {"S": F16, "G": F16, "Y": F16}
+    d = run("softmax_backward", "f32", [np.zeros_like(x), y, g], [*params[:3], 0, 0, 0], groups,
+            **size, **formats)[0]  # fmt: skip
+    total = (g if log else g * s).sum(1, keepdims=True)
+    close(d.astype(np.float32), g - s * total if log else s * (g - total), 1e-2)
 
 
 def test_nll_and_nll_backward_match_numpy():
@@ -871,8 +885,9 @@ def test_norm_running_matches_numpy():
     close(var, 0.75 * old[1] + 0.25 * 1.5 * new[1])
 
 
+@pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("kind", ["batch", "layer", "group"])
-def test_norm_and_norm_backward_match_numpy(kind):
+def test_norm_and_norm_backward_match_numpy(kind, keeps):
     x, w, b = floats(3, 4, 5, 2), floats(4, seed=1), floats(4, seed=2)
     if kind == "batch":
         axes, groups, layout = (0, 2, 3), 4, [4, 30, 10, 10, 40, 4, 1, 30]
@@ -891,9 +906,9 @@ def test_norm_and_norm_backward_match_numpy(kind):
     # The sums of channels in one part; those of batch norm are the groups'.
     channels, own = w.size, kind == "batch"
     backward = [*layout, *[0] * 6, channels, x.size // channels, 1, x.size // channels]
-    constants = {"HAS_WEIGHT": 1, "LANES": 64, "WG": 64}
+    constants = {"HAS_WEIGHT": 1, "LANES": 16, "ROWS": 4, "WG": 64, "HELD": 3 * keeps}
     y, m, rstd, v, *_ = run("norm", "f32", [np.zeros_like(x), *stats, x, w, b], params,
-                            (groups, 1, 1), HAS_BIAS=1, **constants)  # fmt: skip
+                            (-(-groups // 4), 1, 1), HAS_BIAS=1, **constants)  # fmt: skip
     close(y.ravel(), (hat * w.reshape(full) + b.reshape(full)).ravel(), 1e-5)
     close(m, mean.ravel(), 1e-5)
     close(v, var.ravel(), 1e-5)
@@ -902,8 +917,9 @@ def test_norm_and_norm_backward_match_numpy(kind):
     arrays = [np.zeros_like(x), *sums, x, g, m, rstd, w]
     columns = 8 if kind == "layer" else 1
     more = 0 if own else channels // columns
-    d, sum_g, sum_gx, *_ = run("norm_backward", "f32", arrays, backward, (groups + more, 1, 1),
-                               OWN=own, COLUMNS=columns, **constants)  # fmt: skip
+    d, sum_g, sum_gx, *_ = run("norm_backward", "f32", arrays, backward,
+                               (-(-groups // 4) + more, 1, 1), OWN=own, COLUMNS=columns,
+                               **constants)  # fmt: skip
     gs = g.reshape(shaped.shape).astype(np.float64)
     over = {"batch": (0, 2, 3), "layer": (0,), "group": (0, 3)}[kind]
     close(sum_g, gs.sum(over).ravel(), 1e-4)

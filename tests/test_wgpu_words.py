@@ -124,3 +124,54 @@ def test_transposed_copies_move_all_elements(
         plain, squares = both(results)
         assert plain == squares
         assert squares[0] == want
+
+
+ROWS: dict[str, Callable[..., Any]] = {
+    "softmax": lambda x, w: torch.softmax(x, -1),
+    "log_softmax": lambda x, w: torch.log_softmax(x, -1),
+    "softmax of columns": lambda x, w: torch.softmax(x, 0),
+    "layer_norm": lambda x, w: F.layer_norm(x, w.shape, w, w),
+    "rms_norm": lambda x, w: F.rms_norm(x, w.shape, w),
+    "group_norm": lambda x, w: F.group_norm(x[:, None], 1),
+    "batch_norm": lambda x, w: F.batch_norm(x, None, None, w, w, training=True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("length", [9, 64, 1030])
+def test_rows_that_are_kept_match_the_cpu(length: int, name: str, dtype: str) -> None:
+    x, w = some(5, length, dtype=dtype).cpu(), some(length, dtype=dtype, seed=1).cpu()
+    g = some(5, length, dtype=dtype, seed=2).cpu()
+    if name.startswith(("soft", "log")):
+        x[2, 3] = float("-inf")
+
+    def run(device: str) -> list[Any]:
+        a, b = (t.to(device).detach().clone().requires_grad_() for t in (x, w))
+        y = ROWS[name](a, b)
+        y.backward(g.to(device).reshape(y.shape))
+        made = [y, a.grad] + ([b.grad] if b.grad is not None else [])
+        return [t.detach().cpu().float().numpy() for t in made]
+
+    want = run("cpu")
+    tolerance = {"float32": 2e-5, "float16": 4e-3}[dtype]
+    for got in both(lambda: run("wgpu")):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_rows_of_which_kernels_take_the_end_change_no_bit(dtype: str) -> None:
+    x = some(7, 130, dtype=dtype)
+    for f in (lambda x: torch.softmax(x, -1), lambda x: F.layer_norm(x, (130,))):
+
+        def results(f: Callable[..., Any] = f) -> list[Any]:
+            y = f(x)
+            z = torch.relu(y) * 2
+            return [bits(z), bits(y)]
+
+        for words in (NEVER, 1):
+            before = _C._wgpu_set_fuse(0, False)
+            apart = wide(words, results)
+            _C._wgpu_set_fuse(0, before)
+            assert wide(words, results) == apart

@@ -322,6 +322,8 @@ fn zero_word() -> u32 {
 /// How a file stores its result, and what it calls instead.
 const STORE: &str = "store_y(";
 const FINISH: &str = "finish_y(";
+const STORE_TWO: &str = "store_two(";
+const FINISH_TWO: &str = "finish_two(";
 /// Where the parameter block of a file or of one of its parts begins.
 const BLOCK: &str = "struct Params {";
 
@@ -427,8 +429,9 @@ impl<'a, 'g> Writer<'a, 'g> {
                 let kernel = head.kernel();
                 let tail = kernel.tail.map(|t| t.text);
                 let (own, library) =
-                    (kernel.source).parts(kernel.acc, kernel.constants, tail)?;
-                (own.replace(STORE, FINISH), library)
+                    (kernel.source).parts(kernel.acc, kernel.constants, tail, false)?;
+                let own = own.replace(STORE, FINISH).replace(STORE_TWO, FINISH_TWO);
+                (own, library)
             }
         };
         let bound = self.plan.head.map_or(0, |h| h.buffers.len());
@@ -487,7 +490,13 @@ impl<'a, 'g> Writer<'a, 'g> {
     let hh = t.y ^ zero;"
         ));
         self.body();
-        self.line(format_args!("}}"));
+        self.line(format_args!(
+            "}}
+fn {FINISH_TWO}e: u32, a: Acc, b: Acc) {{
+    {FINISH}e, a);
+    {FINISH}e + 1u, b);
+}}"
+        ));
     }
 
     fn main(&mut self) {

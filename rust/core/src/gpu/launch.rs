@@ -286,6 +286,68 @@ pub fn lanes_rows(length: usize, most: usize) -> (u32, u32) {
     (lanes as u32, (WORKGROUP / lanes).max(1) as u32)
 }
 
+/// How the elements of rows are shared out.
+pub struct Rows {
+    /// Whether an invocation has both elements of a word.
+    pub pairs: bool,
+    /// Steps of an invocation, which keeps their elements; 0 where it reads them anew.
+    held: usize,
+    /// As [`lanes_rows`] tells.
+    lanes: u32,
+    rows: u32,
+}
+
+/// Steps of an invocation that are aimed at where rows are kept.
+const HELD: usize = 8;
+
+impl Rows {
+    /// Of `n` elements in rows of `length`. Invocations keep at most `most` steps, where there are enough of them.
+    pub fn of(gpu: &Gpu, n: usize, length: usize, pairs: bool, most: usize) -> Rows {
+        let length = if pairs { length / 2 } else { length };
+        let lanes = length.div_ceil(HELD).next_power_of_two().min(WORKGROUP);
+        let held = length.div_ceil(lanes);
+        if gpu.is_wide(n) && held <= most {
+            let (lanes, rows) = (lanes as u32, (WORKGROUP / lanes) as u32);
+            return Rows {
+                pairs,
+                held,
+                lanes,
+                rows,
+            };
+        }
+        let (lanes, rows) = lanes_rows(length, WORKGROUP);
+        Rows {
+            pairs,
+            held: 0,
+            lanes,
+            rows,
+        }
+    }
+
+    /// Tells a kernel.
+    pub fn set<'a, P>(&self, launch: Launch<'a, P>) -> Launch<'a, P>
+    where
+        P: bytemuck::NoUninit,
+    {
+        launch
+            .set("PAIRS", self.pairs)
+            .set("HELD", self.held as u32)
+            .set("LANES", self.lanes)
+            .set("ROWS", self.rows)
+            .set("WG", self.lanes * self.rows)
+    }
+
+    /// Workgroups for so many rows.
+    pub fn groups(&self, rows: usize) -> usize {
+        rows.div_ceil(self.rows as usize)
+    }
+
+    /// The longest row of which an invocation has no more than `trips` steps.
+    pub fn longest(&self, trips: usize) -> usize {
+        (self.lanes as usize * trips) << self.pairs as u32
+    }
+}
+
 /// The integer type whose copies move the bits of `dtype`, and how many of it an element is.
 pub fn bits(dtype: DType) -> (DType, usize) {
     match dtype.size() {

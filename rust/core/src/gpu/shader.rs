@@ -274,11 +274,14 @@ impl<P: Params> Shader<P> {
     pub fn check_in(&self, accs: &[Acc], tail: [&str; 2]) {
         let name = &self.source.name;
         let source = &self.source;
-        // Results of whole words, and those that share one.
+        // Results of whole words, and those that share one, which may be stored in pairs.
         let lanes = ("Y", DType::U8 as u32);
-        let formats: &[&[_]] = match source.text.contains("override Y:") {
-            true => &[&[], &[lanes]],
-            false => &[&[]],
+        let pairs = [("Y", DType::F16 as u32), ("PAIRS", 1), ("HELD", 3)];
+        let has = |name: &str| source.text.contains(&format!("override {name}:"));
+        let formats: &[&[_]] = match (has("Y"), has("PAIRS")) {
+            (true, true) => &[&[], &[lanes], &pairs],
+            (true, false) => &[&[], &[lanes]],
+            _ => &[&[]],
         };
         for (&acc, constants) in accs
             .iter()

@@ -66,7 +66,7 @@ impl Source {
             self.name,
             acc.dtype()
         );
-        let (own, library) = self.parts(acc, constants, tail)?;
+        let (own, library) = self.parts(acc, constants, tail, true)?;
         let out = with_library(&self.text, self.numbers, library.into_iter(), &own);
         Ok(match aliased {
             true => out.replace("var<storage, read>", "var<storage, read_write>"),
@@ -74,14 +74,16 @@ impl Source {
         })
     }
 
-    /// The file with its tail, and what they may take from.
+    /// The file with its tail, and what they may take from. Where it is not `whole`, it stores elements one by
+    /// one, whatever it says of pairs.
     pub(super) fn parts(
         &self,
         acc: Acc,
         constants: Constants,
         tail: [&str; 2],
+        whole: bool,
     ) -> Result<(String, Vec<&'static str>)> {
-        let mut own = self.specialised(constants)?;
+        let mut own = self.specialised(constants, whole)?;
         tail.iter().for_each(|text| own.push_str(text));
         let uses = self.text.lines().find_map(|l| l.strip_prefix("// uses "));
         let mut library = vec![PRELUDE, acc.prelude()];
@@ -106,11 +108,12 @@ impl Source {
     }
 
     /// The file with each `override` as a `const`, so that arrays may be as long as it says; with
-    /// plain words in the place of atomic ones where every element of `y` is a whole word.
-    fn specialised(&self, constants: Constants) -> Result<String> {
+    /// plain words in the place of atomic ones where every element of `y` is a whole word, or pairs are one.
+    fn specialised(&self, constants: Constants, whole: bool) -> Result<String> {
         let mut out = String::with_capacity(self.text.len() + 256);
         let mut found = HashSet::new();
         let mut lanes = true;
+        let mut pairs = false;
         for line in self.text.lines().filter(|l| !is_directive(l)) {
             let declared = line
                 .strip_prefix("override ")
@@ -131,6 +134,7 @@ impl Source {
                 let whole = |n: u32| dtype::ALL.iter().any(|d| *d as u32 == n && d.size() >= 4);
                 lanes = !format.is_some_and(whole);
             }
+            pairs |= whole && name == "PAIRS" && given == Some(1);
             let _ = match (given, rest.split(' ').next()) {
                 (None, _) => writeln!(out, "const {name}: {rest}"),
                 (Some(v), Some("bool")) => writeln!(out, "const {name}: bool = {};", v != 0),
@@ -144,7 +148,7 @@ impl Source {
                 self.name
             );
         }
-        Ok(match lanes {
+        Ok(match lanes && !pairs {
             true => out,
             false => out.replace(LANES, " y: array<u32>"),
         })

@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::launch::{lanes_rows, Launch, WORKGROUP};
+use crate::gpu::launch::{Launch, Rows};
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::tensor::Tensor;
@@ -123,12 +123,19 @@ impl Groups {
         self.w_groups * self.w_stride
     }
 
-    /// Sets how many invocations share a group; and how many workgroups there are.
+    /// Sets how many invocations share a group of these tensors, and what they keep of it; and how many workgroups
+    /// there are.
     fn rows<'a, P: bytemuck::NoUninit>(
         &self,
+        gpu: &Gpu,
         launch: Launch<'a, P>,
+        tensors: &[&Tensor],
+        most: usize,
     ) -> Result<(Launch<'a, P>, usize)> {
-        let (lanes, rows) = lanes_rows(self.length, WORKGROUP);
+        let halves = |t: &&Tensor| t.dtype().size() == 2 && t.offset().is_multiple_of(2);
+        let side_by_side = self.inner == self.length && self.length.is_multiple_of(2);
+        let pairs = side_by_side && tensors.iter().all(halves);
+        let rows = Rows::of(gpu, self.groups * self.length, self.length, pairs, most);
         // Three loops over a group's elements stay below 65,535 iterations of 256 invocations.
         ensure!(
             self.length < 5_000_000,
@@ -138,11 +145,8 @@ impl Groups {
         );
         let launch = launch
             .set("DENSE", self.inner == self.length)
-            .set("EACH", self.w_groups == 1 && self.w_inner == 1)
-            .set("LANES", lanes)
-            .set("ROWS", rows)
-            .set("WG", lanes * rows);
-        Ok((launch, self.groups.div_ceil(rows as usize)))
+            .set("EACH", self.w_groups == 1 && self.w_inner == 1);
+        Ok((rows.set(launch), rows.groups(self.groups)))
     }
 }
 
@@ -205,7 +209,7 @@ pub fn forward(
         .reads("W", w)
         .reads("B", b)
         .gives(whole(y)?);
-    let (launch, groups) = s.rows(launch)?;
+    let (launch, groups) = s.rows(gpu, launch, &[x, y], 16)?;
     launch.groups(gpu, &p, groups)
 }
 
@@ -283,7 +287,7 @@ pub fn backward(
         .reads_words(rstd)
         .reads("W", w)
         .gives(whole(y)?);
-    let (launch, groups) = s.rows(launch)?;
+    let (launch, groups) = s.rows(gpu, launch, &[x, g, y], 8)?;
     let more = match affine.is_some() && !s.own() {
         true => channels.div_ceil(columns) * parts,
         false => 0,

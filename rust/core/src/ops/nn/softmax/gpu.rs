@@ -2,7 +2,7 @@
 
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::launch::{lanes_rows, Launch};
+use crate::gpu::launch::{Launch, Rows};
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::shape::Span;
 use crate::tensor::Tensor;
@@ -36,27 +36,31 @@ const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
 shader! { static SOFTMAX: Forward = "softmax.wgsl", FLOATS }
 shader! { static SOFTMAX_BACKWARD: Backward = "softmax_backward.wgsl", FLOATS }
 
-/// Records a kernel over the rows of `span`.
+/// Steps whose elements an invocation keeps: of one tensor, or of two.
+const KEPT: [usize; 2] = [16, 8];
+
+/// Records a kernel over the rows of `span` that reads `x` and writes `y`.
 fn rows<P: bytemuck::NoUninit>(
     gpu: &Gpu,
     launch: Launch<P>,
     log: bool,
     span: Span,
     p: &P,
+    x: &[&Tensor],
+    y: &Tensor,
 ) -> Result<()> {
-    let (lanes, rows) = lanes_rows(span.length, 256);
+    let halves = |t: &Tensor| t.dtype().size() == 2 && t.offset().is_multiple_of(2);
+    let side_by_side = span.inner == 1 && span.length.is_multiple_of(2);
+    let pairs = side_by_side && halves(y) && x.iter().all(|x| halves(x));
+    let rows = Rows::of(gpu, y.numel(), span.length, pairs, KEPT[x.len() - 1]);
     ensure!(
-        span.length <= lanes as usize * MAX_TRIPS,
+        span.length <= rows.longest(MAX_TRIPS),
         NotImplemented,
         "wgpu: softmax: a row of {} elements",
         span.length
     );
-    launch
-        .set("LOG", log)
-        .set("LANES", lanes)
-        .set("ROWS", rows)
-        .set("WG", lanes * rows)
-        .groups(gpu, p, span.lines().div_ceil(rows as usize))
+    let launch = rows.set(launch.set("LOG", log));
+    launch.groups(gpu, p, rows.groups(span.lines()))
 }
 
 /// `y = softmax(x)` or its logarithm over `span`; both contiguous.
@@ -77,7 +81,7 @@ pub fn softmax(gpu: &Gpu, log: bool, span: Span, x: &Tensor, y: &Tensor) -> Resu
     };
     let launch = SOFTMAX.launch(acc).writes("Y", y).reads("X", x);
     let launch = launch.gives(whole(y)?);
-    rows(gpu, launch, log, span, &p)
+    rows(gpu, launch, log, span, &p, &[x], y)
 }
 
 /// The gradient `y` of the input from the result `s` and its gradient `g`; all contiguous.
@@ -104,7 +108,7 @@ pub fn softmax_backward(
     let launch = SOFTMAX_BACKWARD.launch(Acc::of(s.dtype())?);
     let launch = launch.writes("Y", y).reads("S", s).reads("G", g);
     let launch = launch.gives(whole(y)?);
-    rows(gpu, launch, log, span, &p)
+    rows(gpu, launch, log, span, &p, &[s, g], y)
 }
 
 #[cfg(test)]
