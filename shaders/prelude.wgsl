@@ -142,10 +142,11 @@ fn quotient(a: f32, b: f32) -> f32 {
 fn f16_value(h: u32) -> f32 {
     let sign = (h & 0x8000u) << 16u;
     let a = h & 0x7fffu;
-    var bits = (a << 13u) + 0x38000000u;
-    if (a >= 0x7c00u) { bits = bits + 0x38000000u; }
-    if (a < 0x0400u) { bits = bitcast<u32>(f32(a) * 5.9604644775390625e-8); }
-    return bitcast<f32>(sign | bits);
+    let up = a << 13u;
+    let bits = up + select(0x38000000u, 0x70000000u, a >= 0x7c00u);
+    // Of a subnormal: a fraction of 2^-14, beside one.
+    let low = bitcast<u32>(bitcast<f32>(up + 0x38800000u) - 6.103515625e-5);
+    return bitcast<f32>(sign | select(bits, low, a < 0x0400u));
 }
 
 // float32 to float16, nearest even. `pack2x16float` may round toward zero.
@@ -153,10 +154,12 @@ fn f16_bits(x: f32) -> u32 {
     let u = bitcast<u32>(x);
     let sign = (u >> 16u) & 0x8000u;
     let a = u & 0x7fffffffu;
-    if (a > 0x7f800000u) { return sign | 0x7e00u; }
-    if (a >= 0x477ff000u) { return sign | 0x7c00u; }
-    if (a < 0x38800000u) { return sign | u32(round(bitcast<f32>(a) * 16777216.0)); }
-    return sign | ((a - 0x38000000u + 0x0fffu + ((a >> 13u) & 1u)) >> 13u);
+    let normal = (a - 0x38000000u + 0x0fffu + ((a >> 13u) & 1u)) >> 13u;
+    // The last place of numbers from a half on is that of subnormals.
+    let low = bitcast<u32>(bitcast<f32>(a) + 0.5) - 0x3f000000u;
+    let finite = select(normal, low, a < 0x38800000u);
+    let beyond = select(0x7c00u, 0x7e00u, a > 0x7f800000u);
+    return sign | select(finite, beyond, a >= 0x477ff000u);
 }
 
 // float32 to bfloat16, nearest even.
