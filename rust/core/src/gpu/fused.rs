@@ -478,23 +478,41 @@ impl<'a, 'g> Writer<'a, 'g> {
         Ok([&whole[..end], &more, &whole[end..]].concat())
     }
 
-    /// What the head calls in the place of its store.
+    /// What the head calls in the place of its stores of one element and of two in one word: what is as narrow as
+    /// these are is stored as they would be.
     fn finish(&mut self) {
         let (first, zero) = (self.take(), self.take());
+        let plan = self.plan;
+        let narrow = plan.stores.iter().position(|s| s.place.size < 4);
+        let name = narrow.map_or("0u".to_string(), |s| self.value(plan.stores[s].value));
         self.line(format_args!(
-            "fn {FINISH}e: u32, v: Acc) {{
+            "fn narrow_value(e: u32, v: Acc) -> u32 {{
     let i = e - {first};
     let zero = {zero};
     let t = encode(Y, v);
     let h = (t.x & lane_mask(Y)) ^ zero;
     let hh = t.y ^ zero;"
         ));
-        self.body();
+        let at = self.body(narrow);
+        self.line(format_args!("return {name};\n}}"));
+        let (Some(s), Some(at)) = (narrow, at) else {
+            self.line(format_args!(
+                "fn {FINISH}e: u32, v: Acc) {{ _ = narrow_value(e, v); }}
+fn {FINISH_TWO}e: u32, a: Acc, b: Acc) {{ _ = narrow_value(e, a); _ = narrow_value(e + 1u, b); }}"
+            ));
+            return;
+        };
+        self.line(format_args!(
+            "fn {FINISH}e: u32, v: Acc) {{\nlet i = e - {first};\nlet {name} = narrow_value(e, v);"
+        ));
+        self.store(s, &plan.stores[s], &at);
+        let memory = plan.memory(&plan.stores[s].to);
         self.line(format_args!(
             "}}
 fn {FINISH_TWO}e: u32, a: Acc, b: Acc) {{
-    {FINISH}e, a);
-    {FINISH}e + 1u, b);
+    let i = e - {first};
+    let low = narrow_value(e, a);
+    atomicStore(&{memory}[word(I16, {at})], low | (narrow_value(e + 1u, b) << 16u));
 }}"
         ));
     }
@@ -524,15 +542,15 @@ fn main(
                 ));
             }
         }
-        self.body();
+        self.body(None);
         if plan.lanes > 1 {
             self.line(format_args!("}}"));
         }
         self.line(format_args!("}}"));
     }
 
-    /// Everything for the logical index `i`.
-    fn body(&mut self) {
+    /// Everything for the logical index `i`, but the store that is `left`, whose element it returns.
+    fn body(&mut self, left: Option<usize>) -> Option<String> {
         let plan = self.plan;
         self.line(format_args!("position = i;"));
         let bases = self.scalars();
@@ -545,10 +563,15 @@ fn main(
         for (j, (_, node)) in plan.nodes.iter().enumerate() {
             self.node(j, node, bases[j]);
         }
+        let mut at = None;
         for (s, store) in plan.stores.iter().enumerate() {
             let e = self.element(&store.place, &mut strided, "");
-            self.store(s, store, &e);
+            match left == Some(s) {
+                true => at = Some(e),
+                false => self.store(s, store, &e),
+            }
         }
+        at
     }
 
     /// Where the scalars of each node begin.
