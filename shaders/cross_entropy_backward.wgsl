@@ -11,6 +11,7 @@ override T: u32 = F32; // of the divisor
 override HAS_WEIGHT: bool = false;
 override HAS_DIVISOR: bool = false;
 override SMOOTH: bool = false;
+override PAIRS: bool = false; // two elements share a word, and an invocation has both
 override LANES: u32 = 64u;
 override ROWS: u32 = 1u;
 override WG: u32 = 64u;
@@ -45,6 +46,23 @@ fn load_weight(c: u32) -> f32 {
     return decode(W, weight[word(W, i)], 0u, i);
 }
 
+// What the scores of a position have in common.
+struct Row {
+    ignored: bool,
+    target_class: u32,
+    k: f32,
+    hit: f32,
+    spread: f32,
+    lse: f32,
+}
+fn slope(r: Row, c: u32, score: f32) -> f32 {
+    if (r.ignored) { return 0.0; }
+    var v = r.k * exp(score - r.lse);
+    if (c == r.target_class) { v -= r.hit; }
+    if (SMOOTH) { v -= r.spread * load_weight(c); }
+    return v;
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -77,17 +95,18 @@ fn main(
     }
     let hit = scale * (1.0 - p.smoothing) * load_weight(target_class);
     let spread = scale * p.smoothing / f32(p.classes);
-    let k = hit + spread * weights;
     let l = bitcast<f32>(lse[p.lse_offset + row]);
-    for (var c = lane; c < end; c += LANES) {
+    let r = Row(ignored, target_class, hit + spread * weights, hit, spread, l);
+    let both = select(1u, 2u, PAIRS);
+    for (var c = lane * both; c < end; c += LANES * both) {
         let at = start + c * p.inner;
         let i = p.x_offset + at;
-        var v = 0.0;
-        if (!ignored) {
-            v = k * exp(decode(X, x[word(X, i)], 0u, i) - l);
-            if (c == target_class) { v -= hit; }
-            if (SMOOTH) { v -= spread * load_weight(c); }
+        let w = x[word(X, i)];
+        if (PAIRS) {
+            let second = slope(r, c + 1u, decode(X, w, 0u, 1u));
+            store_two(p.y_offset + at, slope(r, c, decode(X, w, 0u, 0u)), second);
+        } else {
+            store_y(p.y_offset + at, slope(r, c, decode(X, w, 0u, i)));
         }
-        store_y(p.y_offset + at, v);
     }
 }

@@ -175,3 +175,15 @@ def test_rows_of_which_kernels_take_the_end_change_no_bit(dtype: str) -> None:
             apart = wide(words, results)
             _C._wgpu_set_fuse(0, before)
             assert wide(words, results) == apart
+
+
+@pytest.mark.parametrize("length", [9, 64, 1030])
+def test_cross_entropies_of_halves_match_the_cpu(length: int) -> None:
+    x, at = some(5, length, dtype="float16").cpu(), torch.tensor([0, 7, -100, 3, 8])
+
+    def slope(device: str) -> Any:
+        a = x.to(device).detach().clone().requires_grad_()
+        F.cross_entropy(a, at.to(device), label_smoothing=0.1).backward()
+        return a.grad.cpu().float().numpy()
+
+    np.testing.assert_allclose(slope("wgpu"), slope("cpu"), 4e-3, 1e-4)

@@ -276,8 +276,11 @@ impl<P: Params> Shader<P> {
         let source = &self.source;
         // Results of whole words, and those that share one, which may be stored in pairs.
         let lanes = ("Y", DType::U8 as u32);
-        let pairs = [("Y", DType::F16 as u32), ("PAIRS", 1), ("HELD", 3)];
+        let mut pairs = vec![("Y", DType::F16 as u32), ("PAIRS", 1)];
         let has = |name: &str| source.text.contains(&format!("override {name}:"));
+        if has("HELD") {
+            pairs.push(("HELD", 3));
+        }
         let formats: &[&[_]] = match (has("Y"), has("PAIRS")) {
             (true, true) => &[&[], &[lanes], &pairs],
             (true, false) => &[&[], &[lanes]],

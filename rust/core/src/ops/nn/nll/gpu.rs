@@ -313,6 +313,9 @@ impl Entropies {
             .reads_words(lse)
             .reads("T", total)
             .reads("W", w);
+        let halves = |t: &Tensor| t.dtype().size() == 2 && t.offset().is_multiple_of(2);
+        let side_by_side = self.span.inner == 1 && self.span.length.is_multiple_of(2);
+        let launch = launch.set("PAIRS", side_by_side && halves(x) && halves(y));
         let (launch, groups) = self.rows(launch)?;
         launch.groups(gpu, &p, groups)
     }
