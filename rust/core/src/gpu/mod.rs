@@ -225,8 +225,16 @@ impl Gpu {
         slots.filter_map(|s| s.now().filter(|gpu| !gpu.is_lost()))
     }
 
-    /// Keeps what later runs can use.
+    /// At the end of the process: keeps what later runs can use.
     pub fn save(&self) {
+        // Software Vulkan compiles what was submitted on a thread of its own, under which the compiler must not go
+        // away.
+        if self.info.software {
+            let _ = self.device.poll(wgpu::PollType::Wait {
+                submission_index: None,
+                timeout: Some(std::time::Duration::from_secs(60)),
+            });
+        }
         if let Some(stored) = &self.pipelines.lock().stored {
             let _ = stored.save();
         }
