@@ -241,6 +241,27 @@ def test_error_of_float32_stays_that_of_one_rounding_per_level(name, n):
         assert error < 6e-8 * (2 + np.log2(n))
 
 
+@pytest.mark.parametrize("dtype", ["single", "double"])
+@pytest.mark.parametrize("name", ONE)
+def test_powers_of_two_as_numpy_whole_cut_and_padded(name, dtype):
+    kinds = {"single": (np.float32, np.complex64), "double": (np.float64, np.complex128)}[dtype]
+    for n in (1 << bits for bits in range(5, 16)):
+        wide = numbers(name, (3, n + 3))
+        bound = (6e-8 if dtype == "single" else 3e-16) * (2 + np.log2(n))
+        for length in (n, n // 2 + 1, n - 3, n + 3):
+            x = wide[:, :length].astype(kinds[np.iscomplexobj(wide)])
+            for norm in (None, "ortho"):
+                want = getattr(np.fft, name)(x.astype(wide.dtype), n, norm=norm)
+                y = getattr(torch.fft, name)(torch.from_numpy(x), n, norm=norm).numpy()
+                error = np.sqrt(np.mean(np.abs(y - want) ** 2) / np.mean(np.abs(want) ** 2))
+                assert error < bound, (n, length, norm)
+            # In columns, each line as alone.
+            columns = torch.from_numpy(np.ascontiguousarray(x.T))
+            y = getattr(torch.fft, name)(columns, n, 0).numpy()
+            rows = getattr(torch.fft, name)(torch.from_numpy(x), n).numpy()
+            assert np.array_equal(y.T, rows)
+
+
 @pytest.mark.parametrize("n", [1 << 16, 90_000, 196_608, 65_537, 2 * 65_537])
 @pytest.mark.parametrize("name", ONE)
 def test_long_lines_as_numpy_with_any_number_of_threads(name, n):

@@ -1,9 +1,13 @@
-//! Discrete Fourier transforms along one dimension after another: on the CPU by the `rustfft` crate, on the
-//! GPU by a shader of our own.
+//! Discrete Fourier transforms along one dimension after another: on the CPU by the `rustfft` crate or,
+//! of 2^k values with AVX-512, by passes of our own, on the GPU by a shader of our own.
 
 mod gpu;
 mod lines;
 mod long;
+#[cfg(target_arch = "x86_64")]
+mod passes;
+#[cfg(target_arch = "x86_64")]
+mod stockham;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 

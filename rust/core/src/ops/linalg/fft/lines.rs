@@ -4,6 +4,8 @@
 use super::long::{self, Long};
 #[cfg(target_arch = "x86_64")]
 use super::wide;
+#[cfg(target_arch = "x86_64")]
+use super::{passes::Real, stockham::Stockham};
 use super::{Fft, Half};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::transpose;
@@ -11,6 +13,8 @@ use crate::isa::Level;
 use crate::shape::Span;
 use crate::{alloc, machine, per_isa};
 use rustfft::num_complex::Complex;
+#[cfg(not(target_arch = "x86_64"))]
+use rustfft::FftNum as Real;
 use rustfft::{Fft as Plan, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
 use std::collections::HashMap;
 use std::f64::consts::TAU;
@@ -48,13 +52,21 @@ macro_rules! numbers {
 numbers! { f32 f64 }
 
 /// Plans that were made, and the sum of their lengths.
-pub(super) struct Plans<T: FftNum>(pub Mutex<Option<Made<T>>>);
+pub(super) struct Plans<T: Real>(pub Mutex<Option<Made<T>>>);
 
-pub(super) struct Made<T: FftNum> {
+pub(super) struct Made<T: Real> {
     planner: Planner<T>,
-    plans: HashMap<(usize, bool), Arc<dyn Plan<T>>>,
+    plans: HashMap<(usize, bool), Line<T>>,
     roots: HashMap<(usize, bool), Arc<Roots<T>>>,
     sum: usize,
+}
+
+/// The transform of a line, and the same one by its own type where it is ours.
+#[derive(Clone)]
+struct Line<T: Real> {
+    plan: Arc<dyn Plan<T>>,
+    #[cfg(target_arch = "x86_64")]
+    own: Option<Arc<Stockham<T>>>,
 }
 
 enum Planner<T: FftNum> {
@@ -62,15 +74,27 @@ enum Planner<T: FftNum> {
     Portable(FftPlannerScalar<T>),
 }
 
-impl<T: FftNum> Planner<T> {
-    fn plan(&mut self, n: usize, forward: bool) -> Arc<dyn Plan<T>> {
+impl<T: Real> Planner<T> {
+    fn line(&mut self, n: usize, forward: bool) -> Line<T> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(own) = Stockham::new(n, forward).map(Arc::new) {
+            return Line {
+                plan: own.clone(),
+                own: Some(own),
+            };
+        }
         let direction = match forward {
             true => FftDirection::Forward,
             false => FftDirection::Inverse,
         };
-        match self {
+        let plan = match self {
             Planner::Vector(p) => p.plan_fft(n, direction),
             Planner::Portable(p) => p.plan_fft(n, direction),
+        };
+        Line {
+            plan,
+            #[cfg(target_arch = "x86_64")]
+            own: None,
         }
     }
 }
@@ -97,12 +121,12 @@ impl<T: FftNum> Roots<T> {
     }
 }
 
-impl<T: FftNum> Plans<T> {
+impl<T: Real> Plans<T> {
     /// The sum of lengths up to which plans are kept; then all but the newest are forgotten.
     const KEPT: usize = 1 << 22;
 
     /// The plan of `n` complex values; where they stand for `2 * n` real ones, the roots too.
-    fn get(&self, n: usize, forward: bool, halved: bool) -> (Arc<dyn Plan<T>>, Arc<Roots<T>>) {
+    fn get(&self, n: usize, forward: bool, halved: bool) -> (Line<T>, Arc<Roots<T>>) {
         let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
         let portable = machine::level() == Level::Portable;
         let same = |p: &Planner<T>| portable == matches!(p, Planner::Portable(_));
@@ -129,10 +153,14 @@ impl<T: FftNum> Plans<T> {
             *sum += n;
             match long::split(n) {
                 Some((a, b)) => {
-                    let parts = [planner.plan(a, forward), planner.plan(b, forward)];
-                    Arc::new(Long::new(parts, forward))
+                    let parts = [a, b].map(|n| planner.line(n, forward).plan);
+                    Line {
+                        plan: Arc::new(Long::new(parts, forward)),
+                        #[cfg(target_arch = "x86_64")]
+                        own: None,
+                    }
                 }
-                None => planner.plan(n, forward),
+                None => planner.line(n, forward),
             }
         });
         let n = if halved { 2 * n } else { 0 };
@@ -283,9 +311,9 @@ struct Room<T> {
 }
 
 /// One transform as its lines see it.
-struct Lines<'a, T: FftNum> {
+struct Lines<'a, T: Real> {
     op: &'a Fft,
-    plan: Arc<dyn Plan<T>>,
+    line: Line<T>,
     roots: Arc<Roots<T>>,
     scale: T,
     /// Elements of a line that are read, and that are written with anything but zero.
@@ -293,11 +321,11 @@ struct Lines<'a, T: FftNum> {
     written: usize,
 }
 
-impl<T: FftNum> Lines<'_, T> {
+impl<T: Real> Lines<'_, T> {
     /// `direct`: from complex numbers to complex ones.
     fn room(&self, direct: bool) -> Room<T> {
         let zero = Complex::new(T::zero(), T::zero());
-        let plan = &self.plan;
+        let plan = &self.line.plan;
         let scratch = plan
             .get_inplace_scratch_len()
             .max(plan.get_outofplace_scratch_len())
@@ -347,14 +375,23 @@ impl<T: FftNum> Lines<'_, T> {
     /// Complex values to as many.
     fn complex(&self, x: &[Complex<T>], y: &mut [Complex<T>], room: &mut Room<T>) {
         let n = self.op.n;
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(own), true) = (&self.line.own, x.len() == n) {
+            // SAFETY: both have `n` values.
+            return unsafe {
+                own.complex(x.as_ptr(), y.as_mut_ptr(), self.scale, &mut room.scratch)
+            };
+        }
         if x.len() == n {
-            self.plan
+            self.line
+                .plan
                 .process_immutable_with_scratch(x, y, &mut room.scratch);
         } else {
             let z = &mut room.z[..n];
             z[..x.len()].copy_from_slice(x);
             z[x.len()..].fill(Complex::new(T::zero(), T::zero()));
-            self.plan
+            self.line
+                .plan
                 .process_outofplace_with_scratch(z, y, &mut room.scratch);
         }
         if self.scale != T::one() {
@@ -366,38 +403,55 @@ impl<T: FftNum> Lines<'_, T> {
     fn spectrum(&self, x: &[T], y: &mut [Complex<T>], room: &mut Room<T>) {
         let (n, m) = (self.op.n, self.op.n / 2);
         let Room { given, z, scratch } = room;
+        let roots = &self.roots;
         // SAFETY: two real values are as large as a complex one and no less aligned; roots, as
-        // `tell_apart` reads them, are those of `n`.
+        // `tell_apart` reads them, are those of `n`. What is padded was read when its place is
+        // written.
         unsafe {
             let x = if x.len() == n {
-                from_raw_parts(x.as_ptr().cast::<Complex<T>>(), m)
+                x.as_ptr().cast::<Complex<T>>()
             } else {
                 let padded = from_raw_parts_mut(given.as_mut_ptr().cast::<T>(), n);
                 padded[..x.len()].copy_from_slice(x);
                 padded[x.len()..].fill(T::zero());
-                &given[..m]
+                given.as_ptr()
             };
-            self.plan
-                .process_immutable_with_scratch(x, &mut z[..m], scratch);
-            let short = y.len() <= m;
-            let to = if short { &mut *given } else { &mut *y };
-            tell_apart(
-                z.as_ptr().cast::<T>(),
-                m,
-                self.roots.re.as_ptr(),
-                self.roots.im.as_ptr(),
-                self.scale,
-                to.as_mut_ptr().cast::<T>(),
-            );
+            let to = match y.len() <= m {
+                true => given.as_mut_ptr(),
+                false => y.as_mut_ptr(),
+            };
+            #[cfg(target_arch = "x86_64")]
+            let own = self.line.own.as_ref();
+            #[cfg(not(target_arch = "x86_64"))]
+            let own = None::<()>;
+            #[cfg(target_arch = "x86_64")]
+            if let Some(own) = own {
+                own.spectrum(x.cast(), (&roots.re, &roots.im), to, self.scale, scratch);
+            }
+            if own.is_none() {
+                let x = from_raw_parts(x, m);
+                let plan = &self.line.plan;
+                plan.process_immutable_with_scratch(x, &mut z[..m], scratch);
+                let (re, im) = (roots.re.as_ptr(), roots.im.as_ptr());
+                tell_apart(
+                    z.as_ptr().cast::<T>(),
+                    m,
+                    re,
+                    im,
+                    self.scale,
+                    to.cast::<T>(),
+                );
+            }
         }
         if y.len() <= m {
             let all = y.len();
             y.copy_from_slice(&given[..all]);
         }
-        let doubled = self.op.half == Half::Output;
-        for (j, v) in y[..self.written].iter_mut().enumerate() {
-            if doubled && j != 0 && 2 * j != n {
-                *v = *v + *v;
+        if self.op.half == Half::Output {
+            for (j, v) in y[..self.written].iter_mut().enumerate() {
+                if j != 0 && 2 * j != n {
+                    *v = *v + *v;
+                }
             }
         }
         for j in m + 1..self.written {
@@ -429,6 +483,28 @@ impl<T: FftNum> Lines<'_, T> {
             true => inner,
             false => inner * half,
         };
+        #[cfg(target_arch = "x86_64")]
+        if let Some(own) = &self.line.own {
+            let roots = (&self.roots.re[..], &self.roots.im[..]);
+            let ends = match self.op.half {
+                Half::Input => T::one(),
+                _ => T::one() + T::one(),
+            };
+            let short = y.len() < n;
+            // SAFETY: `m + 1` values are given, and there is room for `n` real ones.
+            unsafe {
+                let to = match short {
+                    true => z.as_mut_ptr().cast::<T>(),
+                    false => y.as_mut_ptr(),
+                };
+                own.signal(from, roots, ends, to, inner, scratch);
+            }
+            match short {
+                true => Self::shorten(z, y),
+                false => y[n..].fill(T::zero()),
+            }
+            return;
+        }
         // SAFETY: `m + 1` values are given, roots are those of `n`, and `z` has room for `m`.
         unsafe {
             let (re, im) = (self.roots.re.as_ptr(), self.roots.im.as_ptr());
@@ -442,19 +518,24 @@ impl<T: FftNum> Lines<'_, T> {
                 z.as_mut_ptr().cast::<T>(),
             );
         }
-        let z = &mut z[..m];
+        let (z, plan) = (&mut z[..m], &self.line.plan);
         if y.len() >= n {
             // SAFETY: two real values are as large as a complex one and no less aligned.
             let to = unsafe { from_raw_parts_mut(y.as_mut_ptr().cast::<Complex<T>>(), m) };
-            self.plan.process_outofplace_with_scratch(z, to, scratch);
+            plan.process_outofplace_with_scratch(z, to, scratch);
             y[n..].fill(T::zero());
         } else {
-            self.plan.process_with_scratch(z, scratch);
-            // SAFETY: a complex value is two real ones.
-            let z = unsafe { from_raw_parts(z.as_ptr().cast::<T>(), n) };
-            let all = y.len();
-            y.copy_from_slice(&z[..all]);
+            plan.process_with_scratch(z, scratch);
+            Self::shorten(z, y);
         }
+    }
+
+    /// The first real values of those that are in `z`.
+    fn shorten(z: &[Complex<T>], y: &mut [T]) {
+        // SAFETY: a complex value is two real ones.
+        let z = unsafe { from_raw_parts(z.as_ptr().cast::<T>(), 2 * z.len()) };
+        let all = y.len();
+        y.copy_from_slice(&z[..all]);
     }
 
     /// By complex values in any case.
@@ -473,7 +554,8 @@ impl<T: FftNum> Lines<'_, T> {
                 v
             };
         }
-        self.plan.process_with_scratch(z, &mut room.scratch);
+        let plan = &self.line.plan;
+        plan.process_with_scratch(z, &mut room.scratch);
         for (j, v) in y.iter_mut().enumerate() {
             let twice = counts_twice(Half::Output, j);
             let scale = if twice { self.scale * two } else { self.scale };
@@ -493,7 +575,7 @@ impl Fft {
     }
 
     /// Transforms `x`, of which `span` is the shape, into `y`.
-    pub(super) fn lines<T: FftNum, X: Number<T>, Y: Number<T>>(
+    pub(super) fn lines<T: Real, X: Number<T>, Y: Number<T>>(
         &self,
         plans: &Plans<T>,
         span: Span,
@@ -513,11 +595,11 @@ impl Fft {
         alloc::spare(self.n.saturating_mul(64));
         let (n, out) = (self.n, self.out);
         let halved = self.is_halved::<T, X, Y>();
-        let (plan, roots) = plans.get(if halved { n / 2 } else { n }, self.forward, halved);
+        let (line, roots) = plans.get(if halved { n / 2 } else { n }, self.forward, halved);
         let half = |side| if self.half == side { n / 2 + 1 } else { n };
         let lines = Lines {
             op: self,
-            plan,
+            line,
             roots,
             scale: number(self.scale.f64()),
             read: length.min(half(Half::Input)),

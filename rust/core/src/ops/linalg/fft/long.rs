@@ -39,7 +39,7 @@ pub(super) struct Long<T: FftNum> {
 }
 
 /// `exp(2 pi i k / n)` for k < n, its angle taken from the next quarter of the circle.
-fn root(k: usize, n: usize) -> (f64, f64) {
+pub(super) fn root(k: usize, n: usize) -> (f64, f64) {
     let quarter = (4 * k + n / 2) / n;
     let rest = (4 * k) as i64 - (quarter * n) as i64;
     let (sin, cos) = (FRAC_PI_2 * (rest as f64 / n as f64)).sin_cos();
