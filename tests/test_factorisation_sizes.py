@@ -168,3 +168,61 @@ def test_small_systems_of_a_batch_are_numpys(n: int) -> None:
     np.testing.assert_allclose(linalg.det(x).numpy(), np.linalg.det(a), rtol=1e-10)
     p, lower, upper = (t.numpy() for t in linalg.lu(x))
     np.testing.assert_allclose(p @ lower @ upper, a, rtol=0, atol=1e-13 * n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(192, 192), (193, 200), (207, 207), (257, 250), (300, 450)])
+@pytest.mark.parametrize("kind", ["random", "graded", "exchanged", "large"])
+def test_lu_by_panels_makes_the_matrix_again(
+    kind: str, shape: tuple[int, int], dtype: torch.dtype
+) -> None:
+    (m, n), k = shape, min(shape)
+    rng = np.random.default_rng(m * n)
+    a = rng.standard_normal(shape)
+    if kind == "graded":
+        a *= 10.0 ** -np.linspace(0, 6, m)[:, None]
+    elif kind == "exchanged":
+        # Each pivot lies in another row, and ties take the first.
+        a = np.eye(m, n)[::-1] * 4 + np.sign(a) / m
+    elif kind == "large":
+        # Pivots whose inverses are denormal.
+        a = a / (50 * m) + np.eye(m, n)
+        a *= 2.0 ** (127 if dtype == torch.float32 else 1023) / np.abs(a).max()
+    x = torch.tensor(a, dtype=dtype)
+    exact = x.double().numpy()
+    p, lower, upper = (t.double().numpy() for t in linalg.lu(x))
+    scale = np.abs(exact).max(axis=1)[:, None]
+    growth = max(1.0, np.abs(upper).max() / np.abs(exact).max())
+    eps = torch.finfo(dtype).eps
+    left = p @ lower @ (upper / scale.max()) - exact / scale.max()
+    bound = 4 * k**0.5 * eps * (growth if kind != "graded" else growth * scale / scale.max() * 8)
+    assert (np.abs(left) <= bound).all()
+    assert np.abs(lower).max() <= 1 + eps
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            for got, want in zip(linalg.lu_factor(x), linalg.lu_factor(x.clone()), strict=True):
+                assert torch.equal(got, want)
+            packed = linalg.lu_factor(x)[0].double().numpy()
+            assert np.array_equal(np.triu(packed)[:k], upper[:k])
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_determinant_and_solution_of_a_large_system(dtype: torch.dtype) -> None:
+    rng = np.random.default_rng(0)
+    for n in (200, 256, 333):
+        a = rng.standard_normal((n, n)) / n**0.5
+        x = torch.tensor(a, dtype=dtype)
+        exact = x.double().numpy()
+        b = torch.tensor(rng.standard_normal((n, 3)), dtype=dtype)
+        y = linalg.solve(x, b).double().numpy()
+        eps = torch.finfo(dtype).eps
+        left = np.abs(exact @ y - b.double().numpy()).max()
+        assert left <= 4 * n**0.5 * eps * np.abs(y).max() * np.abs(exact).sum(1).max()
+        sign, log = (v.item() for v in linalg.slogdet(x))
+        want = np.linalg.slogdet(exact)
+        assert sign == want[0]
+        assert abs(log - want[1]) <= 50 * n * eps

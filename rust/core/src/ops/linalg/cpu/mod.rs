@@ -14,6 +14,7 @@ mod general;
 mod hessenberg;
 mod householder;
 mod lanes;
+mod panel;
 pub mod plain;
 pub mod probe;
 mod schur;
@@ -49,6 +50,7 @@ use tridiagonal::Tridiagonal;
 /// A type that factorisations compute in.
 pub trait Number:
     Compute
+    + panel::Columns
     + GemmElem<Acc = Self>
     + RealField
     + Add<Output = Self>
@@ -235,7 +237,7 @@ impl<T: Number> Lu<T> {
                 plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
                 blocks::exchanges(&out.perm, &mut out.pivots);
             } else {
-                blocks::lu(&mut out.x, m, n, &mut out.pivots, room);
+                blocks::lu(&mut out.x, m, n, &mut out.pivots);
                 out.perm = super::order(out.pivots.iter().copied(), m);
                 for (i, &p) in out.perm.iter().enumerate() {
                     out.inverse[p] = i;
