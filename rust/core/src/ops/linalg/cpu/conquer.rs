@@ -5,7 +5,7 @@
 //! and Applications 16, 172-191). All but the vectors is of float64 for all types. Where the matrix
 //! is cut depends on its size alone, and no result on the number of threads.
 
-use super::lanes::width;
+use super::lanes::{dot, width};
 use super::tridiagonal::turned;
 use super::Number;
 use crate::alloc::{full, gathered, room};
@@ -467,24 +467,18 @@ per_isa! {
     /// The quotients, and the root of the sum of their squares.
     fn divided[](x: &[f64], y: &[f64], to: &mut [f64]) -> f64 {
         let mut sums = [0.0f64; 8];
-        for ((x, y), to) in x.chunks(8).zip(y.chunks(8)).zip(to.chunks_mut(8)) {
-            for ((s, to), (x, y)) in sums.iter_mut().zip(to).zip(x.iter().zip(y)) {
-                *to = x / y;
-                *s += *to * *to;
+        let (x, y, mut to) = (x.chunks_exact(8), y.chunks_exact(8), to.chunks_exact_mut(8));
+        let rest = x.remainder().iter().zip(y.remainder());
+        for ((x, y), to) in x.zip(y).zip(to.by_ref()) {
+            for l in 0..8 {
+                to[l] = x[l] / y[l];
+                sums[l] += to[l] * to[l];
             }
+        }
+        for ((s, to), (x, y)) in sums.iter_mut().zip(to.into_remainder()).zip(rest) {
+            *to = x / y;
+            *s += *to * *to;
         }
         sums.iter().sum::<f64>().sqrt()
-    }
-}
-
-per_isa! {
-    fn dot[](x: &[f64], y: &[f64]) -> f64 {
-        let mut sums = [0.0f64; 8];
-        for (x, y) in x.chunks(8).zip(y.chunks(8)) {
-            for (s, (x, y)) in sums.iter_mut().zip(x.iter().zip(y)) {
-                *s += x * y;
-            }
-        }
-        sums.iter().sum()
     }
 }

@@ -1,7 +1,7 @@
 //! Q R by blocks of reflectors: a panel of columns is reduced in registers and the first cache, and
 //! what is right of it by products.
 
-use super::lanes::{get, put, scale_add, width, Lanes, LANES};
+use super::lanes::{dot, get, put, scale_add, width, Lanes, LANES};
 use super::plain;
 use super::Number;
 use crate::alloc::full;
@@ -385,18 +385,6 @@ per_isa! {
                 }
             }
         }
-    }
-}
-
-per_isa! {
-    fn dot[T: Number](a: &[T], x: &[f64]) -> f64 {
-        let mut sums = [0.0; LANES];
-        for (a, x) in a.chunks(LANES).zip(x.chunks(LANES)) {
-            for (sum, (a, x)) in sums.iter_mut().zip(a.iter().zip(x)) {
-                *sum += a.to_f64() * x;
-            }
-        }
-        sums.iter().sum()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rows as vectors of a width that every machine's divides.
 
 use super::Number;
+use crate::per_isa;
 
 pub const LANES: usize = 8;
 pub type Lanes<T> = [T; LANES];
@@ -73,5 +74,23 @@ pub unsafe fn reflect_rows<T: Number, const R: usize>(
             }
             c += LANES;
         }
+    }
+}
+
+per_isa! {
+    /// The product of two vectors.
+    pub fn dot[T: Number](a: &[T], x: &[f64]) -> f64 {
+        let (mut sums, n) = ([0.0; LANES], a.len().min(x.len()));
+        let whole = n / LANES * LANES;
+        // Of a known length, so that the compiler makes vectors of them.
+        for (a, x) in a[..whole].chunks_exact(LANES).zip(x.chunks_exact(LANES)) {
+            for l in 0..LANES {
+                sums[l] += a[l].to_f64() * x[l];
+            }
+        }
+        for (sum, (a, x)) in sums.iter_mut().zip(a[whole..n].iter().zip(&x[whole..n])) {
+            *sum += a.to_f64() * x;
+        }
+        sums.iter().sum()
     }
 }

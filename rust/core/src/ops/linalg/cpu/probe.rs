@@ -1,6 +1,7 @@
 //! Whether a factorisation is one, told by its product with a vector of random signs: a pass over
 //! the matrices, which an error of theirs does not survive.
 
+use super::lanes::dot;
 use super::Number;
 use crate::alloc::{full, gathered};
 
@@ -11,17 +12,6 @@ pub fn signs(n: usize) -> Vec<f64> {
         let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         1.0 - 2.0 * (hash >> 63) as f64
     }))
-}
-
-fn dot<T: Number>(a: &[T], x: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let mut sums = [0.0; LANES];
-    for (a, x) in a.chunks(LANES).zip(x.chunks(LANES)) {
-        for (sum, (a, x)) in sums.iter_mut().zip(a.iter().zip(x)) {
-            *sum += a.to_f64() * x;
-        }
-    }
-    sums.iter().sum()
 }
 
 /// The product of rows and a vector.
