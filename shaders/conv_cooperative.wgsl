@@ -12,6 +12,7 @@ override HAS_BIAS: bool = false;
 override DIMS: u32 = 3u;
 // Whether four elements of a row of a that begin at a multiple of four lie one behind the other.
 override FOURS_A: bool = false;
+override PAIRS: bool = false; // two columns of y share a word
 override SCALED: bool = false;
 override TERMS: u32 = 1u;
 override SIDE: u32 = 8u;
@@ -21,6 +22,7 @@ override WM: u32 = 2u;
 override WN: u32 = 2u;
 override DEPTH: u32 = 32u;
 override LANES: u32 = 32u;
+override ALONE: bool = false;
 // A row of a is read along k. So is a column of b where its rows are places, of which those that follow each other
 // lie so in x as well; else its columns are.
 const A_ALONG_K: bool = true;
@@ -41,9 +43,9 @@ const NEAR: u32 = select(select(4u * LOADS_B, 4u, SAME), LOADS_B, TO_WEIGHT);
 @group(0) @binding(6) var<storage, read> tops_b: array<u32>;
 // a once more.
 @group(0) @binding(7) var<storage, read> fours_of_a: array<Four>;
-// What the rows of b in a step stand for, and the offsets in y of the tile's columns.
-var<workgroup> line_at: array<vec4<i32>, DEPTH>;
-var<workgroup> line_a: array<u32, DEPTH>;
+// What the rows of b in two steps stand for, and the offsets in y of the tile's columns.
+var<workgroup> line_at: array<vec4<i32>, 2u * DEPTH>;
+var<workgroup> line_a: array<u32, 2u * DEPTH>;
 var<workgroup> columns: array<u32, BN>;
 var<private> near: array<vec4<i32>, NEAR>;
 
@@ -68,24 +70,34 @@ fn begin(w: Work, local: u32) {
         near[i] = column_of(w.s, w.n0 + n).at;
     }
 }
+// Where the tables of a step begin.
+fn table(k0: u32) -> u32 {
+    return k0 / DEPTH % 2u * DEPTH;
+}
 fn ahead(w: Work, k0: u32, local: u32) {
+    let t = table(k0);
     for (var i = local; i < DEPTH; i += THREADS) {
         var line = Where(vec4(OUTSIDE), 0u);
         if (k0 + i < w.k_end) { line = row_of(w.s, k0 + i); }
-        line_at[i] = line.at;
-        line_a[i] = line.own;
+        line_at[t + i] = line.at;
+        line_a[t + i] = line.own;
     }
 }
-fn four_a(w: Work, l: u32, m: u32, k0: u32, k: u32) -> vec4<Element> {
+fn is_whole_a(w: Work, k0: u32) -> bool { return FOURS_A && w.m0 + BM <= p.m && k0 + DEPTH <= w.k_end; }
+fn whole_a(w: Work, m: u32, k0: u32, k: u32) -> vec4<Element> {
+    return fours_a((w.a0 + (w.m0 + m) * p.a_row + line_a[table(k0) + k]) / 4u);
+}
+fn four_a(w: Work, m: u32, k0: u32, k: u32) -> vec4<Element> {
     let row = w.a0 + (w.m0 + m) * p.a_row;
+    let t = table(k0) + k;
     let left = w.k_end - min(k0 + k, w.k_end);
     var v = vec4<Element>();
     if (w.m0 + m >= p.m || left == 0u) { return v; }
-    if (FOURS_A) { return fours_a((row + line_a[k]) / 4u); }
-    v.x = load_a(row + line_a[k]);
-    if (left > 1u) { v.y = load_a(row + line_a[k + 1u]); }
-    if (left > 2u) { v.z = load_a(row + line_a[k + 2u]); }
-    if (left > 3u) { v.w = load_a(row + line_a[k + 3u]); }
+    if (FOURS_A) { return fours_a((row + line_a[t]) / 4u); }
+    v.x = load_a(row + line_a[t]);
+    if (left > 1u) { v.y = load_a(row + line_a[t + 1u]); }
+    if (left > 2u) { v.z = load_a(row + line_a[t + 2u]); }
+    if (left > 3u) { v.w = load_a(row + line_a[t + 3u]); }
     return v;
 }
 // x at these coordinates, zero outside.
@@ -93,14 +105,18 @@ fn gathered(start: u32, at: vec4<i32>) -> Element {
     if (!is_inside(at)) { return Element(); }
     return load_b(start + u32(at.w));
 }
+// b is gathered.
+fn is_whole_b(w: Work, k0: u32) -> bool { return false; }
+fn whole_b(w: Work, l: u32, n: u32, k0: u32, k: u32) -> vec4<Element> { return vec4<Element>(); }
 fn four_b(w: Work, l: u32, n: u32, k0: u32, k: u32) -> vec4<Element> {
-    let at = line_at[k];
+    let t = table(k0) + k;
+    let at = line_at[t];
     if (TO_WEIGHT) {
         return vec4(
             gathered(w.b0, at + near[l]),
-            gathered(w.b0, line_at[k + 1u] + near[l]),
-            gathered(w.b0, line_at[k + 2u] + near[l]),
-            gathered(w.b0, line_at[k + 3u] + near[l]),
+            gathered(w.b0, line_at[t + 1u] + near[l]),
+            gathered(w.b0, line_at[t + 2u] + near[l]),
+            gathered(w.b0, line_at[t + 3u] + near[l]),
         );
     }
     let i = 4u * l % NEAR;
@@ -147,11 +163,17 @@ fn load_c(i: u32) -> Acc {
     let w = word(BIAS, i);
     return decode(BIAS, c[w], c[w], i);
 }
+fn result(w: Work, m: u32, sum: f32) -> f32 {
+    if (HAS_BIAS && w.part == 0u) { return sum + load_c(p.bias + w.group * p.m + w.m0 + m); }
+    return sum;
+}
 fn finish(w: Work, m: u32, n: u32, sum: f32) {
-    var v = sum;
-    if (HAS_BIAS && w.part == 0u) { v += load_c(p.bias + w.group * p.m + w.m0 + m); }
     let i = p.y_offset + w.part * p.y_split + w.group * p.y_group;
-    store_y(i + (w.m0 + m) * p.y_row + columns[n], v);
+    store_y(i + (w.m0 + m) * p.y_row + columns[n], result(w, m, sum));
+}
+fn finish_pair(w: Work, m: u32, n: u32, sums: vec2<f32>) {
+    let i = p.y_offset + w.part * p.y_split + w.group * p.y_group;
+    store_two(i + (w.m0 + m) * p.y_row + columns[n], result(w, m, sums.x), result(w, m, sums.y));
 }
 
 @compute @workgroup_size(THREADS)

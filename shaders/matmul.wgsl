@@ -7,6 +7,7 @@ override B: u32 = F32;
 override C: u32 = F32;
 override Y: u32 = F32;
 override HAS_C: bool = false;
+override PAIRS: bool = false; // two elements of a row of y share a word
 override SUMS: bool = false; // also the sums of the rows of a, of one batch
 // Whether k (else m or n) is the index along which a tile is read.
 override A_ALONG_K: bool = true;
@@ -19,6 +20,7 @@ override DEPTH: u32 = 8u;
 // Two where the memory of a workgroup has room for the next step's tiles.
 override BUFFERS: u32 = 1u;
 override ROLLED: bool = false; // whether the longest loops stay loops
+const EACH: u32 = select(1u, 2u, PAIRS);
 const COLS: u32 = BN / (4u * RN);
 const THREADS: u32 = BM / (4u * RM) * COLS;
 const QM: u32 = BM / 4u;
@@ -221,7 +223,7 @@ fn main(
     for (var i = 0u; i < 4u * RM + zero; i++) {
         let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
         if (m >= p.m) { continue; }
-        for (var j = 0u; j < 4u * RN + zero; j++) {
+        for (var j = 0u; j < 4u * RN + zero; j += EACH) {
             let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
             if (n < p.n) {
                 let at = ((i / 4u) * RN + j / 4u) * 4u + i % 4u;
@@ -235,7 +237,14 @@ fn main(
                 }
                 var v = alpha * four[j % 4u];
                 if (HAS_C && split == 0u) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
-                store_y(y0 + m * p.y.z + n * p.y.w, v);
+                let i = y0 + m * p.y.z + n * p.y.w;
+                if (PAIRS) {
+                    var next = alpha * four[(j + 1u) % 4u];
+                    if (HAS_C && split == 0u) { next += beta * load_c(c0 + m * p.c.z + (n + 1u) * p.c.w); }
+                    store_two(i, v, next);
+                } else {
+                    store_y(i, v);
+                }
             }
         }
     }

@@ -13,6 +13,8 @@ override B_ALONG_K: bool = false;
 // Whether a line's elements lie one behind the other, each four of them where one read takes them.
 override FOURS_A: bool = false;
 override FOURS_B: bool = false;
+override EXACT: bool = false; // every tile and every step of k is whole
+override PAIRS: bool = false; // two elements of a row of y share a word
 override SCALED: bool = false;
 override TERMS: u32 = 1u;
 override SIDE: u32 = 8u;
@@ -22,6 +24,7 @@ override WM: u32 = 2u;
 override WN: u32 = 2u;
 override DEPTH: u32 = 32u;
 override LANES: u32 = 32u;
+override ALONE: bool = false;
 
 struct Params {
     m: u32,
@@ -76,11 +79,26 @@ fn load_c(i: u32) -> Acc {
     return decode(PLUS, c[w], c[w], i);
 }
 // Four elements of a line, zeros outside of the matrix.
-fn four_a(w: Work, l: u32, row: u32, k0: u32, line: u32) -> vec4<Element> {
+fn is_whole_a(w: Work, k0: u32) -> bool {
+    return FOURS_A && (EXACT || (w.full_a && k0 + DEPTH <= w.k_end));
+}
+fn is_whole_b(w: Work, k0: u32) -> bool {
+    return FOURS_B && (EXACT || (w.full_b && k0 + DEPTH <= w.k_end));
+}
+fn whole_a(w: Work, row: u32, k0: u32, line: u32) -> vec4<Element> {
+    let m = w.m0 + row;
+    let k = k0 + line;
+    return fours_a((w.a0 + select(m + k * p.a.w, m * p.a.z + k, A_ALONG_K)) / 4u);
+}
+fn whole_b(w: Work, l: u32, column: u32, k0: u32, line: u32) -> vec4<Element> {
+    let n = w.n0 + column;
+    let k = k0 + line;
+    return fours_b((w.b0 + select(n + k * p.b.z, n * p.b.w + k, B_ALONG_K)) / 4u);
+}
+fn four_a(w: Work, row: u32, k0: u32, line: u32) -> vec4<Element> {
     let m = w.m0 + row;
     let k = k0 + line;
     let i = w.a0 + m * p.a.z + k * p.a.w;
-    if (FOURS_A && w.full_a && k0 + DEPTH <= w.k_end) { return fours_a(i / 4u); }
     let apart = select(p.a.z, p.a.w, A_ALONG_K);
     let first = select(m, k, A_ALONG_K);
     let end = select(p.m, w.k_end, A_ALONG_K);
@@ -100,7 +118,6 @@ fn four_b(w: Work, l: u32, column: u32, k0: u32, line: u32) -> vec4<Element> {
     let n = w.n0 + column;
     let k = k0 + line;
     let i = w.b0 + k * p.b.z + n * p.b.w;
-    if (FOURS_B && w.full_b && k0 + DEPTH <= w.k_end) { return fours_b(i / 4u); }
     let apart = select(p.b.w, p.b.z, B_ALONG_K);
     let first = select(n, k, B_ALONG_K);
     let end = select(p.n, w.k_end, B_ALONG_K);
@@ -134,15 +151,26 @@ fn plainly(w: Work, m: u32, n: u32) -> f32 {
     }
     return v;
 }
-fn finish(w: Work, row: u32, column: u32, sum: f32) {
-    let m = w.m0 + row;
-    let n = w.n0 + column;
+fn result(w: Work, m: u32, n: u32, sum: f32) -> f32 {
     var v = from_words(p.alpha.x, p.alpha.y) * sum;
     if (HAS_C && w.split == 0u) {
         let i = p.c.x + w.batch * p.c.y + m * p.c.z + n * p.c.w;
         v += from_words(p.beta.x, p.beta.y) * load_c(i);
     }
-    store_y(p.y.x + w.split * p.y_split + w.batch * p.y.y + m * p.y.z + n * p.y.w, v);
+    return v;
+}
+fn place(w: Work, m: u32, n: u32) -> u32 {
+    return p.y.x + w.split * p.y_split + w.batch * p.y.y + m * p.y.z + n * p.y.w;
+}
+fn finish(w: Work, row: u32, column: u32, sum: f32) {
+    let m = w.m0 + row;
+    let n = w.n0 + column;
+    store_y(place(w, m, n), result(w, m, n, sum));
+}
+fn finish_pair(w: Work, row: u32, column: u32, sums: vec2<f32>) {
+    let m = w.m0 + row;
+    let n = w.n0 + column;
+    store_two(place(w, m, n), result(w, m, n, sums.x), result(w, m, n + 1u, sums.y));
 }
 
 @compute @workgroup_size(THREADS)

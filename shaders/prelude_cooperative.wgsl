@@ -4,12 +4,16 @@
 // elements (Element) as load_a(), fours_a() and their like give them, and of the matrices (PartA, PartB and Sum),
 // of their factors (Part), and how a tile holds them (Held, HELD, hold_a(), hold_b()). The file declares:
 // - struct Work: m0, n0, m_end, n_end, where the tile begins and the results end; k_begin, k_end; what else it likes;
-// - begin(w, local), and for each step of k ahead(w, k0, local), which may write tables of the file's;
-// - four_a(w, l, m, k0, k), load l of an invocation: four elements from row m of the tile and from k0 + k on, along k
-//   where A_ALONG_K, else along m; zeros outside. four_b(w, l, n, k0, k) likewise;
+// - begin(w, local), and ahead(w, k0, local), which may write tables of the file's for a step of k, beside those of
+//   the step before;
+// - four_a(w, m, k0, k): four elements from row m of the tile and from k0 + k on, along k where A_ALONG_K, else along
+//   m; zeros outside. four_b(w, l, n, k0, k) likewise, load l of an invocation;
+// - is_whole_a(w, k0), whether all that a step reads is there and lies in fours, which whole_a(w, m, k0, k) then reads;
+//   is_whole_b(w, k0) and whole_b(w, l, n, k0, k) likewise;
 // - top_a(w, m) and top_b(w, n), no less than the largest magnitude of a row or column, as the bits of a float32;
 // - plainly(w, m, n), the sum of products where one of those is not finite;
-// - finish(w, m, n, v), which stores an element.
+// - finish(w, m, n, v), which stores an element; where PAIRS, finish_pair(w, m, n, v), which stores it and the next of
+//   its row.
 //
 // Other types than Part are SCALED: by powers of two that bring the largest magnitude of each row of a
 // and of each column of b just below 2^15, so that nothing overflows; and where TERMS is 2, the rest of
@@ -19,6 +23,7 @@ const THREADS: u32 = LANES * SUBGROUPS;
 const RM: u32 = BM / (WM * SIDE);
 const RN: u32 = BN / (WN * SIDE);
 const SQUARE: u32 = SIDE * SIDE;
+const EACH: u32 = select(1u, 2u, PAIRS);
 // Lines of a tile run along k or along m (n), in fours; eight elements more keep them apart in the
 // banks of memory.
 const LINE_A: u32 = select(BM, DEPTH, A_ALONG_K);
@@ -95,6 +100,62 @@ fn at_b(n: u32, k: u32) -> u32 {
     return select(k * PITCH_B + n, n * PITCH_B + k, B_ALONG_K);
 }
 
+// What an invocation reads of a for a step.
+fn read_a(w: Work, k0: u32, local: u32) -> array<vec4<Element>, LOADS_A> {
+    var four: array<vec4<Element>, LOADS_A>;
+    if (is_whole_a(w, k0)) {
+        for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+            let e = (local + l * THREADS) * 4u;
+            let m = select(e % LINE_A, e / LINE_A, A_ALONG_K);
+            let k = select(e / LINE_A, e % LINE_A, A_ALONG_K);
+            if (WHOLE_A || e < BM * DEPTH) { four[l] = whole_a(w, m, k0, k); }
+        }
+    } else {
+        for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+            let e = (local + l * THREADS) * 4u;
+            let m = select(e % LINE_A, e / LINE_A, A_ALONG_K);
+            let k = select(e / LINE_A, e % LINE_A, A_ALONG_K);
+            if (WHOLE_A || e < BM * DEPTH) { four[l] = four_a(w, m, k0, k); }
+        }
+    }
+    return four;
+}
+// Reads and stores an invocation's share of b.
+fn take_b(w: Work, k0: u32, local: u32) {
+    if (is_whole_b(w, k0)) {
+        for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
+            let e = (local + l * THREADS) * 4u;
+            let line = e / LINE_B;
+            let x = e % LINE_B;
+            let n = select(x, line, B_ALONG_K);
+            let k = select(line, x, B_ALONG_K);
+            if (WHOLE_B || e < BN * DEPTH) {
+                put_b(line * PITCH_B + x, whole_b(w, l, n, k0, k), four_scales_b(line, x));
+            }
+        }
+    } else {
+        for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
+            let e = (local + l * THREADS) * 4u;
+            let line = e / LINE_B;
+            let x = e % LINE_B;
+            let n = select(x, line, B_ALONG_K);
+            let k = select(line, x, B_ALONG_K);
+            if (WHOLE_B || e < BN * DEPTH) {
+                put_b(line * PITCH_B + x, four_b(w, l, n, k0, k), four_scales_b(line, x));
+            }
+        }
+    }
+}
+
+// An element of the product of what was scaled.
+fn unscaled(w: Work, m: u32, n: u32, sum: f32) -> f32 {
+    if (!SCALED) { return sum; }
+    if (is_endless(scales_a[m]) || is_endless(scales_b[n])) { return plainly(w, m, n); }
+    // The smaller first: what is between them is no larger than the result.
+    let u = vec2(inverse(scales_a[m]), inverse(scales_b[n]));
+    return sum * min(u.x, u.y) * max(u.x, u.y);
+}
+
 fn work(w: Work, local: u32, subgroup: u32, subgroups: u32) {
     begin(w, local);
     if (SCALED) {
@@ -106,86 +167,61 @@ fn work(w: Work, local: u32, subgroup: u32, subgroups: u32) {
         }
     }
 
-    // One turn where subgroups are as large as LANES says; larger ones take the blocks one after the
-    // other, and of smaller ones some repeat the last block.
-    for (var turn = 0u; turn < SUBGROUPS; turn += subgroups) {
-        let block = min(turn + subgroup, SUBGROUPS - 1u);
+    // One turn where subgroups are as large as LANES says, which they always are where ALONE; larger ones take the
+    // blocks one after the other, and of smaller ones some repeat the last block.
+    for (var turn = 0u; turn < SUBGROUPS; turn += select(subgroups, SUBGROUPS, ALONE)) {
+        let block = select(min(turn + subgroup, SUBGROUPS - 1u), subgroup, ALONE);
         let row = (block / WN) * (RM * SIDE);
         let col = (block % WN) * (RN * SIDE);
         var acc: array<Sum, RM * RN>; // apart
         for (var i = 0u; i < RM * RN; i++) { // unroll RM * RN
             acc[i] = Sum();
         }
-        var next_a: array<vec4<Element>, LOADS_A>;
-        var next_b: array<vec4<Element>, LOADS_B>;
-        // Each step stores the tiles that the one before read ahead; the first only reads.
-        for (var k0 = w.k_begin; k0 < w.k_end + DEPTH; k0 += DEPTH) {
+        ahead(w, w.k_begin, local);
+        workgroupBarrier();
+        // The next step's part of a is read while this one multiplies. For b's as well no registers are left: it is
+        // stored as it comes, and other workgroups multiply meanwhile.
+        var next = read_a(w, w.k_begin, local);
+        for (var k0 = w.k_begin; k0 < w.k_end; k0 += DEPTH) {
             workgroupBarrier();
-            if (k0 > w.k_begin) {
-                for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
-                    let e = (local + l * THREADS) * 4u;
-                    let line = e / LINE_A;
-                    let x = e % LINE_A;
-                    if (WHOLE_A || line * LINE_A < BM * DEPTH) {
-                        put_a(line * PITCH_A + x, next_a[l], four_scales_a(line, x));
-                    }
-                }
-                for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
-                    let e = (local + l * THREADS) * 4u;
-                    let line = e / LINE_B;
-                    let x = e % LINE_B;
-                    if (WHOLE_B || line * LINE_B < BN * DEPTH) {
-                        put_b(line * PITCH_B + x, next_b[l], four_scales_b(line, x));
-                    }
+            for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
+                let e = (local + l * THREADS) * 4u;
+                let line = e / LINE_A;
+                let x = e % LINE_A;
+                if (WHOLE_A || line * LINE_A < BM * DEPTH) {
+                    put_a(line * PITCH_A + x, next[l], four_scales_a(line, x));
                 }
             }
-            if (k0 < w.k_end) { ahead(w, k0, local); }
+            take_b(w, k0, local);
+            let more = k0 + DEPTH < w.k_end;
+            if (more) { ahead(w, k0 + DEPTH, local); }
             workgroupBarrier();
-            if (k0 < w.k_end) {
-                for (var l = 0u; l < LOADS_A; l++) { // unroll LOADS_A
-                    let e = (local + l * THREADS) * 4u;
-                    let line = e / LINE_A;
-                    let x = e % LINE_A;
-                    let m = select(x, line, A_ALONG_K);
-                    let k = select(line, x, A_ALONG_K);
-                    if (WHOLE_A || line * LINE_A < BM * DEPTH) { next_a[l] = four_a(w, l, m, k0, k); }
-                }
-                for (var l = 0u; l < LOADS_B; l++) { // unroll LOADS_B
-                    let e = (local + l * THREADS) * 4u;
-                    let line = e / LINE_B;
-                    let x = e % LINE_B;
-                    let n = select(x, line, B_ALONG_K);
-                    let k = select(line, x, B_ALONG_K);
-                    if (WHOLE_B || line * LINE_B < BN * DEPTH) { next_b[l] = four_b(w, l, n, k0, k); }
-                }
-            }
-            if (k0 > w.k_begin) {
-                for (var k = 0u; k < DEPTH; k += SIDE) { // unroll DEPTH / SIDE
-                    var u: array<PartA, TERMS * RM>; // apart
-                    for (var i = 0u; i < TERMS * RM; i++) { // unroll TERMS * RM
-                        let at = (i / RM) * SIZE_A + at_a(row + (i % RM) * SIDE, k);
-                        if (A_ALONG_K) {
-                            u[i] = coopLoadT<PartA>(&tile_a[at / HELD], APART_A);
-                        } else {
-                            u[i] = coopLoad<PartA>(&tile_a[at / HELD], APART_A);
-                        }
+            if (more) { next = read_a(w, k0 + DEPTH, local); }
+            for (var k = 0u; k < DEPTH; k += SIDE) { // unroll DEPTH / SIDE
+                var u: array<PartA, TERMS * RM>; // apart
+                for (var i = 0u; i < TERMS * RM; i++) { // unroll TERMS * RM
+                    let at = (i / RM) * SIZE_A + at_a(row + (i % RM) * SIDE, k);
+                    if (A_ALONG_K) {
+                        u[i] = coopLoadT<PartA>(&tile_a[at / HELD], APART_A);
+                    } else {
+                        u[i] = coopLoad<PartA>(&tile_a[at / HELD], APART_A);
                     }
-                    // The small products first.
-                    for (var j = 0u; j < TERMS * RN; j++) { // unroll TERMS * RN
-                        let rest = TERMS - 1u - j / RN;
-                        let at = rest * SIZE_B + at_b(col + (j % RN) * SIDE, k);
-                        var v: PartB;
-                        if (B_ALONG_K) {
-                            v = coopLoad<PartB>(&tile_b[at / HELD], APART_B);
-                        } else {
-                            v = coopLoadT<PartB>(&tile_b[at / HELD], APART_B);
+                }
+                // The small products first.
+                for (var j = 0u; j < TERMS * RN; j++) { // unroll TERMS * RN
+                    let rest = TERMS - 1u - j / RN;
+                    let at = rest * SIZE_B + at_b(col + (j % RN) * SIDE, k);
+                    var v: PartB;
+                    if (B_ALONG_K) {
+                        v = coopLoad<PartB>(&tile_b[at / HELD], APART_B);
+                    } else {
+                        v = coopLoadT<PartB>(&tile_b[at / HELD], APART_B);
+                    }
+                    for (var i = 0u; i < RM; i++) { // unroll RM
+                        if (TERMS == 2u && rest == 0u) {
+                            acc[i * RN + j % RN] = coopMultiplyAdd(u[RM * (TERMS - 1u) + i], v, acc[i * RN + j % RN]);
                         }
-                        for (var i = 0u; i < RM; i++) { // unroll RM
-                            if (TERMS == 2u && rest == 0u) {
-                                acc[i * RN + j % RN] = coopMultiplyAdd(u[RM * (TERMS - 1u) + i], v, acc[i * RN + j % RN]);
-                            }
-                            acc[i * RN + j % RN] = coopMultiplyAdd(u[i], v, acc[i * RN + j % RN]);
-                        }
+                        acc[i * RN + j % RN] = coopMultiplyAdd(u[i], v, acc[i * RN + j % RN]);
                     }
                 }
             }
@@ -198,19 +234,16 @@ fn work(w: Work, local: u32, subgroup: u32, subgroups: u32) {
                 if (s == at) { coopStoreT(acc[s], &sums[own], SIDE); }
             }
             workgroupBarrier();
-            for (var e = local; e < min(subgroups, SUBGROUPS - turn) * SQUARE; e += THREADS) {
+            for (var e = local * EACH; e < min(subgroups, SUBGROUPS - turn) * SQUARE; e += THREADS * EACH) {
                 let source = turn + e / SQUARE;
                 let m = (source / WN) * (RM * SIDE) + (at / RN) * SIDE + (e % SQUARE) / SIDE;
                 let n = (source % WN) * (RN * SIDE) + (at % RN) * SIDE + e % SIDE;
                 if (w.m0 + m >= w.m_end || w.n0 + n >= w.n_end) { continue; }
-                var v = sums[e];
-                if (SCALED) {
-                    // The smaller first: what is between them is no larger than the result.
-                    let u = vec2(inverse(scales_a[m]), inverse(scales_b[n]));
-                    v = v * min(u.x, u.y) * max(u.x, u.y);
-                    if (is_endless(scales_a[m]) || is_endless(scales_b[n])) { v = plainly(w, m, n); }
+                if (PAIRS) {
+                    finish_pair(w, m, n, vec2(unscaled(w, m, n, sums[e]), unscaled(w, m, n + 1u, sums[e + 1u])));
+                } else {
+                    finish(w, m, n, unscaled(w, m, n, sums[e]));
                 }
-                finish(w, m, n, v);
             }
         }
     }

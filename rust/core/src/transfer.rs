@@ -160,6 +160,20 @@ pub fn whole(t: &Tensor) -> Result<View<'_>> {
     view(t, t.layout())
 }
 
+/// Whether elements of two bytes share words with those beside them in their rows alone.
+pub fn lies_in_pairs(t: &Tensor) -> bool {
+    let layout = t.layout();
+    let Some((&width, rows)) = layout.shape.split_last() else {
+        return false;
+    };
+    let places = layout.strides[..rows.len()].iter().copied();
+    t.dtype().size() == 2
+        && width.is_multiple_of(2)
+        && layout.strides[rows.len()] == 1
+        && t.offset().is_multiple_of(2)
+        && places.into_iter().all(|s| s % 2 == 0)
+}
+
 /// Whether a kernel can bind all of a tensor's memory, as it always can on the CPU.
 pub fn is_bound_whole(t: &Tensor) -> bool {
     let Device::Wgpu(index) = t.device() else {

@@ -75,6 +75,8 @@ pub struct Cooperative {
     factors: Factors,
     /// Invocations that a subgroup is expected to have.
     lanes: usize,
+    /// Whether all subgroups have as many.
+    alone: bool,
     /// Whether matrices are loaded through pointers to four elements, which Metal does not take.
     by_fours: bool,
 }
@@ -109,6 +111,7 @@ impl Cooperative {
                     part,
                     factors,
                     lanes,
+                    alone: info.subgroups[0] == info.subgroups[1],
                     by_fours: info.backend == "Vulkan",
                 };
                 if way.fits(info) && !all.contains(&way) {
@@ -148,7 +151,8 @@ impl Cooperative {
         }
     }
 
-    fn depth(&self) -> usize {
+    /// Elements along k of a step.
+    pub fn depth(&self) -> usize {
         32 / self.terms() / (self.part.size() / 2)
     }
 
@@ -158,8 +162,8 @@ impl Cooperative {
         let depth = self.depth();
         let tile = |lines: usize| (lines * (depth + 8)).max(depth * (lines + 8));
         let tiles = self.terms() * (tile(m) + tile(n)) * self.part.size();
-        // Of a convolution each step has a table of 20 bytes a line, and each column a place.
-        tiles + 4 * (m + 2 * n + 5 * depth + self.subgroups() * self.side * self.side)
+        // Of a convolution two steps have tables of 20 bytes a line, and each column a place.
+        tiles + 4 * (m + 2 * n + 10 * depth + self.subgroups() * self.side * self.side)
     }
 
     /// The types of the operands and of the matrices; `fours` are the operands that the shader has
@@ -224,6 +228,7 @@ impl Cooperative {
             .set("WN", columns as u32)
             .set("DEPTH", self.depth() as u32)
             .set("LANES", self.lanes as u32)
+            .set("ALONE", self.alone)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::gpu::tune;
 use crate::gpu::{copy, params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
-use crate::transfer::whole;
+use crate::transfer::{self, whole};
 use std::hash::Hash;
 
 params! {
@@ -232,6 +232,7 @@ impl Product<'_> {
             .set("A_ALONG_K", a_along_k)
             .set("B_ALONG_K", b_along_k)
             .set("SUMS", self.sums.is_some())
+            .set("PAIRS", transfer::lies_in_pairs(self.y))
             .writes("Y", self.y)
             .writes_words(self.sums.unwrap_or(self.y))
             .reads("A", self.a)
@@ -256,9 +257,14 @@ impl Product<'_> {
             false => (self.a.clone(), self.b.clone()),
         };
         let types = way.types(&FOURS);
+        let (m, n) = way.extent();
+        let k = self.a.size(2);
+        let steps = [k, self.part.min(k)].iter().all(|k| k.is_multiple_of(way.depth()));
+        let exact = steps && self.a.size(1).is_multiple_of(m) && self.b.size(2).is_multiple_of(n);
         let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
         way.set(&types, MATMUL_COOPERATIVE.launch(self.acc))
             .set("HAS_C", self.c.is_some())
+            .set("EXACT", exact)
             .set("A_ALONG_K", a_along_k)
             .set("B_ALONG_K", b_along_k)
             .set(
@@ -269,6 +275,7 @@ impl Product<'_> {
                 "FOURS_B",
                 lies_in_fours(self.b, if b_along_k { 1 } else { 2 }),
             )
+            .set("PAIRS", transfer::lies_in_pairs(self.y))
             .writes("Y", self.y)
             .reads_words(self.a)
             .reads_words(self.b)
@@ -346,6 +353,8 @@ mod tests {
                     .set("B_ALONG_K", i % 8 < 4)
                     .set("FOURS_A", i % 3 == 0)
                     .set("FOURS_B", i % 3 == 0)
+                    .set("PAIRS", half && dtype.size() == 2)
+                    .set("EXACT", half)
                     .check();
             }
         }

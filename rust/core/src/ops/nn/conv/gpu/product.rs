@@ -250,6 +250,7 @@ impl<'a> Product<'a> {
         let result = (self.splits == 1).then(|| whole(self.into)).transpose()?;
         self.set(way.set(&types, CONV_COOPERATIVE.launch(Acc::F32)))
             .set("FOURS_A", self.lies_in_fours())
+            .set("PAIRS", self.lies_in_pairs())
             .writes("Y", self.into)
             .reads_words(self.a)
             .reads_words(self.b)
@@ -270,6 +271,17 @@ impl<'a> Product<'a> {
             Mode::ToInput => return false,
         };
         run.is_multiple_of(4) && self.a.offset().is_multiple_of(4)
+    }
+
+    /// Whether columns of the result lie side by side, two in a word.
+    fn lies_in_pairs(&self) -> bool {
+        let run = match self.mode {
+            Mode::Forward => volume(self.c.output),
+            Mode::ToInput if self.c.stride[..] == [1; 3] => volume(self.c.input),
+            _ => return false,
+        };
+        let pairs = self.into.dtype().size() == 2 && self.into.offset().is_multiple_of(2);
+        pairs && run.is_multiple_of(2)
     }
 
     /// The largest magnitudes of the rows of a, and of b those in which its columns find theirs: of
@@ -323,6 +335,7 @@ mod tests {
                     .set("TO_WEIGHT", i % 3 == 0)
                     .set("CLASSES", i % 3 == 1)
                     .set("FOURS_A", i % 4 < 2)
+                    .set("PAIRS", half && dtype.size() == 2)
                     .set("DIMS", 1 + i as u32 % 3)
                     .check();
             }
