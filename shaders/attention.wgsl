@@ -1,19 +1,21 @@
 // Attention without its matrix of weights: y = softmax(q k' scale + mask) v, tile by tile, with the
 // largest score and the inverse of the sum of exponentials of each row. A row that sees nothing is
 // zero, and what is hidden is not read.
-// uses store, rows, attention
+// uses store, attention
 override X: u32 = F32; // of q, k and v
 override Y: u32 = F32;
 override A: u32 = F32; // of the mask
 override MASK: bool = false;
 override CAUSAL: bool = false;
 override DROPOUT: bool = false;
+override PAIRS: bool = false; // two components of y share a word
 override D: u32 = 64u; // components, of keys or of values
-override T: u32 = 16u;
-override WHOLE: bool = false; // whether keys and values have D components
-override ROLLED: bool = false; // whether loops over T, M and C stay loops
-override LANES: u32 = 64u;
-override WG: u32 = 64u;
+override TX: u32 = 16u; // queries of a tile, of M an invocation
+override TZ: u32 = 16u; // keys of a tile, of N an invocation
+override ROWS: u32 = 16u;
+override COLUMNS: u32 = 4u;
+override WHOLE: bool = false; // whether keys and values have D components, a multiple of four
+override ROLLED: bool = false; // whether loops over parts of a tile stay loops
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -22,14 +24,18 @@ override WG: u32 = 64u;
 @group(0) @binding(4) var<storage, read> k: array<u32>;
 @group(0) @binding(5) var<storage, read> v: array<u32>;
 @group(0) @binding(6) var<storage, read> mask: array<u32>;
-var<workgroup> tile_q: array<f32, T * PITCH>;
-var<workgroup> tile_k: array<f32, T * PITCH>;
-var<workgroup> weights: array<f32, T * SPAN>;
+var<workgroup> tile_q: array<vec4<f32>, TX * PITCH>;
+// Keys, and when their scores are known the values.
+var<workgroup> passing: array<vec4<f32>, TZ * PITCH>;
+var<workgroup> weights: array<vec4<f32>, TX * SPAN>;
+// What the invocations of a row found.
+var<workgroup> found: array<f32, TX * COLUMNS>;
 
+const EACH: u32 = select(1u, 2u, PAIRS);
 // Scores at most this are those of hidden keys.
 const LOW: f32 = -3.0e38;
 
-@compute @workgroup_size(WG)
+@compute @workgroup_size(THREADS)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -42,116 +48,140 @@ fn main(
     let batch = plane / p.heads;
     let head = plane % p.heads;
     let own = head / p.group;
-    let i0 = (id % p.tiles) * T;
-    let row = local / 8u;
-    let col = local % 8u;
-    for (var e = local; e < T * width(); e += 64u) {
-        let i = e / width();
-        let c = e % width();
-        var x = 0.0;
-        if (i0 + i < p.queries) { x = load_q(batch, head, i0 + i, c); }
-        tile_q[i * PITCH + c] = x;
+    // The tiles with most to do come first.
+    let i0 = (p.tiles - 1u - id % p.tiles) * TX;
+    let row = local / COLUMNS;
+    let col = local % COLUMNS;
+    if (local == 0u) { atomicStore(&endless, 0u); }
+    for (var l = 0u; l < LOADS_X + zero; l++) { // unroll LOADS_X
+        let e = local + l * THREADS;
+        if (e < TX * FOURS) { tile_q[e / FOURS * PITCH + e % FOURS] = four_q(batch, head, i0 + e / FOURS, e % FOURS); }
     }
     var top: array<f32, M>;
     var sum: array<f32, M>;
-    var out: array<f32, M * C>;
+    var out: array<vec4<f32>, M * C>;
     for (var a = 0u; a < M + zero; a++) { // unroll M
         top[a] = LOW;
         sum[a] = 0.0;
-        for (var c = 0u; c < C + zero; c++) { out[a * C + c] = 0.0; } // unroll C
+        for (var c = 0u; c < C + zero; c++) { out[a * C + c] = vec4<f32>(); } // unroll C
     }
+    workgroupBarrier();
     var end = p.keys;
-    if (CAUSAL) { end = min(end, i0 + T); }
-    for (var j0 = 0u; j0 < end; j0 += T) {
-        for (var e = local; e < T * width(); e += 64u) {
-            let j = e / width();
-            let c = e % width();
-            var x = 0.0;
-            if (j0 + j < p.keys) { x = load_k(batch, own, j0 + j, c); }
-            tile_k[j * PITCH + c] = x;
-        }
-        workgroupBarrier();
-        var score: array<f32, M * M>;
-        for (var a = 0u; a < M * M + zero; a++) { score[a] = 0.0; } // unroll M * M
-        for (var c = 0u; c < width(); c++) {
-            var x: array<f32, M>;
-            for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; } // unroll M
-            for (var b = 0u; b < M + zero; b++) { // unroll M
-                let z = tile_k[(col + 8u * b) * PITCH + c];
-                for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); } // unroll M
+    if (CAUSAL) { end = min(end, i0 + TX); }
+    for (var j0 = 0u; j0 < end; j0 += TZ) {
+        for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+            let e = local + l * THREADS;
+            if (e < TZ * FOURS) {
+                passing[slot(e / FOURS) * PITCH + e % FOURS] = four_k(batch, own, j0 + e / FOURS, e % FOURS);
             }
         }
-        for (var a = 0u; a < M + zero; a++) { // unroll M
-            let i = row + 8u * a;
-            for (var b = 0u; b < M + zero; b++) { // unroll M
-                let j = col + 8u * b;
-                var s = LOW;
-                if (!hidden(batch, head, i0 + i, j0 + j)) {
-                    s = score[a * M + b] * p.scale + added(batch, head, i0 + i, j0 + j);
+        workgroupBarrier();
+        var score: array<f32, M * N>;
+        for (var a = 0u; a < M * N + zero; a++) { score[a] = 0.0; } // unroll M * N
+        for (var c = 0u; c < fours(); c++) {
+            var x: array<vec4<f32>, M>;
+            for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + ROWS * a) * PITCH + c]; } // unroll M
+            for (var b = 0u; b < N + zero; b++) { // unroll N
+                let z = passing[(col + COLUMNS * b) * PITCH + c];
+                for (var a = 0u; a < M + zero; a++) { // unroll M
+                    score[a * N + b] = add_product(x[a], z, score[a * N + b]);
                 }
-                score[a * M + b] = s;
-                weights[i * SPAN + j] = s;
             }
+        }
+        let edge = MASK || j0 + TZ > p.keys || (CAUSAL && j0 + TZ > i0 + 1u);
+        for (var a = 0u; a < M + zero; a++) { // unroll M
+            let i = row + ROWS * a;
+            var most = LOW;
+            for (var b = 0u; b < N + zero; b++) { // unroll N
+                var s = score[a * N + b] * p.scale;
+                if (edge) {
+                    let j = j0 + row_of(col, b);
+                    if (hidden(batch, head, i0 + i, j)) { s = LOW; } else { s += added(batch, head, i0 + i, j); }
+                }
+                score[a * N + b] = s;
+                most = larger(most, s);
+            }
+            found[i * COLUMNS + col] = most;
         }
         workgroupBarrier();
         for (var a = 0u; a < M + zero; a++) { // unroll M
-            let i = row + 8u * a;
+            let i = row + ROWS * a;
             var most = top[a];
-            for (var j = 0u; j < T + zero; j++) { most = larger(most, weights[i * SPAN + j]); }
+            for (var n = 0u; n < COLUMNS + zero; n++) { most = larger(most, found[i * COLUMNS + n]); } // unroll COLUMNS
             // Until a key is seen there is nothing to make smaller.
             var shrink = 1.0;
             if (!at_most(top[a], LOW)) { shrink = exp(top[a] - most); }
             top[a] = most;
             sum[a] *= shrink;
             for (var c = 0u; c < C + zero; c++) { out[a * C + c] *= shrink; } // unroll C
-        }
-        workgroupBarrier();
-        for (var a = 0u; a < M + zero; a++) { // unroll M
-            let i = row + 8u * a;
-            for (var b = 0u; b < M + zero; b++) { // unroll M
-                let j = col + 8u * b;
-                let s = score[a * M + b];
-                var w = 0.0;
-                if (!at_most(s, LOW)) { w = exp(s - top[a]); }
-                // The sign tells what dropout drops: the sum has all.
-                if (DROPOUT && !keeps(plane, i0 + i, j0 + j)) { w = -w; }
-                weights[i * SPAN + j] = w;
+            for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
+                var four = vec4<f32>();
+                for (var n = 0u; n < 4u + zero; n++) { // unroll 4
+                    let s = score[a * N + 4u * b + n];
+                    var w = 0.0;
+                    if (!at_most(s, LOW)) { w = exp(s - most); }
+                    sum[a] += w;
+                    // The sum has what dropout drops, too.
+                    if (DROPOUT && !keeps(plane, i0 + i, j0 + row_of(col, 4u * b + n)) && !is_nan(w)) { w = 0.0; }
+                    four[n] = w;
+                }
+                weights[i * SPAN + col + COLUMNS * b] = four;
             }
         }
-        for (var e = local; e < T * value_width(); e += 64u) {
-            let j = e / value_width();
-            let c = e % value_width();
-            var x = 0.0;
-            if (j0 + j < p.keys) { x = load_v(batch, own, j0 + j, c); }
-            tile_k[j * PITCH + c] = x;
+        for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+            let e = local + l * THREADS;
+            if (e < TZ * FOURS) {
+                let x = four_v(batch, own, j0 + e / FOURS, e % FOURS);
+                passing[e / FOURS * PITCH + e % FOURS] = x;
+                if (is_endless(x)) { atomicStore(&endless, 1u); }
+            }
         }
         workgroupBarrier();
-        for (var j = 0u; j < T + zero; j++) {
-            // Behind the values lie those of other keys, which nobody writes out.
-            var x: array<f32, C>;
-            for (var c = 0u; c < C + zero; c++) { x[c] = tile_k[j * PITCH + min(col + 8u * c, D - 1u)]; } // unroll C
-            for (var a = 0u; a < M + zero; a++) { // unroll M
-                let w = weights[(row + 8u * a) * SPAN + j];
-                sum[a] += abs(w);
-                if ((bitcast<i32>(w) > 0) | is_nan(w)) {
+        // Behind the values lie those of other keys, which nobody writes out.
+        if (atomicLoad(&endless) == 1u) {
+            for (var j = 0u; j < TZ; j++) {
+                for (var c = 0u; c < C + zero; c++) { // unroll C
+                    let x = passing[j * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
+                    for (var a = 0u; a < M + zero; a++) { // unroll M
+                        let w = weights[(row + ROWS * a) * SPAN + j / 4u][j % 4u];
+                        if (is_true(w)) { out[a * C + c] = fma(vec4(w), x, out[a * C + c]); }
+                    }
+                }
+            }
+        } else {
+            for (var j = 0u; j < TZ / 4u; j++) {
+                var w: array<vec4<f32>, M>;
+                for (var a = 0u; a < M + zero; a++) { w[a] = weights[(row + ROWS * a) * SPAN + j]; } // unroll M
+                for (var n = 0u; n < 4u + zero; n++) { // unroll 4
                     for (var c = 0u; c < C + zero; c++) { // unroll C
-                        out[a * C + c] = fma(w, x[c], out[a * C + c]);
+                        let x = passing[(4u * j + n) * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
+                        for (var a = 0u; a < M + zero; a++) { // unroll M
+                            out[a * C + c] = fma(vec4(w[a][n]), x, out[a * C + c]);
+                        }
                     }
                 }
             }
         }
         workgroupBarrier();
     }
+    for (var a = 0u; a < M + zero; a++) { found[(row + ROWS * a) * COLUMNS + col] = sum[a]; } // unroll M
+    workgroupBarrier();
     for (var a = 0u; a < M + zero; a++) { // unroll M
-        let i = i0 + row + 8u * a;
+        let i = i0 + row + ROWS * a;
         if (i < p.queries) {
+            var all = 0.0;
+            for (var n = 0u; n < COLUMNS + zero; n++) { all += found[(row + ROWS * a) * COLUMNS + n]; } // unroll COLUMNS
             var inverse = 0.0;
-            if (!at_most(sum[a], 0.0)) { inverse = 1.0 / sum[a]; }
+            if (!at_most(all, 0.0)) { inverse = 1.0 / all; }
             for (var c = 0u; c < C + zero; c++) { // unroll C
-                if (col + 8u * c < value_width()) {
-                    var x = out[a * C + c] * inverse;
-                    if (DROPOUT) { x *= p.kept; }
-                    store_y(place(4u, batch, head, i, col + 8u * c), x);
+                var x = out[a * C + c] * inverse;
+                if (DROPOUT) { x *= p.kept; }
+                for (var n = 0u; n < 4u + zero; n += EACH) { // unroll 4 / EACH
+                    let at = 4u * (col + COLUMNS * c) + n;
+                    if (at < p.value_width) {
+                        let to = place(4u, batch, head, i, at);
+                        if (PAIRS) { store_two(to, x[n], x[(n + 1u) % 4u]); } else { store_y(to, x[n]); }
+                    }
                 }
             }
             if (col == 0u) {

@@ -10,138 +10,91 @@ override MASK: bool = false;
 override CAUSAL: bool = false;
 override DROPOUT: bool = false;
 override D: u32 = 64u; // components, of keys or of values
-override T: u32 = 16u;
-override WHOLE: bool = false; // whether keys and values have D components
-override ROLLED: bool = false; // whether loops over T, M and C stay loops
+override TX: u32 = 16u; // rows of a workgroup's tile, of M an invocation
+override TZ: u32 = 16u; // of the tile that passes by, of N an invocation
+override ROWS: u32 = 16u;
+override COLUMNS: u32 = 4u;
+override WHOLE: bool = false; // whether keys and values have D components, a multiple of four
+override ROLLED: bool = false; // whether loops over parts of a tile stay loops
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> dq: array<u32>; // of keys in `keys`
-@group(0) @binding(2) var<storage, read_write> dv: array<u32>;
+@group(0) @binding(2) var<storage, read_write> dv: array<u32>; // in `queries` the sum of g y of each row
 @group(0) @binding(3) var<storage, read> q: array<u32>;
 @group(0) @binding(4) var<storage, read> k: array<u32>;
 @group(0) @binding(5) var<storage, read> v: array<u32>;
-@group(0) @binding(6) var<storage, read> y: array<u32>;
+@group(0) @binding(6) var<storage, read> y: array<u32>; // in `keys` the sums that `queries` made
 @group(0) @binding(7) var<storage, read> g: array<u32>;
 @group(0) @binding(8) var<storage, read> stats: array<u32>;
 @group(0) @binding(9) var<storage, read> mask: array<u32>;
-var<workgroup> tile_q: array<f32, T * PITCH>;
-var<workgroup> tile_g: array<f32, T * PITCH>;
-var<workgroup> tile_k: array<f32, T * PITCH>;
-var<workgroup> tile_v: array<f32, T * PITCH>;
-var<workgroup> weights: array<f32, T * SPAN>;
-var<workgroup> slopes: array<f32, T * SPAN>;
+// Queries or keys, those of the workgroup and those that pass by, and beside them what the slopes are made of: the
+// gradients of results, or the values.
+var<workgroup> tile_x: array<vec4<f32>, TX * PITCH>;
+var<workgroup> beside_x: array<vec4<f32>, TX * PITCH>;
+var<workgroup> tile_z: array<vec4<f32>, TZ * PITCH>;
+var<workgroup> beside_z: array<vec4<f32>, TZ * PITCH>;
+var<workgroup> slopes: array<vec4<f32>, TX * SPAN>;
+var<workgroup> weights: array<vec4<f32>, TX * SPAN>;
 // Of each query: the largest score, the inverse of the sum, and the sum of g y.
-var<workgroup> known: array<vec3<f32>, T>;
+var<workgroup> known: array<vec3<f32>, max(TX, TZ)>;
 
 fn load_g(batch: u32, head: u32, row: u32, c: u32) -> f32 {
     let i = place(5u, batch, head, row, c);
     return decode(G, g[word(G, i)], 0u, i);
 }
+fn four_g(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
+    var x = vec4<f32>();
+    if (row >= p.queries) { return x; }
+    for (var n = 0u; n < 4u; n++) { // unroll 4
+        if (WHOLE || 4u * c + n < p.value_width) { x[n] = load_g(batch, head, row, 4u * c + n); }
+    }
+    return x;
+}
+// The statistics of a query without the third.
+fn statistics(at: u32) -> vec3<f32> {
+    return vec3(bitcast<f32>(stats[2u * at]), bitcast<f32>(stats[2u * at + 1u]), 0.0);
+}
 
-fn take_queries(batch: u32, head: u32, i0: u32, local: u32) {
-    for (var e = local; e < T * width(); e += 64u) {
-        let i = e / width();
-        let c = e % width();
-        var x = 0.0;
-        if (i0 + i < p.queries) { x = load_q(batch, head, i0 + i, c); }
-        tile_q[i * PITCH + c] = x;
-    }
-    for (var e = local; e < T * value_width(); e += 64u) {
-        let i = e / value_width();
-        let c = e % value_width();
-        var x = 0.0;
-        if (i0 + i < p.queries) { x = load_g(batch, head, i0 + i, c); }
-        tile_g[i * PITCH + c] = x;
-    }
-    if (local < T) {
-        var all = vec3<f32>();
-        let i = i0 + local;
-        if (i < p.queries) {
-            let at = ((batch * p.heads + head) * p.queries + i) * 2u;
-            all.x = bitcast<f32>(stats[at]);
-            all.y = bitcast<f32>(stats[at + 1u]);
-            for (var c = 0u; c < value_width(); c++) {
-                let n = place(4u, batch, head, i, c);
-                all.z += load_g(batch, head, i, c) * decode(Y, y[word(Y, n)], 0u, n);
+// Products of an invocation's rows with those that pass by, and of what lies beside them.
+fn scores_and_slopes(row: u32, col: u32, zero: u32) -> array<vec2<f32>, M * N> {
+    var both: array<vec2<f32>, M * N>;
+    for (var a = 0u; a < M * N + zero; a++) { both[a] = vec2<f32>(); } // unroll M * N
+    for (var c = 0u; c < fours(); c++) {
+        var x: array<vec4<f32>, M>;
+        for (var a = 0u; a < M + zero; a++) { x[a] = tile_x[(row + ROWS * a) * PITCH + c]; } // unroll M
+        for (var b = 0u; b < N + zero; b++) { // unroll N
+            let z = tile_z[(col + COLUMNS * b) * PITCH + c];
+            for (var a = 0u; a < M + zero; a++) { // unroll M
+                both[a * N + b].x = add_product(x[a], z, both[a * N + b].x);
             }
         }
-        known[local] = all;
     }
-}
-
-fn take_keys(batch: u32, own: u32, j0: u32, local: u32) {
-    for (var e = local; e < T * width(); e += 64u) {
-        let j = e / width();
-        let c = e % width();
-        var x = 0.0;
-        if (j0 + j < p.keys) { x = load_k(batch, own, j0 + j, c); }
-        tile_k[j * PITCH + c] = x;
-    }
-    for (var e = local; e < T * value_width(); e += 64u) {
-        let j = e / value_width();
-        let c = e % value_width();
-        var x = 0.0;
-        if (j0 + j < p.keys) { x = load_v(batch, own, j0 + j, c); }
-        tile_v[j * PITCH + c] = x;
-    }
-}
-
-// The weights of a tile as dropout left them, and the slopes of the scores.
-fn tile_slopes(batch: u32, head: u32, i0: u32, j0: u32, local: u32, zero: u32) {
-    let row = local / 8u;
-    let col = local % 8u;
-    var score: array<f32, M * M>;
-    var slope: array<f32, M * M>;
-    for (var a = 0u; a < M * M + zero; a++) { // unroll M * M
-        score[a] = 0.0;
-        slope[a] = 0.0;
-    }
-    for (var c = 0u; c < width(); c++) {
-        var x: array<f32, M>;
-        for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + 8u * a) * PITCH + c]; } // unroll M
-        for (var b = 0u; b < M + zero; b++) { // unroll M
-            let z = tile_k[(col + 8u * b) * PITCH + c];
-            for (var a = 0u; a < M + zero; a++) { score[a * M + b] = fma(x[a], z, score[a * M + b]); } // unroll M
-        }
-    }
-    for (var c = 0u; c < value_width(); c++) {
-        var x: array<f32, M>;
-        for (var a = 0u; a < M + zero; a++) { x[a] = tile_g[(row + 8u * a) * PITCH + c]; } // unroll M
-        for (var b = 0u; b < M + zero; b++) { // unroll M
-            let z = tile_v[(col + 8u * b) * PITCH + c];
-            for (var a = 0u; a < M + zero; a++) { slope[a * M + b] = fma(x[a], z, slope[a * M + b]); } // unroll M
-        }
-    }
-    for (var a = 0u; a < M + zero; a++) { // unroll M
-        let i = row + 8u * a;
-        let row_of = known[i];
-        for (var b = 0u; b < M + zero; b++) { // unroll M
-            let j = col + 8u * b;
-            var w = 0.0;
-            var d = 0.0;
-            if (!hidden(batch, head, i0 + i, j0 + j) && is_true(row_of.y)) {
-                let s = score[a * M + b] * p.scale + added(batch, head, i0 + i, j0 + j);
-                w = exp(s - row_of.x) * row_of.y;
-                // A weight of nothing has no slope, whatever the values are.
-                if (is_true(w)) {
-                    d = slope[a * M + b];
-                    var passed = w;
-                    if (DROPOUT) {
-                        let kept = select(0.0, p.kept, keeps(batch * p.heads + head, i0 + i, j0 + j));
-                        d *= kept;
-                        passed *= kept;
-                    }
-                    d = w * (d - row_of.z) * p.scale;
-                    w = passed;
-                }
+    for (var c = 0u; c < value_fours(); c++) {
+        var x: array<vec4<f32>, M>;
+        for (var a = 0u; a < M + zero; a++) { x[a] = beside_x[(row + ROWS * a) * PITCH + c]; } // unroll M
+        for (var b = 0u; b < N + zero; b++) { // unroll N
+            let z = beside_z[(col + COLUMNS * b) * PITCH + c];
+            for (var a = 0u; a < M + zero; a++) { // unroll M
+                both[a * N + b].y = add_product(x[a], z, both[a * N + b].y);
             }
-            weights[i * SPAN + j] = w;
-            slopes[i * SPAN + j] = d;
         }
     }
+    return both;
+}
+// The weight as dropout left it, and the slope of a score: of query i, which the row tells of, for key j.
+fn weight_and_slope(both: vec2<f32>, row: vec3<f32>, batch: u32, head: u32, i: u32, j: u32, edge: bool) -> vec2<f32> {
+    if ((edge && hidden(batch, head, i, j)) || !is_true(row.y)) { return vec2<f32>(); }
+    var s = both.x * p.scale;
+    if (MASK) { s += added(batch, head, i, j); }
+    let w = exp(s - row.x) * row.y;
+    // A weight of nothing has no slope, whatever the values are.
+    if (!is_true(w)) { return vec2(w, 0.0); }
+    var kept = 1.0;
+    if (DROPOUT) { kept = select(0.0, p.kept, keeps(batch * p.heads + head, i, j)); }
+    return vec2(w * kept, w * (both.y * kept - row.z) * p.scale);
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(THREADS)
 fn queries(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -153,27 +106,86 @@ fn queries(
     if (plane >= p.planes) { return; }
     let batch = plane / p.heads;
     let head = plane % p.heads;
-    let i0 = (id % p.tiles) * T;
-    let row = local / 8u;
-    let col = local % 8u;
-    var out: array<f32, M * C>;
-    for (var a = 0u; a < M * C + zero; a++) { out[a] = 0.0; } // unroll M * C
-    take_queries(batch, head, i0, local);
+    let own = head / p.group;
+    // The tiles with most to do come first.
+    let i0 = (p.tiles - 1u - id % p.tiles) * TX;
+    let row = local / COLUMNS;
+    let col = local % COLUMNS;
+    if (local == 0u) { atomicStore(&endless, 0u); }
+    for (var l = 0u; l < LOADS_X + zero; l++) { // unroll LOADS_X
+        let e = local + l * THREADS;
+        if (e < TX * FOURS) {
+            let at = e / FOURS * PITCH + e % FOURS;
+            tile_x[at] = four_q(batch, head, i0 + e / FOURS, e % FOURS);
+            beside_x[at] = four_g(batch, head, i0 + e / FOURS, e % FOURS);
+        }
+    }
+    for (var n = local; n < TX; n += THREADS) {
+        var all = vec3<f32>();
+        let i = i0 + n;
+        if (i < p.queries) {
+            let at = plane * p.queries + i;
+            all = statistics(at);
+            for (var c = 0u; c < p.value_width; c++) {
+                let m = place(4u, batch, head, i, c);
+                all.z += load_g(batch, head, i, c) * decode(Y, y[word(Y, m)], 0u, m);
+            }
+            dv[at] = bitcast<u32>(all.z);
+        }
+        known[n] = all;
+    }
+    var out: array<vec4<f32>, M * C>;
+    for (var a = 0u; a < M * C + zero; a++) { out[a] = vec4<f32>(); } // unroll M * C
+    workgroupBarrier();
     var end = p.keys;
-    if (CAUSAL) { end = min(end, i0 + T); }
-    for (var j0 = 0u; j0 < end; j0 += T) {
-        take_keys(batch, head / p.group, j0, local);
+    if (CAUSAL) { end = min(end, i0 + TX); }
+    for (var j0 = 0u; j0 < end; j0 += TZ) {
+        for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+            let e = local + l * THREADS;
+            if (e < TZ * FOURS) {
+                let at = slot(e / FOURS) * PITCH + e % FOURS;
+                let x = four_k(batch, own, j0 + e / FOURS, e % FOURS);
+                tile_z[at] = x;
+                beside_z[at] = four_v(batch, own, j0 + e / FOURS, e % FOURS);
+                if (is_endless(x)) { atomicStore(&endless, 1u); }
+            }
+        }
         workgroupBarrier();
-        tile_slopes(batch, head, i0, j0, local, zero);
+        let both = scores_and_slopes(row, col, zero);
+        let edge = MASK || j0 + TZ > p.keys || i0 + TX > p.queries || (CAUSAL && j0 + TZ > i0 + 1u);
+        for (var a = 0u; a < M + zero; a++) { // unroll M
+            let i = row + ROWS * a;
+            for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
+                var four = vec4<f32>();
+                for (var n = 0u; n < 4u + zero; n++) { // unroll 4
+                    let at = a * N + 4u * b + n;
+                    let j = j0 + row_of(col, 4u * b + n);
+                    four[n] = weight_and_slope(both[at], known[i], batch, head, i0 + i, j, edge).y;
+                }
+                slopes[i * SPAN + col + COLUMNS * b] = four;
+            }
+        }
         workgroupBarrier();
-        for (var j = 0u; j < T + zero; j++) {
-            var x: array<f32, C>;
-            for (var c = 0u; c < C + zero; c++) { x[c] = tile_k[j * PITCH + min(col + 8u * c, D - 1u)]; } // unroll C
-            for (var a = 0u; a < M + zero; a++) { // unroll M
-                let d = slopes[(row + 8u * a) * SPAN + j];
-                if (is_true(d)) {
+        if (atomicLoad(&endless) == 1u) {
+            for (var j = 0u; j < TZ; j++) {
+                for (var c = 0u; c < C + zero; c++) { // unroll C
+                    let x = tile_z[slot(j) * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
+                    for (var a = 0u; a < M + zero; a++) { // unroll M
+                        let d = slopes[(row + ROWS * a) * SPAN + j / 4u][j % 4u];
+                        if (is_true(d)) { out[a * C + c] = fma(vec4(d), x, out[a * C + c]); }
+                    }
+                }
+            }
+        } else {
+            for (var j = 0u; j < TZ / 4u; j++) {
+                var d: array<vec4<f32>, M>;
+                for (var a = 0u; a < M + zero; a++) { d[a] = slopes[(row + ROWS * a) * SPAN + j]; } // unroll M
+                for (var n = 0u; n < 4u + zero; n++) { // unroll 4
                     for (var c = 0u; c < C + zero; c++) { // unroll C
-                        out[a * C + c] = fma(d, x[c], out[a * C + c]);
+                        let x = tile_z[slot(4u * j + n) * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
+                        for (var a = 0u; a < M + zero; a++) { // unroll M
+                            out[a * C + c] = fma(vec4(d[a][n]), x, out[a * C + c]);
+                        }
                     }
                 }
             }
@@ -181,16 +193,19 @@ fn queries(
         workgroupBarrier();
     }
     for (var a = 0u; a < M + zero; a++) { // unroll M
-        let i = i0 + row + 8u * a;
+        let i = i0 + row + ROWS * a;
         for (var c = 0u; c < C + zero; c++) { // unroll C
-            if (i < p.queries && col + 8u * c < width()) {
-                dq[place(6u, batch, head, i, col + 8u * c)] = bitcast<u32>(out[a * C + c]);
+            for (var n = 0u; n < 4u + zero; n++) { // unroll 4
+                let at = 4u * (col + COLUMNS * c) + n;
+                if (i < p.queries && at < p.width) {
+                    dq[place(6u, batch, head, i, at)] = bitcast<u32>(out[a * C + c][n]);
+                }
             }
         }
     }
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(THREADS)
 fn keys(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -203,46 +218,100 @@ fn keys(
     let owners = p.heads / p.group;
     let batch = plane / owners;
     let own = plane % owners;
-    let j0 = (id % p.tiles) * T;
-    let row = local / 8u;
-    let col = local % 8u;
-    var out_k: array<f32, M * C>;
-    var out_v: array<f32, M * C>;
-    for (var a = 0u; a < M * C + zero; a++) { // unroll M * C
-        out_k[a] = 0.0;
-        out_v[a] = 0.0;
+    let j0 = (id % p.tiles) * TX;
+    let row = local / COLUMNS;
+    let col = local % COLUMNS;
+    if (local == 0u) { atomicStore(&endless, 0u); }
+    for (var l = 0u; l < LOADS_X + zero; l++) { // unroll LOADS_X
+        let e = local + l * THREADS;
+        if (e < TX * FOURS) {
+            let at = e / FOURS * PITCH + e % FOURS;
+            tile_x[at] = four_k(batch, own, j0 + e / FOURS, e % FOURS);
+            beside_x[at] = four_v(batch, own, j0 + e / FOURS, e % FOURS);
+        }
     }
-    take_keys(batch, own, j0, local);
+    var out_k: array<vec4<f32>, M * C>;
+    var out_v: array<vec4<f32>, M * C>;
+    for (var a = 0u; a < M * C + zero; a++) { // unroll M * C
+        out_k[a] = vec4<f32>();
+        out_v[a] = vec4<f32>();
+    }
+    workgroupBarrier();
     // Queries before the first key see none of these.
     var start = 0u;
-    if (CAUSAL) { start = j0; }
-    for (var n = 0u; n < p.group; n++) {
-        let head = own * p.group + n;
-        for (var i0 = start; i0 < p.queries; i0 += T) {
-            take_queries(batch, head, i0, local);
-            workgroupBarrier();
-            tile_slopes(batch, head, i0, j0, local, zero);
-            workgroupBarrier();
-            for (var i = 0u; i < T + zero; i++) {
-                var g: array<f32, C>;
-                var x: array<f32, C>;
-                for (var c = 0u; c < C + zero; c++) { // unroll C
-                    let at = i * PITCH + min(col + 8u * c, D - 1u);
-                    g[c] = tile_g[at];
-                    x[c] = tile_q[at];
+    if (CAUSAL) { start = j0 / TZ * TZ; }
+    for (var m = 0u; m < p.group; m++) {
+        let head = own * p.group + m;
+        for (var i0 = start; i0 < p.queries; i0 += TZ) {
+            for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+                let e = local + l * THREADS;
+                if (e < TZ * FOURS) {
+                    let at = slot(e / FOURS) * PITCH + e % FOURS;
+                    let x = four_q(batch, head, i0 + e / FOURS, e % FOURS);
+                    let g = four_g(batch, head, i0 + e / FOURS, e % FOURS);
+                    tile_z[at] = x;
+                    beside_z[at] = g;
+                    if (is_endless(x) || is_endless(g)) { atomicStore(&endless, 1u); }
                 }
-                for (var a = 0u; a < M + zero; a++) { // unroll M
-                    // Here the rows are keys.
-                    let w = weights[i * SPAN + row + 8u * a];
-                    let d = slopes[i * SPAN + row + 8u * a];
-                    if (is_true(w)) {
-                        for (var c = 0u; c < C + zero; c++) { // unroll C
-                            out_v[a * C + c] = fma(w, g[c], out_v[a * C + c]);
+            }
+            for (var n = local; n < TZ; n += THREADS) {
+                var all = vec3<f32>();
+                if (i0 + n < p.queries) {
+                    let at = (batch * p.heads + head) * p.queries + i0 + n;
+                    all = statistics(at);
+                    all.z = bitcast<f32>(y[at]);
+                }
+                known[n] = all;
+            }
+            workgroupBarrier();
+            let both = scores_and_slopes(row, col, zero);
+            let edge = MASK || i0 + TZ > p.queries || j0 + TX > p.keys || (CAUSAL && j0 + TX > i0 + 1u);
+            for (var a = 0u; a < M + zero; a++) { // unroll M
+                let j = row + ROWS * a;
+                for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
+                    var four_w = vec4<f32>();
+                    var four_d = vec4<f32>();
+                    for (var n = 0u; n < 4u + zero; n++) { // unroll 4
+                        let at = a * N + 4u * b + n;
+                        let i = row_of(col, 4u * b + n);
+                        let two = weight_and_slope(both[at], known[i], batch, head, i0 + i, j0 + j, edge);
+                        four_w[n] = two.x;
+                        four_d[n] = two.y;
+                    }
+                    weights[j * SPAN + col + COLUMNS * b] = four_w;
+                    slopes[j * SPAN + col + COLUMNS * b] = four_d;
+                }
+            }
+            workgroupBarrier();
+            if (atomicLoad(&endless) == 1u) {
+                for (var i = 0u; i < TZ; i++) {
+                    for (var c = 0u; c < C + zero; c++) { // unroll C
+                        let at = slot(i) * PITCH + min(col + COLUMNS * c, FOURS - 1u);
+                        for (var a = 0u; a < M + zero; a++) { // unroll M
+                            let w = weights[(row + ROWS * a) * SPAN + i / 4u][i % 4u];
+                            let d = slopes[(row + ROWS * a) * SPAN + i / 4u][i % 4u];
+                            if (is_true(d)) { out_k[a * C + c] = fma(vec4(d), tile_z[at], out_k[a * C + c]); }
+                            if (is_true(w)) { out_v[a * C + c] = fma(vec4(w), beside_z[at], out_v[a * C + c]); }
                         }
                     }
-                    if (is_true(d)) {
+                }
+            } else {
+                for (var i = 0u; i < TZ / 4u; i++) {
+                    var w: array<vec4<f32>, M>;
+                    var d: array<vec4<f32>, M>;
+                    for (var a = 0u; a < M + zero; a++) { // unroll M
+                        w[a] = weights[(row + ROWS * a) * SPAN + i];
+                        d[a] = slopes[(row + ROWS * a) * SPAN + i];
+                    }
+                    for (var n = 0u; n < 4u + zero; n++) { // unroll 4
                         for (var c = 0u; c < C + zero; c++) { // unroll C
-                            out_k[a * C + c] = fma(d, x[c], out_k[a * C + c]);
+                            let at = slot(4u * i + n) * PITCH + min(col + COLUMNS * c, FOURS - 1u);
+                            let x = tile_z[at];
+                            let g = beside_z[at];
+                            for (var a = 0u; a < M + zero; a++) { // unroll M
+                                out_k[a * C + c] = fma(vec4(d[a][n]), x, out_k[a * C + c]);
+                                out_v[a * C + c] = fma(vec4(w[a][n]), g, out_v[a * C + c]);
+                            }
                         }
                     }
                 }
@@ -251,14 +320,16 @@ fn keys(
         }
     }
     for (var a = 0u; a < M + zero; a++) { // unroll M
-        let j = j0 + row + 8u * a;
+        let j = j0 + row + ROWS * a;
         for (var c = 0u; c < C + zero; c++) { // unroll C
-            let at = col + 8u * c;
-            if (j < p.keys && at < width()) {
-                dq[place(7u, batch, own, j, at)] = bitcast<u32>(out_k[a * C + c]);
-            }
-            if (j < p.keys && at < value_width()) {
-                dv[place(8u, batch, own, j, at)] = bitcast<u32>(out_v[a * C + c]);
+            for (var n = 0u; n < 4u + zero; n++) { // unroll 4
+                let at = 4u * (col + COLUMNS * c) + n;
+                if (j < p.keys && at < p.width) {
+                    dq[place(7u, batch, own, j, at)] = bitcast<u32>(out_k[a * C + c][n]);
+                }
+                if (j < p.keys && at < p.value_width) {
+                    dv[place(8u, batch, own, j, at)] = bitcast<u32>(out_v[a * C + c][n]);
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
-// Attention by tiles of T queries and T keys: a workgroup of 8 x 8 invocations, of which (row, col)
-// has queries row + 8 a, keys col + 8 b and components col + 8 c.
+// Attention by tiles of TX rows, which a workgroup owns, and of TZ rows of the other kind, which pass by: a workgroup
+// of ROWS x COLUMNS invocations, of which (row, col) has rows row + ROWS a, of those that pass the fours of rows
+// col + COLUMNS b, and the fours of components col + COLUMNS c.
 struct Params {
     queries: u32,
     keys: u32,
@@ -18,37 +19,83 @@ struct Params {
     step: array<vec4<u32>, 9>,
     offset: array<vec4<u32>, 3>,
 }
-// An element more keeps rows of a tile apart in the banks of memory.
-const PITCH: u32 = D + 1u;
-const SPAN: u32 = T + 1u;
-const M: u32 = T / 8u;
-const C: u32 = (D + 7u) / 8u;
+// Lines of four components; an odd number of them keeps rows apart in the banks of memory.
+const THREADS: u32 = ROWS * COLUMNS;
+const FOURS: u32 = (D + 3u) / 4u;
+const PITCH: u32 = FOURS / 2u * 2u + 1u;
+const SPAN: u32 = TZ / 4u + 1u;
+const M: u32 = TX / ROWS;
+const N: u32 = TZ / COLUMNS;
+const C: u32 = (FOURS + COLUMNS - 1u) / COLUMNS;
+// Fours that an invocation reads of a tile.
+const LOADS_X: u32 = (TX * FOURS + THREADS - 1u) / THREADS;
+const LOADS_Z: u32 = (TZ * FOURS + THREADS - 1u) / THREADS;
+// Whether a tile has a number without end or NaN: what weights of zero leave out is then chosen, not multiplied.
+var<workgroup> endless: atomic<u32>;
 
-// Components of queries and keys, and of values.
-fn width() -> u32 {
-    if (WHOLE) { return D; }
-    return p.width;
+// Fours of components of queries and keys.
+fn fours() -> u32 {
+    if (WHOLE) { return FOURS; }
+    return (p.width + 3u) / 4u;
 }
-fn value_width() -> u32 {
-    if (WHOLE) { return D; }
-    return p.value_width;
+fn value_fours() -> u32 {
+    if (WHOLE) { return FOURS; }
+    return (p.value_width + 3u) / 4u;
+}
+// Where row j of a tile lies: the N rows of an invocation, which follow each other by fours, lie COLUMNS apart.
+fn slot(j: u32) -> u32 {
+    return j / 4u % COLUMNS + COLUMNS * (4u * (j / (4u * COLUMNS)) + j % 4u);
+}
+// Which row of a tile is number b of invocation col.
+fn row_of(col: u32, b: u32) -> u32 {
+    return 4u * (col + COLUMNS * (b / 4u)) + b % 4u;
+}
+// Sums over components of products of four.
+fn add_product(x: vec4<f32>, z: vec4<f32>, sum: f32) -> f32 {
+    return fma(x.w, z.w, fma(x.z, z.z, fma(x.y, z.y, fma(x.x, z.x, sum))));
+}
+fn is_endless(v: vec4<f32>) -> bool {
+    let e = bitcast<vec4<u32>>(v) & vec4(0x7f800000u);
+    return max(max(e.x, e.y), max(e.z, e.w)) == 0x7f800000u;
 }
 
 fn place(x: u32, batch: u32, head: u32, row: u32, c: u32) -> u32 {
     let s = p.step[x];
     return p.offset[x / 4u][x % 4u] + batch * s.x + head * s.y + row * s.z + c * s.w;
 }
-fn load_q(batch: u32, head: u32, row: u32, c: u32) -> f32 {
-    let i = place(0u, batch, head, row, c);
-    return decode(X, q[word(X, i)], 0u, i);
+// Four components of a row from 4 c on, zeros behind the last; those of a row that is not there are zeros too.
+fn four_q(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
+    var x = vec4<f32>();
+    if (row >= p.queries) { return x; }
+    for (var n = 0u; n < 4u; n++) { // unroll 4
+        if (WHOLE || 4u * c + n < p.width) {
+            let i = place(0u, batch, head, row, 4u * c + n);
+            x[n] = decode(X, q[word(X, i)], 0u, i);
+        }
+    }
+    return x;
 }
-fn load_k(batch: u32, head: u32, row: u32, c: u32) -> f32 {
-    let i = place(1u, batch, head, row, c);
-    return decode(X, k[word(X, i)], 0u, i);
+fn four_k(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
+    var x = vec4<f32>();
+    if (row >= p.keys) { return x; }
+    for (var n = 0u; n < 4u; n++) { // unroll 4
+        if (WHOLE || 4u * c + n < p.width) {
+            let i = place(1u, batch, head, row, 4u * c + n);
+            x[n] = decode(X, k[word(X, i)], 0u, i);
+        }
+    }
+    return x;
 }
-fn load_v(batch: u32, head: u32, row: u32, c: u32) -> f32 {
-    let i = place(2u, batch, head, row, c);
-    return decode(X, v[word(X, i)], 0u, i);
+fn four_v(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
+    var x = vec4<f32>();
+    if (row >= p.keys) { return x; }
+    for (var n = 0u; n < 4u; n++) { // unroll 4
+        if (WHOLE || 4u * c + n < p.value_width) {
+            let i = place(2u, batch, head, row, 4u * c + n);
+            x[n] = decode(X, v[word(X, i)], 0u, i);
+        }
+    }
+    return x;
 }
 
 // Whether query i does not see key j; what a mask of numbers adds to the score comes later.

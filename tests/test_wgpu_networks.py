@@ -31,7 +31,9 @@ def assert_alike(run: Any, tolerance: float = 2e-5) -> None:
 
 
 # batch, heads of queries and of keys, queries, keys, widths of keys and of values
-SHAPES = [(2, 4, 4, 33, 33, 16, 16), (1, 4, 2, 5, 40, 8, 12)]
+SHAPES = [(2, 4, 4, 33, 33, 16, 16), (1, 4, 2, 5, 40, 8, 12), (1, 2, 1, 70, 67, 24, 9)]
+# Sizes that take each tile, and more than one of it.
+SHAPES += [(1, 1, 1, 130, 70, 64, 64), (1, 1, 1, 33, 129, 128, 100)]
 
 
 @pytest.mark.parametrize("kind", ["all", "causal", "bool", "float"])
@@ -77,13 +79,21 @@ def test_attention_half_type_equals_cpu() -> None:
     assert_alike(run, 5e-2)
 
 
-def test_attention_key_hidden_by_a_mask_is_not_read() -> None:
-    q, k, v = (torch.ones(1, 1, 9, 8, device="wgpu") for _ in range(3))
-    k[..., 4, :] = v[..., 4, :] = float("nan")
-    mask = torch.ones(9, 9, dtype=torch.bool)
+@pytest.mark.parametrize("rows", [9, 70])
+def test_attention_key_hidden_by_a_mask_is_not_read(rows: int) -> None:
+    parts = [torch.ones(1, 1, rows, 8) for _ in range(3)]
+    parts[1][..., 4, :] = parts[2][..., 4, :] = float("nan")
+    mask = torch.ones(rows, rows, dtype=torch.bool)
     mask[:, 4] = False
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to("wgpu"))
-    assert torch.allclose(y.cpu(), torch.ones(1, 1, 9, 8), atol=1e-6)
+    leaves = [part.to("wgpu").requires_grad_() for part in parts]
+    y = F.scaled_dot_product_attention(*leaves, attn_mask=mask.to("wgpu"))
+    y.sum().backward()
+    assert torch.allclose(y.cpu(), torch.ones(1, 1, rows, 8), atol=1e-6)
+    shares = torch.full((1, 1, rows, 8), rows / (rows - 1))
+    shares[..., 4, :] = 0.0
+    # Scores that are all the same have no slope.
+    for leaf_of, expected in zip(leaves, [torch.zeros(1, 1, rows, 8)] * 2 + [shares], strict=True):
+        assert torch.allclose(leaf_of.grad.cpu(), expected, atol=1e-5)
 
 
 def test_attention_dropout_keeps_a_share_and_its_gradient_sees_the_same() -> None:

@@ -73,23 +73,100 @@ impl Dropped {
     }
 }
 
-/// Queries and keys of a tile, the most that fit into the memory of a workgroup.
-fn tile(gpu: &Gpu, d: usize, longest: usize) -> Option<usize> {
+/// How a workgroup's tile is shared: its own rows and those that pass by, and the rows and columns of its
+/// invocations.
+#[derive(Clone, Copy)]
+struct Tile {
+    own: usize,
+    passing: usize,
+    rows: usize,
+    columns: usize,
+}
+
+const fn tile(own: usize, passing: usize, rows: usize, columns: usize) -> Tile {
+    Tile {
+        own,
+        passing,
+        rows,
+        columns,
+    }
+}
+/// The quickest first.
+const FORWARD: [Tile; 4] = [
+    tile(32, 32, 16, 8),
+    tile(32, 16, 16, 4),
+    tile(16, 16, 16, 4),
+    tile(8, 16, 8, 4),
+];
+const BACKWARD: [Tile; 3] = [tile(32, 32, 16, 8), tile(16, 16, 16, 4), tile(8, 8, 8, 2)];
+
+/// What a workgroup remembers of fours of components.
+struct Words {
+    pitch: usize,
+    span: usize,
+}
+
+impl Tile {
+    fn words(self, d: usize) -> Words {
+        Words {
+            pitch: d.div_ceil(4) | 1,
+            span: self.passing / 4 + 1,
+        }
+    }
+
+    /// Bytes of a workgroup's memory.
+    fn forward(self, d: usize) -> usize {
+        let Words { pitch, span } = self.words(d);
+        16 * ((self.own + self.passing) * pitch + self.own * span) + 4 * self.own * self.columns + 4
+    }
+
+    fn backward(self, d: usize) -> usize {
+        let Words { pitch, span } = self.words(d);
+        let rows = 2 * (self.own + self.passing) * pitch + 2 * self.own * span;
+        16 * (rows + self.own.max(self.passing)) + 4
+    }
+
+    /// Turns of loops for a tile that passes by, and for one's own rows; of a gradient where `sums` is 2, and
+    /// with all loops where they stay `rolled`.
+    fn trips(self, d: usize, sums: usize, rolled: bool) -> [usize; 2] {
+        let threads = self.rows * self.columns;
+        let fours = d.div_ceil(4);
+        let loads = |rows: usize| 2 * (rows * fours).div_ceil(threads);
+        if !rolled {
+            let each = loads(self.passing) + sums * fours + self.passing / 4;
+            return [each + 16, loads(self.own) + 4 * fours + 16];
+        }
+        let (m, n) = (self.own / self.rows, self.passing / self.columns);
+        let c = fours.div_ceil(self.columns);
+        let scores = sums * fours * (1 + m + n * (m + 1));
+        let weights = m * (1 + self.columns + c + 6 * n);
+        let parts = self.passing / 4 * (1 + 2 * m + 4 * (1 + c * (m + 1)));
+        let each = 5 * loads(self.passing) + scores + m * n + weights + parts;
+        [each, 5 * loads(self.own) + 4 * fours + 3 * m * c * 5]
+    }
+
+    /// The most iterations of an invocation that goes through so many rows.
+    fn all_trips(self, d: usize, sums: usize, rolled: bool, rows: usize) -> usize {
+        let [each, once] = self.trips(d, sums, rolled);
+        rows.div_ceil(self.passing) * each + once
+    }
+}
+
+/// The tiles forth and back that fit into the memory of a workgroup and are not larger than there are rows.
+fn tiles(gpu: &Gpu, d: usize, longest: usize) -> Option<[Tile; 2]> {
     let memory = gpu.info().limits.max_compute_workgroup_storage_size as usize;
-    let words = |t: usize| 4 * t * (d + 1) + 2 * t * (t + 1) + 4 * t;
     let useful = longest.next_power_of_two().max(8);
-    let mut sizes = [32, 16, 8].into_iter().filter(|&t| t <= useful);
-    sizes.find(|&t| 4 * words(t) <= memory)
+    let fit = |all: &[Tile], bytes: fn(Tile, usize) -> usize| {
+        let mut fitting = all.iter().filter(|t| bytes(**t, d) <= memory);
+        fitting.clone().find(|t| t.own <= useful).or(fitting.next_back()).copied()
+    };
+    Some([fit(&FORWARD, Tile::forward)?, fit(&BACKWARD, Tile::backward)?])
 }
 
 /// Whether loops over parts of a tile stay loops, where copies of their bodies take long to compile
 /// and the work is short: there they run half as long again.
-fn rolled(gpu: &Gpu, q: &Tensor, k: &Tensor, d: usize, t: usize) -> bool {
-    let (m, c) = (t / 8, d.div_ceil(8));
-    // Loads, scores and slopes, sums, what each row and each weight takes.
-    let trips =
-        4 * t * d / 64 + 2 * d * m * (m + 3) + 3 * t * (m + 1) * (c + 1) + 8 * m * (m + c) + t;
-    gpu.info().software && 4 * longest(q, k).div_ceil(t) * trips < TRIPS
+fn rolled(gpu: &Gpu, tile: Tile, d: usize, sums: usize, rows: usize) -> bool {
+    gpu.info().software && 4 * tile.all_trips(d, sums, true, rows) < TRIPS
 }
 
 /// Rows that an invocation goes through, of keys or, for a key, of all its heads' queries.
@@ -100,7 +177,7 @@ fn longest(q: &Tensor, k: &Tensor) -> usize {
 /// Whether all have as many components as a tile has room for, which a kernel then knows where loops may be
 /// written out.
 fn is_whole_width(gpu: &Gpu, p: &Params, d: usize) -> bool {
-    gpu.info().unrolls && [p.width, p.value_width] == [d as u32; 2]
+    gpu.info().unrolls && d.is_multiple_of(4) && [p.width, p.value_width] == [d as u32; 2]
 }
 
 fn widest(q: &Tensor, v: &Tensor) -> usize {
@@ -140,12 +217,10 @@ pub fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Result
     });
     let types = transfer::small_floats(&[q, k, v])
         && mask.is_none_or(|m| m.dtype() == DType::Bool || transfer::small_floats(&[m]));
-    let Some(t) = tile(gpu, d, rows(q).max(rows(k))) else {
+    let Some([_, back]) = tiles(gpu, d, rows(q).max(rows(k))) else {
         return Ok(false);
     };
-    // Loads, scores, slopes and sums of a tile.
-    let trips = 4 * t * d / 64 + 2 * d + 3 * t + 8;
-    let short = !gpu.info().software || longest(q, k).div_ceil(t) * trips < TRIPS;
+    let short = !gpu.info().software || back.all_trips(d, 2, false, longest(q, k)) < TRIPS;
     Ok(plain
         && types
         && short
@@ -203,12 +278,12 @@ impl Flash {
         let (q, k, v) = (x[0], x[1], x[2]);
         let mask = if self.mask { x[3] } else { q };
         let d = widest(q, v);
-        let Some(t) = tile(gpu, d, rows(q).max(rows(k))) else {
+        let Some([t, _]) = tiles(gpu, d, rows(q).max(rows(k))) else {
             return Ok(false);
         };
         let mut p = self.block(x);
         p.put(Y, &y[0]);
-        p.tiles = rows(q).div_ceil(t) as u32;
+        p.tiles = rows(q).div_ceil(t.own) as u32;
         p.planes = (q.numel() / (rows(q) * q.size(q.ndim() - 1))) as u32;
         transfer::ran(
             ATTENTION
@@ -216,10 +291,14 @@ impl Flash {
                 .set("MASK", self.mask)
                 .set("CAUSAL", self.causal)
                 .set("DROPOUT", self.dropped.is_some())
+                .set("PAIRS", transfer::lies_in_pairs(&y[0]))
                 .set("D", d as u32)
-                .set("T", t as u32)
+                .set("TX", t.own as u32)
+                .set("TZ", t.passing as u32)
+                .set("ROWS", t.rows as u32)
+                .set("COLUMNS", t.columns as u32)
                 .set("WHOLE", is_whole_width(gpu, &p, d))
-                .set("ROLLED", rolled(gpu, q, k, d, t))
+                .set("ROLLED", rolled(gpu, t, d, 1, rows(k)))
                 .writes("Y", &y[0])
                 .writes_words(&y[1])
                 .reads("X", q)
@@ -255,7 +334,7 @@ impl Flash {
         }
         let mask = if self.mask { of[3] } else { q };
         let d = widest(q, v);
-        let Some(t) = tile(gpu, d, rows(q).max(rows(k))) else {
+        let Some([_, t]) = tiles(gpu, d, rows(q).max(rows(k))) else {
             return Ok(false);
         };
         let mut p = self.block(of);
@@ -265,9 +344,11 @@ impl Flash {
             p.put(GRADS + i, t);
         }
         let plane = |x: &Tensor| (x.numel() / (rows(x) * x.size(x.ndim() - 1))) as u32;
-        for (entry, to, of) in [("queries", [&y[0], &y[2]], q), ("keys", [&y[1], &y[2]], k)] {
-            p.tiles = rows(of).div_ceil(t) as u32;
-            p.planes = plane(of);
+        let sums = &Tensor::empty(&[stats.numel() / 2], DType::F32, q.device())?;
+        let [queries, keys] = [("queries", [&y[0], sums], q), ("keys", [&y[1], &y[2]], k)];
+        for (entry, to, own) in [queries, keys] {
+            p.tiles = rows(own).div_ceil(t.own) as u32;
+            p.planes = plane(own);
             let done = ATTENTION_BACKWARD
                 .launch(Acc::F32)
                 .entry(entry)
@@ -275,15 +356,18 @@ impl Flash {
                 .set("CAUSAL", self.causal)
                 .set("DROPOUT", self.dropped.is_some())
                 .set("D", d as u32)
-                .set("T", t as u32)
+                .set("TX", t.own as u32)
+                .set("TZ", t.passing as u32)
+                .set("ROWS", t.rows as u32)
+                .set("COLUMNS", t.columns as u32)
                 .set("WHOLE", is_whole_width(gpu, &p, d))
-                .set("ROLLED", rolled(gpu, q, k, d, t))
+                .set("ROLLED", rolled(gpu, t, d, 2, longest(q, k)))
                 .writes_words(to[0])
                 .writes_words(to[1])
                 .reads("X", q)
                 .reads_words(k)
                 .reads_words(v)
-                .reads("Y", out)
+                .reads("Y", if entry == "keys" { sums } else { out })
                 .reads("G", g)
                 .reads_words(stats)
                 .reads("A", mask)
@@ -362,4 +446,23 @@ fn apart(x: [&Tensor; 3]) -> bool {
                 .product();
             inner == one
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_whole() {
+        for t in FORWARD.iter().chain(&BACKWARD) {
+            assert_eq!(t.own % t.rows, 0);
+            // Invocations write their weights by fours.
+            assert_eq!(t.passing % (4 * t.columns), 0);
+        }
+        // What WebGPU promises everywhere takes heads of 64, and 48 KB those of 256.
+        let smallest = [FORWARD[3].forward(64), BACKWARD[2].backward(64)];
+        assert!(smallest.iter().all(|&bytes| bytes <= 16 << 10));
+        let widest = [FORWARD[3].forward(WIDEST), BACKWARD[2].backward(WIDEST)];
+        assert!(widest.iter().all(|&bytes| bytes <= 48 << 10));
+    }
 }
