@@ -85,6 +85,15 @@ def test_singular_input_is_reported_as_by_lapack(n):
     assert (lu == 0).all() and pivots.tolist() == list(range(1, n + 1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [10, 70, 250])
+def test_zero_column_is_named_whatever_is_factored(n, dtype):
+    a = torch.randn(n, n, dtype=dtype)
+    a[:, 5] = 0
+    b = torch.ones(n, 1, dtype=dtype)
+    assert [L.lu_factor_ex(a).info, L.inv_ex(a).info, L.solve_ex(a, b).info] == [6] * 3
+
+
 @pytest.mark.parametrize("name", ["solve", "inv", "det", "qr", "eigh", "svd", "cholesky"])
 def test_empty_matrices_give_empty_results(name):
     args = [torch.zeros(2, 0, 0)] + [torch.zeros(2, 0, 3)] * (name == "solve")

@@ -260,6 +260,21 @@ impl<T: Number> Lu<T> {
         Lu::new(a, n, n, n <= small::MOST, true, room)
     }
 
+    /// What [`info`](Self::info) says of a square matrix of which this one, or its transpose, said `found`.
+    fn info_of_rows(a: &[T], n: usize, found: i32, room: &mut Room<T>) -> i32 {
+        if found == 0 || n <= small::MOST {
+            return found;
+        }
+        let f = Lu::new(a, n, n, true, true, room);
+        let first = f.info(n);
+        f.end(room);
+        // By rows rounding may leave what it did not by columns.
+        if first == 0 {
+            return found;
+        }
+        first
+    }
+
     /// Leaves its memory to the next.
     fn end(self, room: &mut Room<T>) {
         (room.x, room.pivots) = (self.x, self.pivots);
@@ -610,7 +625,7 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
         Kind::Cholesky => info[0] = cholesky(c.a, n, y, room),
         Kind::Inverse => {
             let f = Lu::square(c.a, n, room);
-            info[0] = f.info(n);
+            let found = f.info(n);
             if f.blocked && n >= blocks::LEAST {
                 blocks::inverse(&f.x, n, &f.perm, y);
             } else if f.blocked {
@@ -625,13 +640,15 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
                 f.solve(y, n, room);
             }
             f.end(room);
+            info[0] = Lu::info_of_rows(c.a, n, found, room);
         }
         Kind::Solve => {
             let f = Lu::square(c.a, n, room);
-            info[0] = f.info(n);
+            let found = f.info(n);
             y.copy_from_slice(c.b);
             f.solve(y, c.b.len() / n.max(1), room);
             f.end(room);
+            info[0] = Lu::info_of_rows(c.a, n, found, room);
         }
         Kind::Det => {
             let f = Lu::square(c.a, n, room);

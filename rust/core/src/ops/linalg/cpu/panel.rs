@@ -203,9 +203,7 @@ unsafe fn solve<V: Simd, const R: usize>(
                         }
                     }
                 }
-                for r in 0..high {
-                    done[i + r] = x[r];
-                }
+                done[i..i + high].copy_from_slice(&x[..high]);
                 V::transpose(x.as_mut_ptr());
                 for c in 0..wide {
                     let to = b.add(c * b_step + i);
@@ -279,9 +277,7 @@ unsafe fn solve_upper<V: Simd, const R: usize>(
                         }
                     }
                 }
-                for r in 0..high {
-                    done[i + r] = x[r];
-                }
+                done[i..i + high].copy_from_slice(&x[..high]);
                 V::transpose(x.as_mut_ptr());
                 for c in 0..wide {
                     let to = b.add(c * b_step + i);

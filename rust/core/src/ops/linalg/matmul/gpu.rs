@@ -259,7 +259,9 @@ impl Product<'_> {
         let types = way.types(&FOURS);
         let (m, n) = way.extent();
         let k = self.a.size(2);
-        let steps = [k, self.part.min(k)].iter().all(|k| k.is_multiple_of(way.depth()));
+        let steps = [k, self.part.min(k)]
+            .iter()
+            .all(|k| k.is_multiple_of(way.depth()));
         let exact = steps && self.a.size(1).is_multiple_of(m) && self.b.size(2).is_multiple_of(n);
         let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
         way.set(&types, MATMUL_COOPERATIVE.launch(self.acc))

@@ -158,9 +158,16 @@ fn tiles(gpu: &Gpu, d: usize, longest: usize) -> Option<[Tile; 2]> {
     let useful = longest.next_power_of_two().max(8);
     let fit = |all: &[Tile], bytes: fn(Tile, usize) -> usize| {
         let mut fitting = all.iter().filter(|t| bytes(**t, d) <= memory);
-        fitting.clone().find(|t| t.own <= useful).or(fitting.next_back()).copied()
+        fitting
+            .clone()
+            .find(|t| t.own <= useful)
+            .or(fitting.next_back())
+            .copied()
     };
-    Some([fit(&FORWARD, Tile::forward)?, fit(&BACKWARD, Tile::backward)?])
+    Some([
+        fit(&FORWARD, Tile::forward)?,
+        fit(&BACKWARD, Tile::backward)?,
+    ])
 }
 
 /// Whether loops over parts of a tile stay loops, where copies of their bodies take long to compile
