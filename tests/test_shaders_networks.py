@@ -45,24 +45,29 @@ def attention_params(planes, tiles):
     return [*head, *step, *[0] * 12]
 
 
+# Rows of a tile and of the one that passes by, and the rows and columns of invocations.
 @pytest.mark.parametrize("rolled", [False, True])
-@pytest.mark.parametrize("tile", [8, 16])
+@pytest.mark.parametrize("tile", [(8, 8, 8, 2), (16, 16, 8, 4), (8, 16, 4, 4)])
 def test_attention_and_its_gradients_match_numpy(tile, rolled):
     (q, k, v, g, mask), (y, stats, dq, dk, dv) = attention_case()
-    kinds = {"MASK": 1, "CAUSAL": 1, "D": 5, "T": tile, "ROLLED": rolled}
-    tiles = -(-11 // tile)
+    kinds = dict(zip(("TX", "TZ", "ROWS", "COLUMNS"), tile, strict=True))
+    kinds |= {"MASK": 1, "CAUSAL": 1, "D": 5, "ROLLED": rolled}
+    tiles = -(-11 // tile[0])
     arrays = [np.zeros(y.shape, np.float32), np.zeros(stats.shape, np.float32), q, k, v, mask]
     params = attention_params(2, tiles)
     got, found, *_ = run("attention", "f32", arrays, params, (2 * tiles, 1, 1), **kinds)
     close(got, y, 1e-5)
     close(found, stats, 1e-5)
     like = [np.zeros(d.shape, np.float32) for d in (dq, dk, dv)]
+    sums = np.zeros((2, 11), np.float32)
     inputs = [q, k, v, got, g, found, mask]
-    out = run("attention_backward", "f32", [like[0], like[2], *inputs], params, (2 * tiles, 1, 1),
+    out = run("attention_backward", "f32", [like[0], sums, *inputs], params, (2 * tiles, 1, 1),
               entry="queries", **kinds)  # fmt: skip
     close(out[0], dq, 1e-5)
-    tiles = -(-13 // tile)
+    close(out[1], (y * g).sum(2), 1e-5)
+    tiles = -(-13 // tile[0])
     params = attention_params(1, tiles)
+    inputs[3] = out[1]
     out = run("attention_backward", "f32", [like[1], like[2], *inputs], params, (tiles, 1, 1),
               entry="keys", **kinds)  # fmt: skip
     close(out[0], dk, 1e-5)

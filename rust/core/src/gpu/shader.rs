@@ -336,7 +336,7 @@ const NEVER_NAN: &str = "
     m_acos m_atan m_bessel_j0 m_bessel_j1 m_digamma m_erfc m_erfinv m_expm1 m_floor_div
     m_igamma_fraction m_incomplete m_ln m_ndtri m_next_after m_polygamma m_pow m_sqrt m_tan m_zeta
     r_digamma r_erfc r_erfinv r_floor_div r_next_after r_polygamma r_pow draw_binomial draw_gamma draw_poisson
-    draw_successes slope_gamma slope_large angle inside largest lu tangent work
+    draw_successes slope_gamma slope_large angle inside largest lu tangent unscaled
 ";
 
 /// Sees that nothing is decided in a way that a driver may turn round where a number is NaN: no choice between
