@@ -100,7 +100,8 @@ fn at_b(n: u32, k: u32) -> u32 {
     return select(k * PITCH_B + n, n * PITCH_B + k, B_ALONG_K);
 }
 
-// What an invocation reads of a for a step.
+// What an invocation reads of a for a step. The branch stands around the loop: within it each read would wait for the
+// one before.
 fn read_a(w: Work, k0: u32, local: u32) -> array<vec4<Element>, LOADS_A> {
     var four: array<vec4<Element>, LOADS_A>;
     if (is_whole_a(w, k0)) {
