@@ -85,6 +85,24 @@ def test_attention_in_tiles_matches_formula(
         close(got, want, dtype, 8)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(
+    ("rows", "keys"),
+    [(1, 1), (16, 16), (17, 15), (64, 10), (10, 64), (63, 80), (100, 100), (200, 129), (129, 300)],
+)
+def test_causal_attention_is_that_of_its_mask_bit_for_bit(rows: int, keys: int, dtype: str) -> None:
+    # The mask computes all of the tiles that the diagonal crosses; what is hidden adds zeros.
+    arrays = [random(2, 3, n, 24) for n in (rows, keys, keys, rows)]
+    q, k, v, g = (strided(x, dtype, False) for x in arrays)
+    mask = pt.ones(rows, keys, dtype=pt.bool).tril()
+    found = []
+    for how in ({"is_causal": True}, {"attn_mask": mask}):
+        y = F.scaled_dot_product_attention(q, k, v, **how)
+        found.append([y.detach(), *pt.autograd.grad(y, (q, k, v), g.detach())])
+    for causal, masked in zip(*found):
+        assert pt.equal(causal, masked)
+
+
 def test_attention_without_keys_or_with_nan_is_zero_or_nan() -> None:
     q = pt.randn(1, 2, 5, 8)
     assert (F.scaled_dot_product_attention(q, q[:, :, :0], q[:, :, :0]) == 0).all()

@@ -239,11 +239,10 @@ fn streamed_products_are_those_of_shared_panels() {
 }
 
 /// What is packed lies in the cache that it is read from, for tiles of every processor: a block of B
-/// in half of the second cache, a tile of A in half of a first one of 32 KB, and, where panels are
+/// in the room that the second cache gives, a tile of A in half of a first one of 32 KB, and, where panels are
 /// shared, a panel of B and a tile of A in one of 48 KB (of 32 KB with AVX2).
 #[test]
 fn packed_operands_stay_in_their_caches() {
-    let half = crate::machine::machine().l2 / 2;
     for threads in [1, 2, 7, 64] {
         set_num_threads(threads);
         for (height, wide, size, depth) in [
@@ -260,7 +259,7 @@ fn packed_operands_stay_in_their_caches() {
                         assert!(p.deep <= depth, "{m} {n} {k}: {p:?}");
                         let panel = p.deep * wide * size;
                         let block = p.panels.div_ceil(p.across) * panel;
-                        assert!(block <= half.max(panel), "{m} {n} {k}: {p:?}");
+                        assert!(block <= stream::room().max(panel), "{m} {n} {k}: {p:?}");
                         assert!(p.down <= p.tiles && p.across <= p.panels.max(threads));
                         assert!(p.deep * height * size <= 16 << 10, "{m} {n} {k}: {p:?}");
                     }

@@ -6,7 +6,12 @@ use super::plain;
 use super::Number;
 use crate::alloc::full;
 use crate::cpu::gemm::{product, Mat, Problem};
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::per_isa;
+
+/// Columns that are reflected together, and elements of V times columns that a second thread is worth.
+const WIDE: usize = 128;
+const GRAIN: usize = 1 << 18;
 
 /// Columns of a panel, for matrices of so many columns.
 fn block(n: usize) -> usize {
@@ -160,13 +165,23 @@ impl<T: Number> Panel<T> {
         step: usize,
         n: usize,
     ) {
-        let t = match transposed {
-            true => turned(self.t.as_ptr(), block),
-            false => rows(self.t.as_ptr(), block),
-        };
-        let v = turned(self.v.as_ptr(), high);
-        // SAFETY: V has `block` columns of `high`, and T rows of `block`.
-        unsafe { reflect_all(v, t, (high, self.count), to, step, n) }
+        // Parts that depend on the sizes alone, so that results do not depend on the number of threads.
+        let parts = n.div_ceil(WIDE).max(1);
+        let grain = GRAIN.div_ceil((high * self.count * n / parts).max(1));
+        let to = Ptr(to);
+        parallel_for(parts, grain, |r| {
+            let t = match transposed {
+                true => turned(self.t.as_ptr(), block),
+                false => rows(self.t.as_ptr(), block),
+            };
+            let v = turned(self.v.as_ptr(), high);
+            for i in r {
+                let (from, end) = (n * i / parts, n * (i + 1) / parts);
+                // SAFETY: V has `block` columns of `high`, and T rows of `block`; parts have columns of
+                // their own.
+                unsafe { reflect_all(v, t, (high, self.count), to.at(from), step, end - from) }
+            }
+        });
     }
 }
 

@@ -14,6 +14,7 @@ mod general;
 mod hessenberg;
 mod householder;
 mod lanes;
+mod lu;
 mod panel;
 pub mod plain;
 pub mod probe;
@@ -27,7 +28,7 @@ use super::Kind;
 use crate::alloc::{self, full, gathered};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
-use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::transpose as turn;
 use crate::error;
 use crate::tensor::Tensor;
@@ -35,13 +36,12 @@ use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
-use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
 use faer::linalg::svd::{self as faer_svd, ComputeSvdVectors, SvdParams};
 use faer::linalg::triangular_solve as tri;
-use faer::perm::PermRef;
 use faer::traits::RealField;
-use faer::{Auto, Conj, MatMut, MatRef, Par, Spec};
+use faer::{Auto, MatMut, MatRef, Par, Spec};
 use householder::Reflected;
+use lu::Lu;
 use plain::SMALL;
 use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -186,180 +186,6 @@ fn columns<T>(x: &[T], m: usize, n: usize) -> MatRef<'_, T> {
 }
 fn columns_mut<T>(x: &mut [T], m: usize, n: usize) -> MatMut<'_, T> {
     MatMut::from_column_major_slice_mut(x, m, n)
-}
-
-/// P A = L U; the matrix lies in `x`, column after column where `blocked`, else in rows.
-struct Lu<T> {
-    x: Vec<T>,
-    n: usize,
-    blocked: bool,
-    /// Whether it is of A, not of the transpose.
-    direct: bool,
-    /// The row that was exchanged with each.
-    pivots: Vec<usize>,
-    /// The permutation that they make, and its inverse.
-    perm: Vec<usize>,
-    inverse: Vec<usize>,
-}
-
-impl<T: Number> Lu<T> {
-    /// Of the matrix whose rows (`by_rows`) or columns lie in `a` one after another.
-    fn new(a: &[T], m: usize, n: usize, by_rows: bool, pivot: bool, room: &mut Room<T>) -> Self {
-        let mut out = Lu {
-            x: std::mem::take(&mut room.x),
-            n,
-            direct: by_rows,
-            blocked: pivot && m.min(n) > SMALL && m.max(n) > small::MOST,
-            pivots: std::mem::take(&mut room.pivots),
-            perm: Vec::new(),
-            inverse: Vec::new(),
-        };
-        out.pivots.clear();
-        alloc::reserve(&mut out.pivots, m.min(n));
-        let load = |x: &mut Vec<T>, rows: bool| {
-            x.clear();
-            alloc::reserve(x, m * n);
-            if rows == by_rows {
-                x.extend_from_slice(a);
-            } else {
-                alloc::resize(x, m * n, T::default());
-                let (m, n) = if by_rows { (m, n) } else { (n, m) };
-                transpose(a, m, n, x);
-            }
-        };
-        if out.blocked {
-            load(&mut out.x, false);
-            out.pivots.resize(m.min(n), 0);
-            (out.perm, out.inverse) = (full(0, m), full(0, m));
-            if m.min(n) < blocks::LEAST {
-                let stack = room.get(plu::lu_in_place_scratch::<usize, T>(m, n, SEQ, params()));
-                let x = columns_mut(&mut out.x, m, n);
-                plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
-                blocks::exchanges(&out.perm, &mut out.pivots);
-            } else {
-                blocks::lu(&mut out.x, m, n, &mut out.pivots);
-                out.perm = super::order(out.pivots.iter().copied(), m);
-                for (i, &p) in out.perm.iter().enumerate() {
-                    out.inverse[p] = i;
-                }
-            }
-            // A pivot without an inverse spoils what comes after it.
-            let sound = |d: T| d.finite() && d.abs() >= T::TINY;
-            out.blocked = (0..m.min(n)).all(|i| sound(out.x[i * m + i]));
-        }
-        if !out.blocked {
-            out.pivots.clear();
-            load(&mut out.x, true);
-            plain::lu(&mut out.x, m, n, pivot, &mut out.pivots);
-        }
-        out
-    }
-
-    /// Of a square matrix or, where that saves a copy, of its transpose.
-    fn square(a: &[T], n: usize, room: &mut Room<T>) -> Self {
-        Lu::new(a, n, n, n <= small::MOST, true, room)
-    }
-
-    /// What [`info`](Self::info) says of a square matrix of which this one, or its transpose, said `found`.
-    fn info_of_rows(a: &[T], n: usize, found: i32, room: &mut Room<T>) -> i32 {
-        if found == 0 || n <= small::MOST {
-            return found;
-        }
-        let f = Lu::new(a, n, n, true, true, room);
-        let first = f.info(n);
-        f.end(room);
-        // By rows rounding may leave what it did not by columns.
-        if first == 0 {
-            return found;
-        }
-        first
-    }
-
-    /// Leaves its memory to the next.
-    fn end(self, room: &mut Room<T>) {
-        (room.x, room.pivots) = (self.x, self.pivots);
-    }
-
-    fn at(&self, m: usize, i: usize, j: usize) -> T {
-        self.x[if self.blocked {
-            j * m + i
-        } else {
-            i * self.n + j
-        }]
-    }
-
-    /// 1 + the first i with U(i, i) = 0, or 0.
-    fn info(&self, m: usize) -> i32 {
-        let zero = |&i: &usize| self.at(m, i, i) == T::default();
-        (0..m.min(self.n)).find(zero).map_or(0, |i| i as i32 + 1)
-    }
-
-    fn swaps(&self) -> usize {
-        self.pivots
-            .iter()
-            .enumerate()
-            .filter(|&(i, &p)| p != i)
-            .count()
-    }
-
-    /// Overwrites the rows of `b` with the solution of A X = B, A square.
-    fn solve(&self, b: &mut [T], k: usize, room: &mut Room<T>) {
-        let n = self.n;
-        if self.direct {
-            for (i, &p) in self.pivots.iter().enumerate().filter(|&(i, &p)| p != i) {
-                for j in 0..k {
-                    b.swap(i * k + j, p * k + j);
-                }
-            }
-            plain::triangular(&self.x, n, b, k, false, true);
-            plain::triangular(&self.x, n, b, k, true, false);
-            return;
-        }
-        if self.blocked {
-            let lu = columns(&self.x, n, n);
-            // SAFETY: both are permutations of 0..n, inverse to each other.
-            let perm = unsafe { PermRef::new_unchecked(&self.perm, &self.inverse, n) };
-            let run = |b: MatMut<T>, k, room: &mut Room<T>| {
-                let need = solve::solve_transpose_in_place_scratch::<usize, T>(n, k, SEQ);
-                let stack = room.get(need);
-                solve::solve_transpose_in_place_with_conj(lu, lu, perm, Conj::No, b, SEQ, stack)
-            };
-            if k == 1 {
-                return run(columns_mut(b, n, k), k, room);
-            }
-            let mut x = full(T::default(), n * k);
-            transpose(b, n, k, &mut x);
-            if n < blocks::LEAST || k <= blocks::CHUNK {
-                run(columns_mut(&mut x, n, k), k, room);
-            } else {
-                parallel_chunks(&mut x, n * blocks::CHUNK, 1, |_, part| {
-                    let mut room = Room::new();
-                    for x in part.chunks_mut(n * blocks::CHUNK) {
-                        let k = x.len() / n;
-                        run(columns_mut(x, n, k), k, &mut room);
-                    }
-                });
-            }
-            transpose(&x, k, n, b);
-            return;
-        }
-        let mut t = full(T::default(), n * n);
-        transpose(&self.x, n, n, &mut t);
-        plain::triangular(&t, n, b, k, false, false);
-        plain::triangular(&t, n, b, k, true, true);
-        for (i, &p) in self.pivots.iter().enumerate().rev() {
-            for j in 0..k {
-                b.swap(i * k + j, p * k + j);
-            }
-        }
-    }
-}
-
-fn identity<T: Number>(x: &mut [T], n: usize) {
-    x.fill(T::default());
-    for i in 0..n {
-        x[i * n + i] = T::of_f64(1.0);
-    }
 }
 
 /// Overwrites B with the solution of T X = B for a triangle of A.
@@ -564,7 +390,7 @@ fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room<T>) -> b
     if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
         return false;
     }
-    let mut det = |x: &[T]| determinant(&Lu::square(x, n, room));
+    let mut det = |x: &[T]| Lu::square(x, n, room).determinant();
     let sign = det(&u) * det(&vh);
     y.fill(T::default());
     for k in 0..n {
@@ -578,33 +404,6 @@ fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room<T>) -> b
         }
     }
     true
-}
-
-fn determinant<T: Number>(f: &Lu<T>) -> T {
-    let sign = T::of_f64(if f.swaps().is_multiple_of(2) {
-        1.0
-    } else {
-        -1.0
-    });
-    (0..f.n).fold(sign, |d, i| d * f.at(f.n, i, i))
-}
-
-/// The sign of the determinant and the logarithm of its absolute value.
-fn sign_and_log<T: Number>(f: &Lu<T>) -> (f64, f64) {
-    let (mut sign, mut log) = (
-        if f.swaps().is_multiple_of(2) {
-            1.0
-        } else {
-            -1.0
-        },
-        0.0,
-    );
-    for i in 0..f.n {
-        let d = f.at(f.n, i, i).to_f64();
-        sign *= if d == 0.0 { 0.0 } else { d.signum() };
-        log += d.abs().ln();
-    }
-    (sign, log)
 }
 
 /// The inputs and results of one element of a batch.
@@ -626,19 +425,7 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
         Kind::Inverse => {
             let f = Lu::square(c.a, n, room);
             let found = f.info(n);
-            if f.blocked && n >= blocks::LEAST {
-                blocks::inverse(&f.x, n, &f.perm, y);
-            } else if f.blocked {
-                let stack = room.get(inverse::inverse_scratch::<usize, T>(n, SEQ));
-                let lu = columns(&f.x, n, n);
-                // SAFETY: both are permutations of 0..n, inverse to each other.
-                let perm = unsafe { PermRef::new_unchecked(&f.perm, &f.inverse, n) };
-                inverse::inverse(columns_mut(y, n, n), lu, lu, perm, SEQ, stack);
-            } else {
-                // Of a singular matrix it is what dividing by zero gives, as `Solve` has it.
-                identity(y, n);
-                f.solve(y, n, room);
-            }
+            f.inverse(y, room);
             f.end(room);
             info[0] = Lu::info_of_rows(c.a, n, found, room);
         }
@@ -652,12 +439,12 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
         }
         Kind::Det => {
             let f = Lu::square(c.a, n, room);
-            y[0] = determinant(&f);
+            y[0] = f.determinant();
             f.end(room);
         }
         Kind::Slogdet => {
             let f = Lu::square(c.a, n, room);
-            let (sign, log) = sign_and_log(&f);
+            let (sign, log) = f.sign_and_log();
             (y[0], y1[0]) = (T::of_f64(sign), T::of_f64(log));
             f.end(room);
         }
@@ -730,11 +517,7 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
         }
         Kind::LuFactor { pivot } => {
             let f = Lu::new(c.a, m, n, true, pivot, room);
-            if f.blocked {
-                transpose(&f.x, n, m, y);
-            } else {
-                y.copy_from_slice(&f.x);
-            }
+            f.rows(m, y);
             for (to, &p) in info.iter_mut().zip(&f.pivots) {
                 *to = p as i32 + 1;
             }

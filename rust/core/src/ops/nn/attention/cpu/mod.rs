@@ -18,6 +18,10 @@ use rows::{each, inner, transpose, weigh};
 /// Rows of queries and of keys in a tile of scores.
 const QUERIES: usize = 64;
 const KEYS: usize = 64;
+/// Rows of a tile that the diagonal crosses which are computed up to the last key that they see. Tiles of
+/// queries and of keys begin at its multiples, so that it crosses those alone that begin with the same number.
+const STRIP: usize = 16;
+const _: () = assert!(QUERIES == KEYS && KEYS.is_multiple_of(STRIP) && STRIP.is_multiple_of(PAD));
 /// Rows of queries that share a packed block of keys.
 const CHUNK: usize = 256;
 /// Multiplications that a second thread is worth.
@@ -173,6 +177,23 @@ impl Attention<'_> {
         }
     }
 
+    /// The rows of a tile, `m` queries from `i` on by `n` keys from `k0` on, that are computed together, and
+    /// how many of its keys they see.
+    #[inline(always)]
+    fn strips(
+        &self,
+        (i, m): (usize, usize),
+        (k0, n): (usize, usize),
+    ) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
+        let crossed = self.causal && i == k0;
+        (0..m)
+            .step_by(if crossed { STRIP } else { m })
+            .map(move |r| {
+                let end = if crossed { m.min(r + STRIP) } else { m };
+                (r..end, if crossed { n.min(end) } else { n })
+            })
+    }
+
     /// Masks a row of `n` scores, of query `i` from key `k0` on; `pad` elements follow.
     #[inline(always)]
     unsafe fn finish_row<T: Float>(
@@ -296,42 +317,47 @@ unsafe fn forward_rows<T: Float, V: Exp<Elem = T>>(
                     continue;
                 }
                 let out = w.out.add(i0 * evp);
-                Product {
-                    m,
-                    n: np,
-                    k: e,
-                    a: w.q.add(i0 * e).cast_const(),
-                    a_steps: (e, 1),
-                    b: w.keys_transposed.cast_const(),
-                    ldb: KEYS,
-                    c: w.scores,
-                    ldc: KEYS,
-                    add: false,
-                }
-                .run::<V>();
                 let (tops, totals) = (
                     std::slice::from_raw_parts_mut(w.top.add(i0), m),
                     std::slice::from_raw_parts_mut(w.total.add(i0), m),
                 );
+                let tile = ((w.from + i0, m), (k0, n));
                 // What is done once a row is done for as many rows as a vector has lanes, or for all.
                 let (bare, visible) = (a.mask.is_none(), a.seen(w.from + i0 + 1));
                 let masked = !bare || n < np || visible < k0 + n;
                 let mut peaks = [low; QUERIES];
-                for r0 in (0..m).step_by(V::LANES) {
-                    let mut tops = [V::splat(low); MOST];
-                    for r in r0..m.min(r0 + V::LANES) {
-                        let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                        if masked {
-                            a.finish_row(row, n, (w.from + i0 + r, k0), mask, w.buffer);
-                        }
-                        let mut top = tops[r - r0];
-                        for block in row.chunks_exact(V::LANES) {
-                            top = V::load(block.as_ptr()).max(top);
-                        }
-                        tops[r - r0] = top;
+                for (strip, n) in a.strips(tile.0, tile.1) {
+                    let np = n.next_multiple_of(PAD);
+                    Product {
+                        m: strip.len(),
+                        n: np,
+                        k: e,
+                        a: w.q.add((i0 + strip.start) * e).cast_const(),
+                        a_steps: (e, 1),
+                        b: w.keys_transposed.cast_const(),
+                        ldb: KEYS,
+                        c: w.scores.add(strip.start * KEYS),
+                        ldc: KEYS,
+                        add: false,
                     }
-                    let top = rows::largest(&mut tops);
-                    top.store_first(peaks.as_mut_ptr().add(r0), V::LANES.min(m - r0));
+                    .run::<V>();
+                    for r0 in strip.clone().step_by(V::LANES) {
+                        let rows = r0..strip.end.min(r0 + V::LANES);
+                        let mut tops = [V::splat(low); MOST];
+                        for r in rows.clone() {
+                            let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                            if masked {
+                                a.finish_row(row, n, (w.from + i0 + r, k0), mask, w.buffer);
+                            }
+                            let mut top = tops[r - r0];
+                            for block in row.chunks_exact(V::LANES) {
+                                top = V::load(block.as_ptr()).max(top);
+                            }
+                            tops[r - r0] = top;
+                        }
+                        let top = rows::largest(&mut tops);
+                        top.store_first(peaks.as_mut_ptr().add(r0), rows.len());
+                    }
                 }
                 let mut shrink = [zero; QUERIES];
                 for ((peak, old), shrink) in peaks.iter_mut().zip(&mut *tops).zip(&mut shrink) {
@@ -342,41 +368,45 @@ unsafe fn forward_rows<T: Float, V: Exp<Elem = T>>(
                     *old = new;
                 }
                 let mut sums = [zero; QUERIES];
-                for r0 in (0..m).step_by(V::LANES) {
-                    let mut all = [V::splat(zero); MOST];
-                    for r in r0..m.min(r0 + V::LANES) {
-                        let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                        all[r - r0] = weigh::<T, V>(row, peaks[r]);
-                        if let Some(f) = &a.factor {
-                            a.load_factors(f, factor, (w.from + i0 + r, k0), n, w.buffer);
-                            let f = std::slice::from_raw_parts(w.buffer, n);
-                            row.iter_mut().zip(f).for_each(|(v, &f)| *v = *v * f);
+                for (strip, n) in a.strips(tile.0, tile.1) {
+                    let np = n.next_multiple_of(PAD);
+                    for r0 in strip.clone().step_by(V::LANES) {
+                        let rows = r0..strip.end.min(r0 + V::LANES);
+                        let mut all = [V::splat(zero); MOST];
+                        for r in rows.clone() {
+                            let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                            all[r - r0] = weigh::<T, V>(row, peaks[r]);
+                            if let Some(f) = &a.factor {
+                                a.load_factors(f, factor, (w.from + i0 + r, k0), n, w.buffer);
+                                let f = std::slice::from_raw_parts(w.buffer, n);
+                                row.iter_mut().zip(f).for_each(|(v, &f)| *v = *v * f);
+                            }
+                            if shrink[r] != T::lit(1.0) {
+                                let out = std::slice::from_raw_parts_mut(out.add(r * evp), evp);
+                                let shrink = shrink[r];
+                                each(out, |v| *v = *v * shrink);
+                            }
                         }
-                        if shrink[r] != T::lit(1.0) {
-                            let out = std::slice::from_raw_parts_mut(out.add(r * evp), evp);
-                            let shrink = shrink[r];
-                            each(out, |v| *v = *v * shrink);
-                        }
+                        let sum = rows::sums(&mut all);
+                        sum.store_first(sums.as_mut_ptr().add(r0), rows.len());
                     }
-                    let sum = rows::sums(&mut all);
-                    sum.store_first(sums.as_mut_ptr().add(r0), V::LANES.min(m - r0));
+                    Product {
+                        m: strip.len(),
+                        n: evp,
+                        k: n,
+                        a: w.scores.add(strip.start * KEYS).cast_const(),
+                        a_steps: (KEYS, 1),
+                        b: values,
+                        ldb: ldv,
+                        c: out.add(strip.start * evp),
+                        ldc: evp,
+                        add: true,
+                    }
+                    .run::<V>();
                 }
                 for ((total, &shrink), &sum) in totals.iter_mut().zip(&shrink).zip(&sums) {
                     *total = *total * shrink + sum;
                 }
-                Product {
-                    m,
-                    n: evp,
-                    k: n,
-                    a: w.scores.cast_const(),
-                    a_steps: (KEYS, 1),
-                    b: values,
-                    ldb: ldv,
-                    c: out,
-                    ldc: evp,
-                    add: true,
-                }
-                .run::<V>();
             }
         }
         let to = y.plane(w.batch, w.head);
@@ -535,7 +565,6 @@ unsafe fn backward_head<T: Float, V: Exp<Elem = T>>(a: &Attention, g: &Gradients
             for k0 in (w.from..w.to).step_by(KEYS) {
                 look();
                 let n = KEYS.min(w.to - k0);
-                let np = n.next_multiple_of(PAD);
                 a.k.load(k, k0..k0 + n, e, w.keys, ep);
                 a.v.load(v, k0..k0 + n, ev, w.values, evp);
                 transpose::<T, V>(n, e, w.keys, ep, w.keys_transposed);
@@ -551,91 +580,103 @@ unsafe fn backward_head<T: Float, V: Exp<Elem = T>>(a: &Attention, g: &Gradients
                         *v = *v * scale
                     });
                     g.g.load(go, i0..i0 + m, ev, w.g, evp);
-                    // Columns past `n` hold what the last block left; nothing reads what they give.
-                    let scores = Product {
-                        m,
-                        n: np,
-                        k: e,
-                        a: w.q.cast_const(),
-                        a_steps: (ep, 1),
-                        b: w.keys_transposed.cast_const(),
-                        ldb: KEYS,
-                        c: w.weights,
-                        ldc: KEYS,
-                        add: false,
-                    };
-                    scores.run::<V>();
-                    Product {
-                        k: ev,
-                        a: w.g.cast_const(),
-                        a_steps: (evp, 1),
-                        b: w.values_transposed.cast_const(),
-                        c: w.scores,
-                        ..scores
-                    }
-                    .run::<V>();
-                    for r in 0..m {
-                        let i = i0 + r;
-                        let p = std::slice::from_raw_parts_mut(w.weights.add(r * KEYS), np);
-                        let d = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                        a.finish_row(p, n, (i, k0), mask, w.buffer);
-                        let row = stats + i;
-                        let (top, inverse) = (g.stats[2 * row], g.stats[2 * row + 1]);
-                        weigh::<T, V>(p, top);
-                        each(p, |v| *v = *v * inverse);
-                        let mut dot = *w.dots.add(row);
-                        if let Some(f) = &a.factor {
-                            a.load_factors(f, factor, (i, k0), n, w.buffer);
-                            let f = std::slice::from_raw_parts(w.buffer, n);
-                            d.iter_mut().zip(f).for_each(|(d, &f)| *d = *d * f);
-                            if alone {
-                                dot = inner(&p[..n], &d[..n]);
-                            }
-                            for ((d, p), &f) in d.iter_mut().zip(&mut *p).zip(f) {
-                                *d = *p * (*d - dot);
-                                *p = *p * f;
-                            }
-                        } else {
-                            if alone {
-                                dot = inner(&p[..n], &d[..n]);
-                            }
-                            for (d, p) in d.chunks_exact_mut(PAD).zip(p.chunks_exact(PAD)) {
-                                d.iter_mut().zip(p).for_each(|(d, &p)| *d = p * (*d - dot));
+                    for (strip, n) in a.strips((i0, m), (k0, n)) {
+                        let (np, at) = (n.next_multiple_of(PAD), strip.start);
+                        // Columns past `n` hold what the last block left; nothing reads what they give.
+                        let scores = Product {
+                            m: strip.len(),
+                            n: np,
+                            k: e,
+                            a: w.q.add(at * ep).cast_const(),
+                            a_steps: (ep, 1),
+                            b: w.keys_transposed.cast_const(),
+                            ldb: KEYS,
+                            c: w.weights.add(at * KEYS),
+                            ldc: KEYS,
+                            add: false,
+                        };
+                        scores.run::<V>();
+                        Product {
+                            k: ev,
+                            a: w.g.add(at * evp).cast_const(),
+                            a_steps: (evp, 1),
+                            b: w.values_transposed.cast_const(),
+                            c: w.scores.add(at * KEYS),
+                            ..scores
+                        }
+                        .run::<V>();
+                        for r in strip.clone() {
+                            let i = i0 + r;
+                            let p = std::slice::from_raw_parts_mut(w.weights.add(r * KEYS), np);
+                            let d = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                            a.finish_row(p, n, (i, k0), mask, w.buffer);
+                            let row = stats + i;
+                            let (top, inverse) = (g.stats[2 * row], g.stats[2 * row + 1]);
+                            weigh::<T, V>(p, top);
+                            each(p, |v| *v = *v * inverse);
+                            let mut dot = *w.dots.add(row);
+                            if let Some(f) = &a.factor {
+                                a.load_factors(f, factor, (i, k0), n, w.buffer);
+                                let f = std::slice::from_raw_parts(w.buffer, n);
+                                d.iter_mut().zip(f).for_each(|(d, &f)| *d = *d * f);
+                                if alone {
+                                    dot = inner(&p[..n], &d[..n]);
+                                }
+                                for ((d, p), &f) in d.iter_mut().zip(&mut *p).zip(f) {
+                                    *d = *p * (*d - dot);
+                                    *p = *p * f;
+                                }
+                            } else {
+                                if alone {
+                                    dot = inner(&p[..n], &d[..n]);
+                                }
+                                for (d, p) in d.chunks_exact_mut(PAD).zip(p.chunks_exact(PAD)) {
+                                    d.iter_mut().zip(p).for_each(|(d, &p)| *d = p * (*d - dot));
+                                }
                             }
                         }
+                        Product {
+                            m: strip.len(),
+                            n: ep,
+                            k: n,
+                            a: w.scores.add(at * KEYS).cast_const(),
+                            a_steps: (KEYS, 1),
+                            b: w.keys.cast_const(),
+                            ldb: ep,
+                            c: w.dq.add((i0 + at) * ep),
+                            ldc: ep,
+                            add: true,
+                        }
+                        .run::<V>();
                     }
-                    let transposed = Product {
-                        m: n,
-                        n: evp,
-                        k: m,
-                        a: w.weights.cast_const(),
-                        a_steps: (1, KEYS),
-                        b: w.g.cast_const(),
-                        ldb: evp,
-                        c: dv,
-                        ldc: evp,
-                        add: true,
-                    };
-                    transposed.run::<V>();
-                    let by_query = Product {
-                        n: ep,
-                        a: w.scores.cast_const(),
-                        b: w.q.cast_const(),
-                        ldb: ep,
-                        c: dk,
-                        ldc: ep,
-                        ..transposed
-                    };
-                    by_query.run::<V>();
-                    Product {
-                        m,
-                        k: n,
-                        a_steps: (KEYS, 1),
-                        b: w.keys.cast_const(),
-                        c: w.dq.add(i0 * ep),
-                        ..by_query
+                    // Keys of a strip are seen by its queries and those after them.
+                    for (strip, _) in a.strips((k0, n), (i0, m)).filter(|(s, _)| s.start < m) {
+                        let crossed = strip.len() < n;
+                        let first = if crossed { strip.start } else { 0 };
+                        let transposed = Product {
+                            m: strip.len(),
+                            n: evp,
+                            k: m - first,
+                            a: w.weights.add(first * KEYS + strip.start).cast_const(),
+                            a_steps: (1, KEYS),
+                            b: w.g.add(first * evp).cast_const(),
+                            ldb: evp,
+                            c: dv.add(strip.start * evp),
+                            ldc: evp,
+                            add: true,
+                        };
+                        transposed.run::<V>();
+                        Product {
+                            n: ep,
+                            a: w.scores.add(first * KEYS + strip.start).cast_const(),
+                            b: w.q.add(first * ep).cast_const(),
+                            ldb: ep,
+                            c: dk.add(strip.start * ep),
+                            ldc: ep,
+                            ..transposed
+                        }
+                        .run::<V>();
                     }
-                    .run::<V>();
                 }
             }
             each(std::slice::from_raw_parts_mut(w.dq, a.queries * ep), |v| {
