@@ -1,9 +1,11 @@
-// `main`: the mean of each window, or of each adaptive window, of x. `backward`: the gradient y of
-// the input, gathered from the windows that hold each element, for gradients x. Contiguous planes.
-// uses store
+// The mean of each window, or of each adaptive window, of x. With BACKWARD: the gradient y of the input,
+// gathered from the windows that hold each element, for gradients x. Contiguous planes.
+// uses store, each
 override X: u32 = F32;
 override Y: u32 = F32;
 override ADAPTIVE: bool = false;
+override BACKWARD: bool = false;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -45,14 +47,7 @@ fn divisor(rows: u32, columns: u32) -> Acc {
     return Acc(select(p.divisor, rows * columns, p.divisor == 0u));
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn mean(id: u32) -> Acc {
     let row = id / p.out_size.y;
     let plane = row / p.out_size.x;
     let rows = window(row - plane * p.out_size.x, 0u);
@@ -65,7 +60,7 @@ fn main(
             sum += load_x(x0 + (h - pad.x) * p.in_size.y + w - pad.y);
         }
     }
-    store_y(p.y_offset + id, sum / divisor(rows.z, columns.z));
+    return sum / divisor(rows.z, columns.z);
 }
 
 // The windows that may hold position s (counted with the padding).
@@ -81,14 +76,7 @@ fn windows(s: u32, axis: u32) -> vec2<u32> {
     return vec2(first, min(s / stride + 1u, count));
 }
 
-@compute @workgroup_size(WG)
-fn backward(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn slope(id: u32) -> Acc {
     let row = id / p.in_size.y;
     let plane = row / p.in_size.x;
     let pad = select(p.padding, vec2(0u), ADAPTIVE);
@@ -106,5 +94,19 @@ fn backward(
             }
         }
     }
-    store_y(p.y_offset + id, sum);
+    return sum;
+}
+
+fn element(id: u32) -> Acc {
+    if (BACKWARD) { return slope(id); }
+    return mean(id);
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

@@ -4,7 +4,7 @@
 // TO_WEIGHT, y[m, tap] over the places. A transposed convolution falls apart into as many CLASSES of places as
 // its stride has elements; those of a class are reached by the same taps, and no zero is multiplied.
 // Tiles are those of matmul.wgsl; every element is one chain of fused products along k, whatever the tile.
-// uses store, conv
+// uses store, conv, each
 override A: u32 = F32;
 override B: u32 = F32;
 override C: u32 = F32; // of the bias
@@ -20,6 +20,8 @@ override RN: u32 = 1u;
 override DEPTH: u32 = 8u;
 override BUFFERS: u32 = 1u;
 override ROLLED: bool = false; // whether the longest loops stay loops
+override PAIRS: bool = false; // of tiles: columns 2 i and 2 i + 1 share a word of y
+override WORDS: bool = false; // of `direct`: whether an invocation has all elements of a word
 // Columns of b that an invocation reads: 4, or with TO_WEIGHT 4 * LOADS_B.
 override NEAR: u32 = 4u;
 // Of `shared_out`: columns of a workgroup, and its invocations.
@@ -27,6 +29,7 @@ override TAPS: u32 = 1u;
 override LANES: u32 = 64u;
 const COLS: u32 = BN / (4u * RN);
 const SQUARES: u32 = 4u * RM * RN;
+const BOTH: u32 = select(1u, 2u, PAIRS);
 // As in matmul.wgsl.
 const COPIES: u32 = select(0u, 1u, A != F32 || B != F32);
 const THREADS: u32 = BM / (4u * RM) * COLS;
@@ -85,10 +88,14 @@ fn place_b(e: u32) -> vec2<u32> {
     if (TO_WEIGHT) { return vec2(e / DEPTH, e % DEPTH); }
     return vec2(e % QN, e / QN);
 }
-fn finish(group: u32, part: u32, m: u32, own: u32, sum: Acc) {
-    var v = sum;
-    if (HAS_BIAS && part == 0u) { v += load_c(p.bias + group * p.m + m); }
-    store_y(p.y_offset + part * p.y_split + group * p.y_group + m * p.y_row + own, v);
+// What is stored for a sum of row m.
+fn result(group: u32, part: u32, m: u32, sum: Acc) -> Acc {
+    if (HAS_BIAS && part == 0u) { return sum + load_c(p.bias + group * p.m + m); }
+    return sum;
+}
+// Where row m of the result begins.
+fn row_at(group: u32, part: u32, m: u32) -> u32 {
+    return p.y_offset + part * p.y_split + group * p.y_group + m * p.y_row;
 }
 
 @compute @workgroup_size(THREADS)
@@ -206,7 +213,7 @@ fn main(
         lines = DEPTH - lines;
     }
 
-    for (var j = 0u; j < 4u * RN + zero; j++) {
+    for (var j = 0u; j < 4u * RN + zero; j += BOTH) {
         let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
         if (n >= n_end) { continue; }
         let own = column_of(s, n).own;
@@ -222,28 +229,34 @@ fn main(
                         if (q == at) { four = acc[q]; }
                     }
                 }
-                finish(group, part, m, own, four[j % 4u]);
+                let to = row_at(group, part, m) + own;
+                let v = result(group, part, m, four[j % 4u]);
+                if (PAIRS) {
+                    store_two(to, v, result(group, part, m, four[(j + 1u) % 4u]));
+                } else {
+                    store_y(to, v);
+                }
             }
         }
     }
 }
 
-// An element for each invocation, for groups with few rows: the same chain without a tile.
-@compute @workgroup_size(WORKGROUP)
-fn direct(
-    @builtin(workgroup_id) wg: vec3<u32>,
-    @builtin(num_workgroups) wgs: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (wg.x + wg.y * wgs.x) * WORKGROUP + local;
-    let n = id % p.n;
-    let m = id / p.n % p.m;
-    let which = id / (p.n * p.m) % p.classes;
-    let group = id / (p.n * p.m * p.classes);
-    if (group >= p.groups) { return; }
+// An element of the result, which lies by batch, group, row and place: the same chain without a tile.
+fn element(id: u32) -> Acc {
+    let e = split_index(id, p.places.xyz);
+    let batch = e.w / (p.groups * p.m);
+    let row = e.w - batch * p.groups * p.m;
+    let group = row / p.m;
+    let m = row - group * p.m;
+    var which = 0u;
+    if (CLASSES) {
+        let many = min(p.stride.xyz, p.places.xyz);
+        let own = e.xyz % p.stride.xyz;
+        which = (own.x * many.y + own.y) * many.z + own.z;
+    }
     let s = class_of(which);
-    if (CLASSES && n >= p.batch * volume(s.places)) { return; }
-    let here = place(s, n);
+    let here = s.start + vec3<i32>((e.xyz - s.first) / s.apart) * s.step;
+    let x0 = offset_in_x(here) + i32(batch) * p.source_strides.w;
     let first = s.tap_first * p.kernel_strides.xyz;
     let apart = s.tap_apart * p.kernel_strides.xyz;
     let a0 = p.a_offset + group * p.a_group + m * p.a_row + first.x + first.y + first.z;
@@ -255,13 +268,24 @@ fn direct(
                 let line = a0 + ch * p.kernel_strides.w + d * apart.x + h * apart.y;
                 for (var w = 0u; w < s.taps.z; w++) {
                     let by = vec3<i32>(vec3(d, h, w)) * s.tap_step;
-                    let at = here.at + vec4(by, offset_in_x(by) + i32(ch * p.source.w));
+                    let at = vec4(here + by, x0 + offset_in_x(by) + i32(ch * p.source.w));
                     sum = fused(load_a(line + w * apart.z), vec4(gathered(b0, at)), sum);
                 }
             }
         }
     }
-    finish(group, 0u, m, here.own, sum.x);
+    return result(group, 0u, m, sum.x);
+}
+
+// For groups with few rows.
+@compute @workgroup_size(WORKGROUP)
+fn direct(
+    @builtin(workgroup_id) wg: vec3<u32>,
+    @builtin(num_workgroups) wgs: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let size = p.batch * p.groups * p.m * volume(p.places.xyz);
+    store_each((wg.x + wg.y * wgs.x) * WORKGROUP + local, p.y_offset, size);
 }
 
 // With TO_WEIGHT, for groups with few rows and channels: a workgroup has one row and TAPS columns. Its
@@ -306,6 +330,7 @@ fn shared_out(
         workgroupBarrier();
     }
     if (local < TAPS && n0 + local < p.n) {
-        finish(group, part, m, tap(s, n0 + local).own, sums[local * LANES]);
+        let to = row_at(group, part, m) + tap(s, n0 + local).own;
+        store_y(to, result(group, part, m, sums[local * LANES]));
     }
 }

@@ -1,9 +1,10 @@
 // y[e] = x[e with position index[e] along one dimension], over strides.
-// uses store, index, fault, strided
+// uses store, index, fault, strided, each
 override X: u32 = I32;
 override Y: u32 = I32;
 override I: u32 = I64;
 override DIMS: u32 = 1u;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -31,19 +32,21 @@ fn load_x(i: u32) -> Acc {
     return decode(X, x[w], x[w + wide(X)], i);
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn element(id: u32) -> Acc {
     let at = strided(id);
     var i = load_index(p.i_offset + at.y);
     if (i < 0 || i >= bitcast<i32>(p.size)) {
         complain(i, p.size);
         i = 0;
     }
-    store_y(p.y_offset + id, load_x(p.x_offset + at.x + u32(i) * p.stride));
+    return load_x(p.x_offset + at.x + u32(i) * p.stride);
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

@@ -1,12 +1,13 @@
 // The largest element of each window and its index in the plane. A NaN wins; padding alone has the
 // least value and the index -1. Contiguous planes.
-// uses store
+// uses store, each
 override X: u32 = F32;
 override Y: u32 = F32;
 override I: u32 = I64;
 // The words of what a window of padding alone gives.
 override LEAST0: u32 = 0xff800000u;
 override LEAST1: u32 = 0u;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -31,14 +32,7 @@ fn load_x(i: u32) -> Acc {
     return decode(X, x[w], x[w + wide(X)], i);
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn element(id: u32) -> Acc {
     let row = id / p.out_size.y;
     let plane = row / p.out_size.x;
     let o = vec2(row - plane * p.out_size.x, id - row * p.out_size.y) * p.stride;
@@ -59,8 +53,17 @@ fn main(
             }
         }
     }
-    store_y(p.y_offset + id, best);
     let w = word(I, p.i_offset + id);
     index[w] = found;
     if (wide(I) == 1u) { index[w + 1u] = select(0u, found, found == 0xffffffffu); }
+    return best;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

@@ -1,9 +1,10 @@
 // The gradient of max_pool2d, gathered: each input element looks at the windows that hold it, so
 // that sums are always in the same order.
-// uses store
+// uses store, each
 override X: u32 = F32; // of the output's gradient
 override Y: u32 = F32; // of the input's gradient
 override I: u32 = I64;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -28,14 +29,7 @@ fn load_x(i: u32) -> Acc {
     return decode(X, x[w], x[w + wide(X)], i);
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn element(id: u32) -> Acc {
     let row = id / p.in_size.y;
     let plane = row / p.in_size.x;
     let s = vec2(row - plane * p.in_size.x, id - row * p.in_size.y);
@@ -53,5 +47,14 @@ fn main(
             if (index[word(I, p.i_offset + at)] == mine) { sum += load_x(p.x_offset + at); }
         }
     }
-    store_y(p.y_offset + id, sum);
+    return sum;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

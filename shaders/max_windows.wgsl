@@ -1,10 +1,11 @@
 // The largest element of each window and its index in the plane, for windows of any place and length
 // in up to three dimensions. The last NaN wins; a window without elements has the least value and the
 // index -1. The table holds start, end and step of each window, dimension after dimension.
-// uses store
+// uses store, each
 override X: u32 = F32;
 override Y: u32 = F32;
 override I: u32 = I64;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -31,14 +32,7 @@ fn span(i: u32) -> vec3<u32> {
     return vec3(table[3u * i], table[3u * i + 1u], table[3u * i + 2u]);
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn element(id: u32) -> Acc {
     let row = id / p.out_size.z;
     let sheet = row / p.out_size.y;
     let plane = sheet / p.out_size.x;
@@ -60,8 +54,17 @@ fn main(
             }
         }
     }
-    store_y(p.y_offset + id, best);
     let w = word(I, p.i_offset + id);
     index[w] = found;
     if (wide(I) == 1u) { index[w + 1u] = select(0u, found, found == 0xffffffffu); }
+    return best;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

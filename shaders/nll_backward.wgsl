@@ -1,12 +1,13 @@
 // The gradient of nll: y[o, c, i] = -weight[c] * g / divisor where c is the target, else 0.
 // g has one element, or one for each position; the divisor is a float32 scalar in memory.
-// uses store, index
+// uses store, index, each
 override Y: u32 = F32;
 override G: u32 = F32;
 override I: u32 = I64;
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override HAS_DIVISOR: bool = false;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -37,14 +38,7 @@ fn load_weight(i: u32) -> Acc {
     return decode(W, weight[w], weight[w + wide(W)], i);
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn element(id: u32) -> Acc {
     let plane = p.classes * p.inner;
     let o = id / plane;
     let c = (id - o * plane) / p.inner;
@@ -56,5 +50,14 @@ fn main(
         if (HAS_WEIGHT) { v *= load_weight(p.w_offset + c); }
         if (HAS_DIVISOR) { v /= bitcast<f32>(divisor[p.divisor_offset]); }
     }
-    store_y(p.y_offset + id, v);
+    return v;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

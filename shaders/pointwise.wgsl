@@ -149,3 +149,21 @@ fn scattered(
     let old = atomicLoad(&y_lanes[word(Y, e)]);
     atomicXor(&y_lanes[word(Y, e)], (old ^ bits) & (lane_mask(Y) << lane_bit(Y, e)));
 }
+// A word for each invocation, where rows of y are whole words.
+@compute @workgroup_size(WG)
+fn rows(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let lanes = 1u << lane_log(Y);
+    let i = ((group.x + group.y * groups.x) * WG + local) * lanes;
+    if (i >= p.n) { return; }
+    var bits = 0u;
+    for (var k = 0u; k < lanes; k++) {
+        position = p.first + i + k;
+        bits |= (encode(Y, value(i + k)).x & lane_mask(Y)) << lane_bit(Y, k);
+    }
+    y[word(Y, at(0u, i))] = bits;
+}
+

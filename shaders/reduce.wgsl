@@ -7,9 +7,13 @@ override OP: u32 = SUM;
 override MAP: u32 = KEEP; // what happens to an element first
 override OUTER: u32 = 1u;
 override INNER: u32 = 1u;
+override PAIRS: bool = false; // results 2 i and 2 i + 1 share a word
 override LANES: u32 = 64u;
 override ROWS: u32 = 1u;
 override WG: u32 = 64u;
+
+// Rows of an invocation that is alone in them.
+const OWN: u32 = select(1u, 2u, PAIRS && LANES == 1u);
 
 struct Params {
     rows: u32,
@@ -63,19 +67,24 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    var job = (group.x + group.y * groups.x) * ROWS + local / LANES;
+    var job = ((group.x + group.y * groups.x) * ROWS + local / LANES) * OWN;
     let lane = local % LANES;
     let live = job < p.rows * p.splits;
     // Alone in its row, an invocation has those next to it in the rows next to it, whose elements are near.
     if (LANES == 1u) { job = (job % p.rows) * p.splits + job / p.rows; }
     var acc = from_words(p.identity.x, p.identity.y);
+    var next = acc;
     if (live) {
         let row = job / p.splits;
         let begin = (job - row * p.splits) * p.part;
         let end = min(begin + p.part, p.length);
         let start = p.x_offset + outer_offset(row);
+        var other = start;
+        if (OWN == 2u) { other = p.x_offset + outer_offset(min(row + 1u, p.rows - 1u)); }
         for (var r = begin + lane; r < end; r += LANES) {
-            acc = combine(acc, load_x(start + inner_offset(r)));
+            let e = inner_offset(r);
+            acc = combine(acc, load_x(start + e));
+            if (OWN == 2u) { next = combine(next, load_x(other + e)); }
         }
     }
     if (LANES > 1u) {
@@ -86,9 +95,17 @@ fn main(
             workgroupBarrier();
         }
         acc = partial[local];
+        if (PAIRS) { next = partial[(local + LANES) % WG]; }
     }
-    if (live && lane == 0u) {
-        if (ACC == F32) { acc *= Acc(p.scale); }
+    if (ACC == F32) {
+        acc *= Acc(p.scale);
+        next *= Acc(p.scale);
+    }
+    if (!live || lane != 0u) { return; }
+    if (!PAIRS) {
         store_y(p.y_offset + job, acc);
+    } else if (job % 2u == 0u) {
+        let at = p.y_offset + job;
+        if (job + 1u < p.rows) { store_two(at, acc, next); } else { store_last(at, acc); }
     }
 }

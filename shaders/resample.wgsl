@@ -1,12 +1,13 @@
 // A sparse matrix along one dimension: y[o, i, c] is the sum of weight[t] x[o, index[t], c] for t in
 // start[i]..start[i + 1]. The table holds the starts, then indices, weights and divisors.
-// uses store
+// uses store, each
 override X: u32 = F32;
 override Y: u32 = F32;
 override WEIGHTED: bool = false;
 // Whether sums are divided by what belongs to the output, or terms by what belongs to the input.
 override OVER_SUM: bool = false;
 override OVER_TERM: bool = false;
+override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -34,14 +35,7 @@ fn number(base: u32, i: u32) -> Acc {
     return from_words(table[w], table[w + wide(ACC)]);
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
+fn element(id: u32) -> Acc {
     let c = id % p.inner;
     let i = id / p.inner % p.outputs;
     let start = p.x_offset + id / p.inner / p.outputs * p.inputs * p.inner + c;
@@ -54,5 +48,14 @@ fn main(
         sum += v;
     }
     if (OVER_SUM) { sum /= number(p.divisor_at, i); }
-    store_y(p.y_offset + id, sum);
+    return sum;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.n);
 }

@@ -2,13 +2,14 @@
 // of a contiguous x[outer, length, inner]. Segment s of a row goes from index[s] to index[s + 1].
 // LANES invocations share a segment and ROWS segments share a workgroup. The other entry gives each
 // element of y[outer, length, inner] the value of its segment, or its share.
-// uses store, index
+// uses store, index, each
 override X: u32 = F32;
 override Y: u32 = F32;
 override I: u32 = I64;
 override OP: u32 = SUM;
 override LANES: u32 = 64u;
 override ROWS: u32 = 1u;
+override WORDS: bool = false; // whether an invocation of `spread` has all elements of a word
 override WG: u32 = 64u;
 
 struct Params {
@@ -88,14 +89,8 @@ fn main(
     }
 }
 
-@compute @workgroup_size(WG)
-fn spread(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = (group.x + group.y * groups.x) * WG + local;
-    if (at >= p.rows) { return; }
+// That of the element at a place.
+fn element(at: u32) -> Acc {
     let job = at / p.inner;
     let outer = job / p.length;
     let place = i32(job % p.length);
@@ -114,5 +109,14 @@ fn spread(
             v /= Acc(load_index(bounds + low) - load_index(bounds + low - 1u));
         }
     }
-    store_y(p.y_offset + at, v);
+    return v;
+}
+
+@compute @workgroup_size(WG)
+fn spread(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    store_each((group.x + group.y * groups.x) * WG + local, p.y_offset, p.rows);
 }

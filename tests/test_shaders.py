@@ -92,7 +92,8 @@ def source(file, acc, tail="", constants=None):
     own = re.sub(r"^override (\w+): (\w+) = (.*?);", const, text[file], flags=re.MULTILINE)
     assert not given, f"{file} does not take {given}"
     store = "lanes"
-    if y in (I32, I64, F32, F64, C64) or (constants or {}).get("PAIRS"):
+    together = {"PAIRS", "WORDS"} & {name for name, value in (constants or {}).items() if value}
+    if y in (I32, I64, F32, F64, C64) or together:
         store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
     names = ["prelude", f"prelude_{acc}"]
     uses = re.search(r"^// uses (.*)$", own, re.MULTILINE)
@@ -561,6 +562,23 @@ def test_reduce_matches_numpy(op, lanes, dtype):
     np.testing.assert_array_equal(y, [0, *want, 0])
 
 
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("rows", [1, 6, 7])
+@pytest.mark.parametrize("kind", [F16, BF16])
+def test_reduce_to_pairs_gives_the_bits_of_single_halves(kind, rows, lanes):
+    x = floats(rows, 9)
+    params = [rows, 9, 1, 9, 0, 0, f32(0.5), 0, 0, 0, 0, 0, *dims([rows], [9]), *dims([9], [1])]
+    sizes = {"OP": 0, "LANES": lanes, "ROWS": 8, "WG": 8 * lanes, "Y": kind}
+    found = []
+    for pairs in (0, 1):
+        arrays = [np.full(rows + 3, 77, np.uint16), x]
+        found.append(run("reduce", "f32", arrays, params, (1, 1, 1), PAIRS=pairs, **sizes)[0])
+    np.testing.assert_array_equal(*found)
+    assert (found[0][rows:] == 77).all()
+    if kind == F16:
+        close(found[0][:rows].view(np.float16), x.sum(1) / 2, 2e-3)
+
+
 def test_reduce_two_reduced_dimensions_in_parts():
     x = floats(5, 6, 7)
     # Over dimensions 0 and 2, in three parts of 12 of the 35 elements, with the mean's factor.
@@ -1019,6 +1037,34 @@ def test_gather_and_scatter_match_numpy():
         close(got, want)
 
 
+@pytest.mark.parametrize("offset", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("n", [1, 2, 7, 16])
+def test_invocations_that_own_words_give_the_bits_of_single_ones(n, offset):
+    x = rng().integers(0, 200, 64)
+    at = rng(1).integers(0, 32, n).astype(np.uint32)
+    around = [*dims([1], [1]), *dims([1], [1])]
+    planes = rng(2).standard_normal(64).astype(np.float16)
+    shape = [1, 2 * n, 1, n, 1, 2, 1, 2, 0, 0]
+    for name, acc, kind, y_type, params, formats in [
+        ("take", "i32", np.uint8, U8, [n, n, 1, 0, offset, 0, 0, 0, *around], {"X": U8}),
+        ("take", "i32", np.uint16, I16, [n, n, 1, 0, offset, 0, 0, 0, *around], {"X": I16}),
+        ("avg_pool2d", "f32", np.uint16, F16, [n, 0, offset, 0, *shape, 0], {"X": F16}),
+        ("avg_pool2d", "f32", np.uint16, BF16, [n, 0, offset, 0, *shape, 0], {"X": F16}),
+    ]:
+        found = []
+        for together in (0, 1):
+            y = np.full(n + 12, 77, kind)
+            source = x.astype(kind) if name == "take" else planes
+            arrays = [y, source, at] if name == "take" else [y, source]
+            sizes = {"Y": y_type, "WORDS": together, **formats}
+            found.append(run(name, acc, arrays, params, (1, 1, 1), **sizes)[0])
+        np.testing.assert_array_equal(*found)
+        outside = np.delete(found[0], np.s_[offset : offset + n])
+        assert (outside == 77).all()
+        if name == "take":
+            np.testing.assert_array_equal(found[0][offset : offset + n], x.astype(kind)[at])
+
+
 # ---- pooling ------------------------------------------------------------------------------------
 
 
@@ -1070,7 +1116,7 @@ def test_avg_pool2d_and_backward_match_numpy(config):
     g = floats(2, oh, ow, seed=1)
     params = [x.size, 0, 0, 0, *shape]
     arrays = [np.zeros_like(x), g]
-    d = run("avg_pool2d", "f32", arrays, params, (1, 1, 1), "", "backward", ADAPTIVE=adaptive)[0]
+    d = run("avg_pool2d", "f32", arrays, params, (1, 1, 1), ADAPTIVE=adaptive, BACKWARD=1)[0]
     close(d, np.einsum("ijhw,pij->phw", matrix, g), 1e-5)
 
 

@@ -324,6 +324,23 @@ const STORE: &str = "store_y(";
 const FINISH: &str = "finish_y(";
 const STORE_TWO: &str = "store_two(";
 const FINISH_TWO: &str = "finish_two(";
+const STORE_LAST: &str = "store_last(";
+const STORE_EACH: &str = "store_each(";
+const FINISH_EACH: &str = "finish_each(";
+/// As `store_each`, whose result begins with a word.
+const EACH: &str = "fn finish_each(id: u32, offset: u32, n: u32) {
+    if (!WORDS) {
+        if (id < n) { finish_y(offset + id, element(id)); }
+        return;
+    }
+    let i = 2u * id;
+    if (i + 1u < n) {
+        finish_two(offset + i, element(i), element(i + 1u));
+    } else if (i < n) {
+        finish_y(offset + i, element(i));
+    }
+}
+";
 /// Where the parameter block of a file or of one of its parts begins.
 const BLOCK: &str = "struct Params {";
 
@@ -430,7 +447,17 @@ impl<'a, 'g> Writer<'a, 'g> {
                 let tail = kernel.tail.map(|t| t.text);
                 let (own, library) =
                     (kernel.source).parts(kernel.acc, kernel.constants, tail, false)?;
-                let own = own.replace(STORE, FINISH).replace(STORE_TWO, FINISH_TWO);
+                let calls = [
+                    (STORE, FINISH),
+                    (STORE_TWO, FINISH_TWO),
+                    (STORE_LAST, FINISH),
+                    (STORE_EACH, FINISH_EACH),
+                ];
+                let finished = |own: String, (store, finish)| own.replace(store, finish);
+                let mut own = calls.into_iter().fold(own, finished);
+                if own.contains(FINISH_EACH) {
+                    own.push_str(EACH);
+                }
                 (own, library)
             }
         };

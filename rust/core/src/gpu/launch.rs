@@ -5,7 +5,7 @@ use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader};
 use super::tape::{Told, Tolds};
 use super::{Buffer, Gpu, View};
-use crate::dtype::DType;
+use crate::dtype::{self, DType};
 use crate::ensure;
 use crate::error::Result;
 use smallvec::{smallvec, SmallVec};
@@ -195,6 +195,21 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// Records `n` invocations, in workgroups of [`WORKGROUP`].
     pub fn threads(self, gpu: &Gpu, params: &P, n: usize) -> Result<()> {
         self.groups(gpu, params, n.div_ceil(WORKGROUP))
+    }
+
+    /// Records what a kernel has that stores by `store_each`: an invocation for each word that `n` elements from
+    /// `offset` on touch.
+    pub fn each(mut self, gpu: &Gpu, params: &P, offset: usize, n: usize) -> Result<()> {
+        let format = self.constants.iter().rev().find(|(name, _)| *name == "Y");
+        let of = |t: &&DType| format.is_some_and(|(_, value)| *value == **t as u32);
+        let size = dtype::ALL.iter().find(of).map_or(4, |t| t.size());
+        let lanes = 4 / size.min(4);
+        if !offset.is_multiple_of(lanes) {
+            // What runs in the place of its stores takes words that begin with the first element.
+            self.result = None;
+        }
+        let words = (offset + n).div_ceil(lanes) - offset / lanes;
+        self.set("WORDS", lanes > 1).threads(gpu, params, words)
     }
 
     /// Records `n` workgroups.

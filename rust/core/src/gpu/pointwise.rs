@@ -235,7 +235,20 @@ pub(super) fn launch(
     let packed = linear && y_step == 1;
     // y may be contiguous although an input is not.
     let packed = packed || y.is_contiguous();
-    let scattered = lanes > 1 && !packed;
+    // Rows of whole words.
+    let even = |n: usize| n.is_multiple_of(lanes);
+    let outer = dims.strides[0].iter().skip(1);
+    let in_rows = !packed
+        && dims.strides[0][0] == 1
+        && even(dims.sizes[0])
+        && outer.into_iter().all(|s| even(s.unsigned_abs()))
+        && even(y.offset);
+    let scattered = lanes > 1 && !packed && !in_rows;
+    let entry = match (scattered, lanes > 1 && in_rows) {
+        (true, _) => "scattered",
+        (_, true) => "rows",
+        _ => "main",
+    };
 
     let mut p: Block = bytemuck::Zeroable::zeroed();
     p.n = n as u32;
@@ -266,7 +279,7 @@ pub(super) fn launch(
     };
     let mut launch = POINTWISE
         .launch(acc)
-        .entry(if scattered { "scattered" } else { "main" })
+        .entry(entry)
         .tail([body, value])
         .set("DIMS", if linear { 0 } else { dims.sizes.len() as u32 })
         .writes(SLOTS[0], bound[0].0);

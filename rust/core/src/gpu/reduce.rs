@@ -170,6 +170,12 @@ impl Plan {
     fn groups(&self) -> usize {
         (self.rows * self.splits).div_ceil(self.group_rows as usize)
     }
+
+    /// Whether a workgroup has both of two results of two bytes that share a word, which begin at `offset`.
+    fn has_pairs(&self, y: DType, offset: u32) -> bool {
+        let both = self.lanes == 1 || self.group_rows > 1;
+        y.size() == 2 && self.splits == 1 && both && offset.is_multiple_of(2)
+    }
 }
 
 fn identity(op: Combine, acc: Acc) -> [u32; 2] {
@@ -367,13 +373,17 @@ fn pass(
         inner_size: plan.reduced.words(),
         inner_stride: plan.reduced.stride_words(0),
     };
+    let pairs = plan.has_pairs(y.dtype, y_offset);
+    // Alone in its row, an invocation has both rows of a word.
+    let rows = if pairs && plan.lanes == 1 { 2 } else { 1 };
     plan.launch(REDUCE.launch(acc))
         .set("OP", op as u32)
         .set("MAP", map as u32)
+        .set("PAIRS", pairs)
         .writes("Y", to)
         .reads("X", from)
         .gives((plan.splits == 1).then_some(y))
-        .groups(gpu, &p, plan.groups())
+        .groups(gpu, &p, plan.groups().div_ceil(rows))
 }
 
 /// The largest (or smallest) element over `dims`, and its index in row-major order of them: the

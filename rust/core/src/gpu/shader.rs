@@ -281,7 +281,7 @@ impl<P: Params> Shader<P> {
         if has("HELD") {
             pairs.push(("HELD", 3));
         }
-        let formats: &[&[_]] = match (has("Y"), has("PAIRS")) {
+        let formats: &[&[_]] = match (has("Y"), pairs.len() > 1) {
             (true, true) => &[&[], &[lanes], &pairs],
             (true, false) => &[&[], &[lanes]],
             _ => &[&[]],
@@ -328,6 +328,9 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::va
         .validate(&module)
         .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
     (module, info)
+        let mut pairs = vec![("Y", DType::F16 as u32)];
+        let together = ["PAIRS", "WORDS"].into_iter().filter(|name| has(name));
+        pairs.extend(together.map(|name| (name, 1)));
 }
 
 /// Functions that decide by floats none of which is NaN by then, or whose result NaN overwrites.

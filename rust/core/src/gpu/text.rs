@@ -36,7 +36,7 @@ macro_rules! parts {
 /// What a file takes with a line `// uses ...`, beside `math`, the type's functions. `store` is `lanes`
 /// where elements share words.
 const PARTS: &[(&str, &str)] = parts! {
-    "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" "conv" "cooperative"
+    "store" "lanes" "each" "rows" "index" "fault" "dims" "strided" "attention" "conv" "cooperative"
 };
 
 /// The values that a launcher gives to `override` lines.
@@ -108,12 +108,13 @@ impl Source {
     }
 
     /// The file with each `override` as a `const`, so that arrays may be as long as it says; with
-    /// plain words in the place of atomic ones where every element of `y` is a whole word, or pairs are one.
+    /// plain words in the place of atomic ones where every element of `y` is a whole word, or those of a word are stored
+    /// together.
     fn specialised(&self, constants: Constants, whole: bool) -> Result<String> {
         let mut out = String::with_capacity(self.text.len() + 256);
         let mut found = HashSet::new();
         let mut lanes = true;
-        let mut pairs = false;
+        let mut owned = false;
         for line in self.text.lines().filter(|l| !is_directive(l)) {
             let declared = line
                 .strip_prefix("override ")
@@ -134,7 +135,7 @@ impl Source {
                 let whole = |n: u32| dtype::ALL.iter().any(|d| *d as u32 == n && d.size() >= 4);
                 lanes = !format.is_some_and(whole);
             }
-            pairs |= whole && name == "PAIRS" && given == Some(1);
+            owned |= whole && matches!(name, "PAIRS" | "WORDS") && given == Some(1);
             let _ = match (given, rest.split(' ').next()) {
                 (None, _) => writeln!(out, "const {name}: {rest}"),
                 (Some(v), Some("bool")) => writeln!(out, "const {name}: bool = {};", v != 0),
@@ -148,7 +149,7 @@ impl Source {
                 self.name
             );
         }
-        Ok(match lanes && !pairs {
+        Ok(match lanes && !owned {
             true => out,
             false => out.replace(LANES, " y: array<u32>"),
         })

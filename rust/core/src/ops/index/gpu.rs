@@ -320,7 +320,7 @@ fn take_from(
         .writes("Y", (y, dtype))
         .reads("X", (x, dtype))
         .reads_words(&words)
-        .threads(gpu, &p, n)
+        .each(gpu, &p, y.offset() * parts, n)
 }
 
 fn scaled(gpu: &Gpu, offsets: &Offsets, parts: usize) -> Result<Tensor> {

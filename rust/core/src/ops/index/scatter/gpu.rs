@@ -101,7 +101,7 @@ pub fn gather(gpu: &Gpu, x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> 
         .writes_words(fault.buffer)
         .reads("X", (x, dtype))
         .reads("I", index)
-        .threads(gpu, &p, n)
+        .each(gpu, &p, y.offset() * parts, n)
 }
 
 /// Writes into `y` in place: `y[i][index[i][j][k]][k] = meet(old, v[i][j][k])` for `dim` 1, and

@@ -164,7 +164,7 @@ pub fn nll_backward(
         .reads("I", target)
         .reads("W", w)
         .reads_words(q)
-        .threads(gpu, &p, n)
+        .each(gpu, &p, y.offset(), n)
 }
 
 /// What a loss makes of the losses of positions.

@@ -60,7 +60,7 @@ pub fn max(gpu: &Gpu, g: &Pool2d, x: &Tensor, y: &Tensor, index: &Tensor) -> Res
         .writes("Y", y)
         .writes("I", index)
         .reads("X", x)
-        .threads(gpu, &g.max(y.numel(), [x, y, index]), y.numel())
+        .each(gpu, &g.max(y.numel(), [x, y, index]), y.offset(), y.numel())
 }
 
 /// The gradient `y` of the input for gradient `x` of the largest elements at `index`.
@@ -75,7 +75,7 @@ pub fn max_backward(gpu: &Gpu, g: &Pool2d, x: &Tensor, index: &Tensor, y: &Tenso
         .reads("X", x)
         .reads("I", index)
         .gives(whole(y)?)
-        .threads(gpu, &g.max(y.numel(), [x, y, index]), y.numel())
+        .each(gpu, &g.max(y.numel(), [x, y, index]), y.offset(), y.numel())
 }
 
 #[cfg(test)]

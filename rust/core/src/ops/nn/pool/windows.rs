@@ -75,5 +75,5 @@ pub fn max(
         .writes("I", index)
         .reads("X", x)
         .reads_words(&table)
-        .threads(gpu, &p, y.numel())
+        .each(gpu, &p, y.offset(), y.numel())
 }

@@ -137,5 +137,5 @@ fn pass(
         .writes("Y", y)
         .reads("X", x)
         .reads_words(&table)
-        .threads(gpu, &p, y.numel())
+        .each(gpu, &p, y.offset(), y.numel())
 }

@@ -97,9 +97,9 @@ pub fn average(
     };
     AVG_POOL
         .launch(Acc::F32)
-        .entry(if adjoint { "backward" } else { "main" })
+        .set("BACKWARD", adjoint)
         .set("ADAPTIVE", divisor == Divisor::Adaptive)
         .writes("Y", y)
         .reads("X", x)
-        .threads(gpu, &p, y.numel())
+        .each(gpu, &p, y.offset(), y.numel())
 }

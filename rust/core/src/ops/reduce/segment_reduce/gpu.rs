@@ -142,5 +142,5 @@ pub fn spread(
     let (g, bounds) = (dense(gpu, g)?, dense(gpu, bounds)?);
     let (launch, block, _) = launch(&g, &bounds, y, e, combine)?;
     let launch = launch.entry("spread").set("WG", WORKGROUP as u32);
-    launch.threads(gpu, &block, y.numel())
+    launch.each(gpu, &block, y.offset(), y.numel())
 }

@@ -117,9 +117,8 @@ impl<'a> Product<'a> {
 
     /// An element for each invocation.
     pub fn few(&self) -> Result<()> {
-        let n = self.stacks * (self.p.m * self.p.n) as usize;
         let launch = self.launch()?.entry("direct");
-        launch.threads(self.gpu, &self.p, n)
+        launch.each(self.gpu, &self.p, self.into.offset(), self.into.numel())
     }
 
     /// A row and so many columns for each workgroup.
@@ -181,6 +180,7 @@ impl<'a> Product<'a> {
         // A line of the table of rows is 20 bytes, and there are two.
         tile.set(self.gpu, Acc::F32, 20, self.launch()?)
             .set("NEAR", 4 * loads as u32)
+            .set("PAIRS", self.lies_in_pairs())
             .groups(self.gpu, &p, groups)
     }
 
@@ -278,7 +278,8 @@ impl<'a> Product<'a> {
         let run = match self.mode {
             Mode::Forward => volume(self.c.output),
             Mode::ToInput if self.c.stride[..] == [1; 3] => volume(self.c.input),
-            _ => return false,
+            Mode::ToInput => return false,
+            Mode::ToWeight => self.p.n as usize,
         };
         let pairs = self.into.dtype().size() == 2 && self.into.offset().is_multiple_of(2);
         pairs && run.is_multiple_of(2)
