@@ -39,15 +39,14 @@ struct Params {
     low: u32,
     high: u32,
     bits: u32,
-    scale: f32,
-    pad: u32,
+    scale: vec2<u32>, // its words
     // The radix of each stage, four bits each, the first one lowest.
     radices: vec2<u32>,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<u32>;
 @group(0) @binding(2) var<storage, read> x: array<u32>;
-// Numbers of two words: the roots of `radix` first.
+// The roots of `radix` first.
 @group(0) @binding(3) var<storage, read> roots: array<u32>;
 @group(0) @binding(4) var<storage, read> factors: array<u32>;
 
@@ -55,17 +54,20 @@ const NONE: u32 = 0xffffffffu;
 
 var<workgroup> held: array<Acc, 2u * MOST>;
 
-fn times(a: Acc, b: Acc) -> Acc {
-    return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
 fn conjugated(v: Acc, bit: u32) -> Acc {
     return select(v, vec2(v.x, -v.y), ((p.conjugates >> bit) & 1u) == 1u);
 }
 fn root(i: u32) -> Acc {
-    return conjugated(from_words(roots[2u * i], roots[2u * i + 1u]), 0u);
+    let w = word(ACC, i);
+    var v = from_words(roots[w], roots[w + 1u]);
+    if (ACC == C128) { v = of_parts(v, from_words(roots[w + 2u], roots[w + 3u])); }
+    return conjugated(v, 0u);
 }
 fn factor(i: u32, bit: u32) -> Acc {
-    return conjugated(from_words(factors[2u * i], factors[2u * i + 1u]), bit);
+    let w = word(ACC, i);
+    var v = from_words(factors[w], factors[w + 1u]);
+    if (ACC == C128) { v = of_parts(v, from_words(factors[w + 2u], factors[w + 3u])); }
+    return conjugated(v, bit);
 }
 fn counts_twice(half: u32, k: u32) -> bool {
     return half != 0u && k != 0u && 2u * k != half;
@@ -73,10 +75,11 @@ fn counts_twice(half: u32, k: u32) -> bool {
 
 // Element k of a line, zero where there is none.
 fn load(line: u32, k: u32) -> Acc {
-    if (k >= p.read) { return vec2(0.0); }
+    if (k >= p.read) { return Acc(0.0); }
     let e = p.x_offset + (line / p.x_inner * p.x_length + k) * p.x_inner + line % p.x_inner;
     let w = word(X, e);
     var v = decode(X, x[w], x[w + wide(X)], e);
+    if (X == C128) { v = of_parts(v, decode(X, x[w + 2u], x[w + 3u], e)); }
     if (counts_twice(p.x_half, k)) { v += v; }
     if (p.x_factor != NONE) { v = times(v, factor(p.x_factor + k, 1u)); }
     return v;
@@ -85,12 +88,18 @@ fn store(line: u32, k: u32, given: Acc) {
     if (k >= p.kept) { return; }
     var v = given;
     if (p.y_factor != NONE) { v = times(v, factor(p.y_factor + k, 2u)); }
-    v *= select(p.scale, p.scale + p.scale, counts_twice(p.y_half, k));
+    let scale = from_words(p.scale.x, p.scale.y).x;
+    v *= select(scale, scale + scale, counts_twice(p.y_half, k));
     let e = p.y_offset + (line / p.y_inner * p.y_length + k) * p.y_inner + line % p.y_inner;
     let bits = encode(Y, v);
     let w = word(Y, e);
     y[w] = bits.x;
     if (wide(Y) == 1u) { y[w + 1u] = bits.y; }
+    if (Y == C128) {
+        let more = encode(Y, second_part(v));
+        y[w + 2u] = more.x;
+        y[w + 3u] = more.y;
+    }
 }
 
 // i v, or -i v where transforms go forward.
@@ -122,7 +131,7 @@ fn butterfly(radix: u32, done: u32, i: u32, source: u32, put_at: u32) {
     if (radix == 3u) {
         let s = b + c;
         let m = a - 0.5 * s;
-        let q = 0.866025404 * quarter(b - c);
+        let q = 0.8660254037844386 * quarter(b - c);
         held[put] = a + s;
         held[put + done] = m + q;
         held[put + 2u * done] = m - q;
@@ -146,10 +155,10 @@ fn butterfly(radix: u32, done: u32, i: u32, source: u32, put_at: u32) {
     let t = c + d;
     let u = quarter(b - e);
     let v = quarter(c - d);
-    let m = a + 0.309016994 * s - 0.809016994 * t;
-    let n = a - 0.809016994 * s + 0.309016994 * t;
-    let q = 0.951056516 * u + 0.587785252 * v;
-    let w = 0.587785252 * u - 0.951056516 * v;
+    let m = a + 0.30901699437494745 * s - 0.8090169943749475 * t;
+    let n = a - 0.8090169943749475 * s + 0.30901699437494745 * t;
+    let q = 0.9510565162951535 * u + 0.5877852522924731 * v;
+    let w = 0.5877852522924731 * u - 0.9510565162951535 * v;
     held[put] = a + (s + t);
     held[put + done] = m + q;
     held[put + 2u * done] = n + w;

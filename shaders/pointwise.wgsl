@@ -53,32 +53,44 @@ fn at(t: u32, i: u32) -> u32 {
 fn load0(i: u32) -> Acc {
     let e = at(1u, i);
     let w = word(X0, e);
-    return decode(X0, x0[w], x0[w + wide(X0)], e);
+    let v = decode(X0, x0[w], x0[w + wide(X0)], e);
+    if (X0 != C128) { return v; }
+    return of_parts(v, decode(X0, x0[w + 2u], x0[w + 3u], e));
 }
 fn load1(i: u32) -> Acc {
     let e = at(2u, i);
     let w = word(X1, e);
-    return decode(X1, x1[w], x1[w + wide(X1)], e);
+    let v = decode(X1, x1[w], x1[w + wide(X1)], e);
+    if (X1 != C128) { return v; }
+    return of_parts(v, decode(X1, x1[w + 2u], x1[w + 3u], e));
 }
 fn load2(i: u32) -> Acc {
     let e = at(3u, i);
     let w = word(X2, e);
-    return decode(X2, x2[w], x2[w + wide(X2)], e);
+    let v = decode(X2, x2[w], x2[w + wide(X2)], e);
+    if (X2 != C128) { return v; }
+    return of_parts(v, decode(X2, x2[w + 2u], x2[w + 3u], e));
 }
 fn load3(i: u32) -> Acc {
     let e = at(4u, i);
     let w = word(X3, e);
-    return decode(X3, x3[w], x3[w + wide(X3)], e);
+    let v = decode(X3, x3[w], x3[w + wide(X3)], e);
+    if (X3 != C128) { return v; }
+    return of_parts(v, decode(X3, x3[w + 2u], x3[w + 3u], e));
 }
 fn load4(i: u32) -> Acc {
     let e = at(5u, i);
     let w = word(X4, e);
-    return decode(X4, x4[w], x4[w + wide(X4)], e);
+    let v = decode(X4, x4[w], x4[w + wide(X4)], e);
+    if (X4 != C128) { return v; }
+    return of_parts(v, decode(X4, x4[w + 2u], x4[w + 3u], e));
 }
 fn load5(i: u32) -> Acc {
     let e = at(6u, i);
     let w = word(X5, e);
-    return decode(X5, x5[w], x5[w + wide(X5)], e);
+    let v = decode(X5, x5[w], x5[w + wide(X5)], e);
+    if (X5 != C128) { return v; }
+    return of_parts(v, decode(X5, x5[w + 2u], x5[w + 3u], e));
 }
 
 // The k-th number among the op's parameters.
@@ -108,10 +120,16 @@ fn main(
         if (id >= p.n) { return; }
         position = p.first + id;
         let e = at(0u, id);
-        let bits = encode(Y, value(id));
+        let v = value(id);
+        let bits = encode(Y, v);
         let w = word(Y, e);
         y[w] = bits.x;
         if (wide(Y) == 1u) { y[w + 1u] = bits.y; }
+        if (Y == C128) {
+            let more = encode(Y, second_part(v));
+            y[w + 2u] = more.x;
+            y[w + 3u] = more.y;
+        }
         return;
     }
     let lanes = 1u << log;
@@ -133,22 +151,6 @@ fn main(
     y[w] = bits;
 }
 
-// One element for each invocation, where several share an output word. Each invocation owns its
-// lane, so one exclusive-or from the old lane to the new one is enough.
-@compute @workgroup_size(WG)
-fn scattered(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) { return; }
-    position = p.first + id;
-    let e = at(0u, id);
-    let bits = encode(Y, value(id)).x << lane_bit(Y, e);
-    let old = atomicLoad(&y_lanes[word(Y, e)]);
-    atomicXor(&y_lanes[word(Y, e)], (old ^ bits) & (lane_mask(Y) << lane_bit(Y, e)));
-}
 // A word for each invocation, where rows of y are whole words.
 @compute @workgroup_size(WG)
 fn rows(
@@ -167,3 +169,19 @@ fn rows(
     y[word(Y, at(0u, i))] = bits;
 }
 
+// One element for each invocation, where several share an output word. Each invocation owns its
+// lane, so one exclusive-or from the old lane to the new one is enough.
+@compute @workgroup_size(WG)
+fn scattered(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.n) { return; }
+    position = p.first + id;
+    let e = at(0u, id);
+    let bits = encode(Y, value(id)).x << lane_bit(Y, e);
+    let old = atomicLoad(&y_lanes[word(Y, e)]);
+    atomicXor(&y_lanes[word(Y, e)], (old ^ bits) & (lane_mask(Y) << lane_bit(Y, e)));
+}

@@ -7,9 +7,9 @@ fn unknown_zero(rolled: bool, groups: vec3<u32>) -> u32 {
     return select(0u, groups.x >> 31u, rolled);
 }
 
-// 1 where an element takes two words.
+// 1 where an element, or each of two parts of it, takes two words.
 fn wide(f: u32) -> u32 {
-    return select(0u, 1u, f == I64 || f == F64 || f == C64);
+    return select(0u, 1u, f == I64 || f == F64 || f == C64 || f == C128);
 }
 
 // log2 of the elements in one word.
@@ -20,7 +20,7 @@ fn lane_log(f: u32) -> u32 {
 
 // The (first) word of element i.
 fn word(f: u32, i: u32) -> u32 {
-    return (i << wide(f)) >> lane_log(f);
+    return (i << (wide(f) + select(0u, 1u, f == C128))) >> lane_log(f);
 }
 
 // The lowest bit of element i in its word.

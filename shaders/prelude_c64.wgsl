@@ -32,3 +32,37 @@ fn is_true(x: Acc) -> bool {
     let bits = bitcast<vec2<u32>>(x);
     return ((bits.x | bits.y) & 0x7fffffffu) != 0u;
 }
+
+// Only complex numbers of float64 are made of two such.
+fn of_parts(a: Acc, b: Acc) -> Acc {
+    return a;
+}
+fn second_part(v: Acc) -> Acc {
+    return v;
+}
+
+alias Real = f32;
+fn times(a: Acc, b: Acc) -> Acc {
+    return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+// The squares of the parts stay in range.
+fn fraction(a: Acc, b: Acc) -> Acc {
+    let unit = pivot_size(b);
+    let d = b / unit;
+    return times(a / unit, conjugate(d)) / (d.x * d.x + d.y * d.y);
+}
+fn conjugate(v: Acc) -> Acc {
+    return vec2(v.x, -v.y);
+}
+fn real_part(v: Acc) -> Real {
+    return v.x;
+}
+fn of_real(v: Real) -> Acc {
+    return Acc(v, 0.0);
+}
+fn pivot_size(v: Acc) -> Real {
+    return abs(v.x) + abs(v.y);
+}
+fn less(a: Real, b: Real) -> bool {
+    return below(a, b);
+}

@@ -49,3 +49,11 @@ fn larger(a: Acc, b: Acc) -> Acc {
 fn smaller(a: Acc, b: Acc) -> Acc {
     return select(b, a, less(a, b));
 }
+
+// Only complex numbers of float64 are made of two such.
+fn of_parts(a: Acc, b: Acc) -> Acc {
+    return a;
+}
+fn second_part(v: Acc) -> Acc {
+    return v;
+}

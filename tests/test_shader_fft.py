@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_shaders import C64, F32, f32, run
+from test_shaders import C64, C128, F32, F64, f32, needs, run
 
 NONE = 0xFFFFFFFF
 PASS = {
@@ -28,6 +28,23 @@ def one_pass(y, x, table, n, radix, done, each, radices, factors=None, **given):
     arrays = [y, x, table, table if factors is None else factors]
     groups = (-(-transforms // each), 1, 1)
     return run("fft", "c64", arrays, params, groups, **kinds)[0]
+
+
+def test_fft_of_float64_parts_matches_numpy():
+    needs("c128")
+    words = np.array([1.0 / 60]).view(np.uint32)
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((5, 60)) + 1j * rng.standard_normal((5, 60))
+    k = np.arange(60)
+    table = np.exp(-2j * np.pi * k / 60)
+    p = PASS | {"read": 60, "kept": 60, "x_length": 60, "y_length": 60, "scale": int(words[0])}
+    for kind, y in [(C128, np.zeros_like(x)), (F64, np.zeros((5, 60)))]:
+        params = [5, 60, 60, 1, 3, 3, *p.values(), int(words[1]), 4 | 3 << 4 | 5 << 8, 0]
+        arrays = [y, x, table, table]
+        sizes = {"Y": kind, "X": C128, "MOST": 512}
+        got = run("fft", "c128", arrays, params, (2, 1, 1), **sizes)[0]
+        want = np.fft.fft(x) / 60
+        np.testing.assert_allclose(got, want if kind == C128 else want.real, 1e-13, 1e-15)
 
 
 def numbers(*shape):

@@ -19,10 +19,10 @@ wgpu = pytest.importorskip("wgpu")
 special = pytest.importorskip("scipy.special")
 
 SHADERS = Path(__file__).parent.parent / "shaders"
-BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64 = range(11)
+BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128 = range(12)
 # What Rust hands to every text and to some: its own constants and the numbers of its enumerations.
 COMMON = {"WORKGROUP": 256, "BOOL": BOOL, "U8": U8, "I8": I8, "I16": I16, "I32": I32, "I64": I64,
-          "F16": F16, "BF16": BF16, "F32": F32, "F64": F64, "C64": C64}  # fmt: skip
+          "F16": F16, "BF16": BF16, "F32": F32, "F64": F64, "C64": C64, "C128": C128}  # fmt: skip
 NUMBERS = {
     "reduce": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "ANY": 4, "ALL": 5,
                "KEEP": 0, "SQUARE": 1, "MAGNITUDE": 2, "TRUTH": 3, "PRESENT": 4},
@@ -48,7 +48,15 @@ FORMATS = {
 }  # fmt: skip
 # Files that are parts of others.
 PARTS = {"math_c64", "math_f32", "math_f64", "math_int", "math_special", "math_polynomials"}
-PARTS |= {"math_c64_functions", "philox", "philox_floats", "philox_reject", "implicit"}
+PARTS |= {
+    "math_c128",
+    "math_complex",
+    "math_f64_more",
+    "philox",
+    "philox_floats",
+    "philox_reject",
+    "implicit",
+}
 PARTS |= {path.stem for path in SHADERS.glob("prelude*.wgsl")}
 
 
@@ -68,7 +76,7 @@ def device():
 
 
 def needs(acc):
-    feature = {"i64": "shader-int64", "f64": "shader-f64"}.get(acc)
+    feature = {"i64": "shader-int64", "f64": "shader-f64", "c128": "shader-f64"}.get(acc)
     if feature and feature not in device().features:
         pytest.skip(f"the adapter has no {feature}")
 
@@ -93,19 +101,19 @@ def source(file, acc, tail="", constants=None):
     assert not given, f"{file} does not take {given}"
     store = "lanes"
     together = {"PAIRS", "WORDS"} & {name for name, value in (constants or {}).items() if value}
-    if y in (I32, I64, F32, F64, C64) or together:
+    if y in (I32, I64, F32, F64, C64, C128) or together:
         store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
-    names = ["prelude", f"prelude_{acc}"]
+    names = ["prelude", *["prelude_long"] * (acc in ("f64", "c128")), f"prelude_{acc}"]
     uses = re.search(r"^// uses (.*)$", own, re.MULTILINE)
     parts = uses.group(1).split(", ") if uses else []
     names += [f"prelude_{store if p == 'store' else p}" for p in parts if p != "math"]
     if tail or "math" in parts:
         names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
     if names[-1] == "math_f64":
-        names += ["math_special", "math_polynomials"]
-    if names[-1] == "math_c64":
-        text["real"] = text["math_f32"].replace("m_", "r_")
-        names += ["real", "math_c64_functions"]
+        names += ["math_f64_more", "math_special", "math_polynomials"]
+    if names[-1] in ("math_c64", "math_c128"):
+        text["real"] = text["math_f32" if acc == "c64" else "math_f64"].replace("m_", "r_")
+        names += ["real", "math_complex"]
     numbers = "".join(f"const {name}: u32 = {n}u;\n" for name, n in known.items())
     return numbers + "".join(text[n] for n in names) + own + tail
 
@@ -178,7 +186,7 @@ def floats(*shape, seed=0):
 
 
 def fmt(x):
-    return C64 if x.dtype == np.complex64 else FORMATS[x.dtype.name]
+    return {"complex64": C64, "complex128": C128}.get(x.dtype.name) or FORMATS[x.dtype.name]
 
 
 def dims(sizes, *strides):

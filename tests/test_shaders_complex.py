@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_shaders import pointwise
+from test_shaders import needs, pointwise
 
 FUNCTIONS = {
     "exp": np.exp, "expm1": np.expm1, "exp2": np.exp2, "ln": np.log, "log2": np.log2,
@@ -16,11 +16,10 @@ FUNCTIONS = {
 GROWING = {"exp", "expm1", "exp2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid"}
 
 
-def of(name, z):
-    z = np.ascontiguousarray(z, np.complex64)
-    return pointwise(
-        f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}", "c64", np.zeros_like(z), [z]
-    )
+def of(name, z, acc="c64"):
+    needs(acc)
+    z = np.ascontiguousarray(z, np.complex64 if acc == "c64" else np.complex128)
+    return pointwise(f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}", acc, np.zeros_like(z), [z])
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -38,6 +37,47 @@ def test_function_matches_complex128(name):
     error = np.abs(got - want)[held] / np.abs(want)[held]
     # Of the modulus; near the poles of sigmoid the sum 1 + exp(-z) cancels.
     assert error.max() <= (3e-6 if name == "sigmoid" else 5e-7), z[held][error.argmax()]
+
+
+# What NumPy rounds on the way.
+LONG = {
+    "exp2": lambda z: np.exp(z * np.log(np.longdouble(2))),
+    "expm1": lambda z: (np.expm1(z.real) - 2 * np.exp(z.real) * np.sin(z.imag / 2) ** 2
+                        + 1j * (np.exp(z.real) * np.sin(z.imag))),
+    "log1p": lambda z: (np.log1p(z.real * (2 + z.real) + z.imag**2) / 2
+                        + 1j * np.arctan2(z.imag, 1 + z.real)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_of_float64_parts_matches_numpy(name):
+    if np.finfo(np.longdouble).nmant <= 52:
+        pytest.skip("NumPy has no numbers that are longer than float64")
+    rng = np.random.default_rng(3)
+    sizes = [1e-6, 1e-2, 1, 10, 600] + ([] if name in GROWING else [1e6, 1e20, 1e200, 1e307])
+    z = rng.standard_normal((2, 1000 * len(sizes))) * np.repeat(sizes, 1000)
+    z = np.clip(z, -1e308, 1e308)
+    z = z[0] + 1j * z[1]
+    got = of(name, z, "c128")
+    with np.errstate(all="ignore"):
+        want = (LONG.get(name) or FUNCTIONS[name])(z.astype(np.clongdouble))
+    held = (np.abs(want) > 1e-290) & (np.abs(want.real) < 1e307) & (np.abs(want.imag) < 1e307)
+    assert held.mean() > 0.6
+    error = np.abs(got[held] - want[held]) / np.abs(want[held])
+    assert error.max() <= (1e-14 if name == "sigmoid" else 2e-15), z[held][error.argmax()]
+
+
+def test_arithmetic_of_float64_parts_matches_numpy():
+    needs("c128")
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, 333, 2)).view(np.complex128)[..., 0]
+    for name, want in [("m_add(a, b)", a + b), ("m_mul(a, b)", a * b), ("m_div(a, b)", a / b),
+                       ("m_conj(a)", a.conj()), ("m_abs(a)", np.abs(a) + 0j)]:  # fmt: skip
+        op = f"fn op(a: Acc, b: Acc) -> Acc {{ return {name}; }}"
+        got = pointwise(op, "c128", np.zeros_like(a), [a, b])
+        np.testing.assert_allclose(got, want, 1e-15)
+    got = pointwise("fn op(a: Acc) -> Acc { return a; }", "c128", np.zeros(333, np.complex64), [a])
+    np.testing.assert_array_equal(got, a.astype(np.complex64))
 
 
 def test_power_matches_complex128():

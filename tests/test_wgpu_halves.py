@@ -1,7 +1,7 @@
 """Results of two bytes and of one on the GPU: invocations that own whole words change no bit.
 
-What kernels compute in float32 they give in it too: rounded, that is what they have to give in a half type, wherever
-the elements lie.
+What kernels compute in float32 they give in it too: rounded, that is what they have to give in a
+half type, wherever the elements lie.
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def test_layers_round_what_float32_gives(name: str, dtype: str, first: int) -> N
     half = getattr(torch, dtype)
     # Samples from `first` on: they begin where samples of an odd size have it.
     x = some(x_shape[0] + 1, *x_shape[1:]).to(half)[first:][: x_shape[0]]
-    w = some(*w_shape, seed=1).to(half) if w_shape != (1,) else torch.ones(1, device="wgpu").to(half)
+    w = (
+        some(*w_shape, seed=1).to(half)
+        if w_shape != (1,)
+        else torch.ones(1, device="wgpu").to(half)
+    )
 
     def run(dtype: Any, g: Any = None) -> list[Any]:
         a, b = (t.to(dtype).detach().requires_grad_() for t in (x, w))

@@ -286,8 +286,11 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
     }
     match (x.device(), y.device()) {
         (Device::Wgpu(from), Device::Wgpu(to)) => {
-            // Shaders know no complex numbers, and no GPU the memory of another.
             let complex = x.dtype().is_complex() || y.dtype().is_complex();
+            if from == to && complex && x.dtype() != y.dtype() && by_parts(x, y)? {
+                return Ok(());
+            }
+            // No GPU knows the memory of another.
             if from != to || complex && x.dtype() != y.dtype() {
                 return transfer(&x.to_host()?, y);
             }
@@ -326,6 +329,29 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
             host::unlocked(|| gpu_of(x)?.read(buffer(x)?, x.offset() * size, bytes))
         }
     }
+}
+
+/// Copies from or to complex numbers of another type, on one GPU; false where it has no kernel for these types.
+fn by_parts(x: &Tensor, y: &Tensor) -> Result<bool> {
+    let parts = |t: &Tensor| match t.dtype().is_complex() {
+        true => [Some(t.component(0)), Some(t.component(1))],
+        false => [Some(t.clone()), None],
+    };
+    // What has either part is true.
+    if y.dtype() == DType::Bool {
+        return Ok(false);
+    }
+    for part in parts(x).into_iter().zip(parts(y)) {
+        let done = match part {
+            (Some(x), Some(y)) => transfer(&x, &y),
+            (None, Some(y)) => fill(&y, 0.0.into()),
+            (_, None) => Ok(()),
+        };
+        if !ran(done)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn buffer(t: &Tensor) -> Result<&crate::gpu::Buffer> {

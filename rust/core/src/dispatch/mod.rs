@@ -526,7 +526,7 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// Computes on a GPU, by the op's kernel or what it is made of; `false` where no kernel computes in this
 /// type, or the sizes are beyond one.
 fn launched(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-    let complex = |t: &Tensor| t.dtype() == DType::C64;
+    let complex = |t: &Tensor| matches!(t.dtype(), DType::C64 | DType::C128);
     let apart = || match (op.linear(), y) {
         ([_, ..], [y]) if complex(y) => each_part(x, op.linear(), y, |x, y| op.gpu(gpu, x, y)),
         _ => Ok(false),

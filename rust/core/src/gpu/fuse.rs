@@ -581,7 +581,9 @@ impl Gpu {
         let mut waiting = self.waiting.lock();
         // While dispatches are timed, each tells its own op.
         let waits = waiting.on && !clock::watched();
-        if self.is_outside() || !waits && !self.is_wide(2 * y.numel()) {
+        // Values of a group have two words at most.
+        let long = acc == Acc::C128;
+        if self.is_outside() || long || !waits && !self.is_wide(2 * y.numel()) {
             return Ok(false);
         }
         let call = Call {

@@ -282,7 +282,7 @@ impl Gpu {
         let ok = match acc {
             Acc::F32 | Acc::I32 | Acc::C64 => true,
             Acc::I64 => self.info().int64,
-            Acc::F64 => self.info().int64 && self.info().float64,
+            Acc::F64 | Acc::C128 => self.info().int64 && self.info().float64,
         };
         ensure!(
             ok,

@@ -6,8 +6,8 @@ use super::tape::Told;
 use super::view::halves;
 use super::{copy, params, shader, Acc, Gpu, Scratch, Tail, View};
 use crate::dtype::DType;
-use crate::ensure;
 use crate::error::Result;
+use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// Inputs that one kernel takes, and the dimensions left after merging.
@@ -172,12 +172,19 @@ pub(super) fn launch(
         x.len(),
         scalars.len()
     );
-    ensure!(
-        acc == Acc::F64 || y.dtype != DType::F64 && x.iter().all(|v| v.dtype != DType::F64),
-        NotImplemented,
-        "wgpu: pointwise: float64 in a kernel that computes in {}",
-        acc.dtype()
-    );
+    let known = |d: DType| match d {
+        DType::F64 => matches!(acc, Acc::F64 | Acc::C128),
+        DType::C128 => acc == Acc::C128,
+        _ => true,
+    };
+    if let Some(v) = [y].iter().chain(x).find(|v| !known(v.dtype)) {
+        bail!(
+            NotImplemented,
+            "wgpu: pointwise: {} in a kernel that computes in {}",
+            v.dtype,
+            acc.dtype()
+        );
+    }
     ensure!(
         y.numel() <= u32::MAX as usize,
         NotImplemented,

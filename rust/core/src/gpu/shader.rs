@@ -15,8 +15,10 @@ pub enum Acc {
     I32,
     I64,
     F64,
-    /// Complex numbers of two float32: elementwise kernels only.
+    /// Complex numbers of two float32: elementwise kernels, factors of matrices and Fourier transforms.
     C64,
+    /// Complex numbers of two float64, likewise.
+    C128,
 }
 
 macro_rules! math_f32 {
@@ -24,12 +26,23 @@ macro_rules! math_f32 {
         include_str!("../../../../shaders/math_f32.wgsl")
     };
 }
+/// What both types with float64 have.
+macro_rules! prelude_long {
+    () => {
+        include_str!("../../../../shaders/prelude_long.wgsl")
+    };
+}
+macro_rules! math_f64 {
+    () => {
+        include_str!("../../../../shaders/math_f64.wgsl")
+    };
+}
 
 /// A text of functions with those that both float types share.
 macro_rules! floats {
-    ($($own:tt)*) => {
+    ($($own:expr),* $(,)?) => {
         concat!(
-            $($own)*,
+            $($own,)*
             include_str!("../../../../shaders/math_special.wgsl"),
             include_str!("../../../../shaders/math_polynomials.wgsl"),
         )
@@ -39,7 +52,8 @@ macro_rules! floats {
 impl Acc {
     pub const ALL: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64];
     /// Of elementwise kernels.
-    pub const EACH: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64, Acc::C64];
+    pub const EACH: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64, Acc::C64, Acc::C128];
+    pub const COMPLEX: &'static [Acc] = &[Acc::C64, Acc::C128];
     pub const FLOAT: &'static [Acc] = &[Acc::F32];
     /// Of kernels that move elements without computing with them.
     pub const WORDS: &'static [Acc] = &[Acc::I32];
@@ -55,6 +69,15 @@ impl Acc {
         })
     }
 
+    /// [`Acc::of`], also for kernels that know complex numbers.
+    pub fn of_any(dtype: DType) -> Result<Acc> {
+        match dtype {
+            DType::C64 => Ok(Acc::C64),
+            DType::C128 => Ok(Acc::C128),
+            other => Acc::of(other),
+        }
+    }
+
     /// The tensor type of intermediate results.
     pub fn dtype(self) -> DType {
         match self {
@@ -63,6 +86,7 @@ impl Acc {
             Acc::I64 => DType::I64,
             Acc::F64 => DType::F64,
             Acc::C64 => DType::C64,
+            Acc::C128 => DType::C128,
         }
     }
 
@@ -72,7 +96,7 @@ impl Acc {
             Acc::F32 | Acc::C64 => [(v as f32).to_bits(), 0],
             Acc::I32 => [v as i32 as u32, 0],
             Acc::I64 => split(v as i64 as u64),
-            Acc::F64 => split(v.to_bits()),
+            Acc::F64 | Acc::C128 => split(v.to_bits()),
         }
     }
 
@@ -90,8 +114,15 @@ impl Acc {
             Acc::F32 => include_str!("../../../../shaders/prelude_f32.wgsl"),
             Acc::I32 => include_str!("../../../../shaders/prelude_i32.wgsl"),
             Acc::I64 => include_str!("../../../../shaders/prelude_i64.wgsl"),
-            Acc::F64 => include_str!("../../../../shaders/prelude_f64.wgsl"),
+            Acc::F64 => concat!(
+                prelude_long!(),
+                include_str!("../../../../shaders/prelude_f64.wgsl"),
+            ),
             Acc::C64 => include_str!("../../../../shaders/prelude_c64.wgsl"),
+            Acc::C128 => concat!(
+                prelude_long!(),
+                include_str!("../../../../shaders/prelude_c128.wgsl"),
+            ),
         }
     }
 
@@ -99,9 +130,18 @@ impl Acc {
         match self {
             Acc::F32 => floats!(math_f32!()),
             Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
-            Acc::F64 => floats!(include_str!("../../../../shaders/math_f64.wgsl")),
-            Acc::C64 => complex_math(),
+            Acc::F64 => floats!(
+                math_f64!(),
+                include_str!("../../../../shaders/math_f64_more.wgsl"),
+            ),
+            Acc::C64 => complex_math(&MATH_C64),
+            Acc::C128 => complex_math(&MATH_C128),
         }
+    }
+
+    /// Whether numbers are pairs of a real and an imaginary part.
+    pub fn is_complex(self) -> bool {
+        matches!(self, Acc::C64 | Acc::C128)
     }
 
     /// Whether a pointwise body may call every `m_` function it names.
@@ -114,14 +154,31 @@ impl Acc {
     }
 }
 
-/// Functions of complex numbers, and those of float32 that they are made of, whose names begin with `r_`.
-fn complex_math() -> &'static str {
-    static MADE: OnceLock<String> = OnceLock::new();
-    MADE.get_or_init(|| {
-        let real = math_f32!().replace("m_", "r_");
-        let pairs = include_str!("../../../../shaders/math_c64.wgsl");
-        let functions = include_str!("../../../../shaders/math_c64_functions.wgsl");
-        [&real, pairs, functions].concat()
+/// Functions of complex numbers of a type: those of its parts, what else there is to know of these, and all
+/// when they were put together.
+struct ComplexMath {
+    parts: &'static str,
+    known: &'static str,
+    made: OnceLock<String>,
+}
+
+static MATH_C64: ComplexMath = ComplexMath {
+    parts: math_f32!(),
+    known: include_str!("../../../../shaders/math_c64.wgsl"),
+    made: OnceLock::new(),
+};
+static MATH_C128: ComplexMath = ComplexMath {
+    parts: math_f64!(),
+    known: include_str!("../../../../shaders/math_c128.wgsl"),
+    made: OnceLock::new(),
+};
+
+/// The whole text; names of functions of parts begin with `r_`.
+fn complex_math(of: &'static ComplexMath) -> &'static str {
+    of.made.get_or_init(|| {
+        let real = of.parts.replace("m_", "r_");
+        let functions = include_str!("../../../../shaders/math_complex.wgsl");
+        [&real, of.known, functions].concat()
     })
 }
 
@@ -276,8 +333,10 @@ impl<P: Params> Shader<P> {
         let source = &self.source;
         // Results of whole words, and those that share one, which may be stored in pairs.
         let lanes = ("Y", DType::U8 as u32);
-        let mut pairs = vec![("Y", DType::F16 as u32), ("PAIRS", 1)];
         let has = |name: &str| source.text.contains(&format!("override {name}:"));
+        let mut pairs = vec![("Y", DType::F16 as u32)];
+        let together = ["PAIRS", "WORDS"].into_iter().filter(|name| has(name));
+        pairs.extend(together.map(|name| (name, 1)));
         if has("HELD") {
             pairs.push(("HELD", 3));
         }
@@ -311,7 +370,7 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::va
     let mut allowed = match acc {
         Acc::F32 | Acc::I32 | Acc::C64 => Capabilities::empty(),
         Acc::I64 => Capabilities::SHADER_INT64,
-        Acc::F64 => Capabilities::SHADER_INT64 | Capabilities::FLOAT64,
+        Acc::F64 | Acc::C128 => Capabilities::SHADER_INT64 | Capabilities::FLOAT64,
     };
     for (line, more) in [
         ("enable f16;", Capabilities::SHADER_FLOAT16),
@@ -328,17 +387,15 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::va
         .validate(&module)
         .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
     (module, info)
-        let mut pairs = vec![("Y", DType::F16 as u32)];
-        let together = ["PAIRS", "WORDS"].into_iter().filter(|name| has(name));
-        pairs.extend(together.map(|name| (name, 1)));
 }
 
-/// Functions that decide by floats none of which is NaN by then, or whose result NaN overwrites.
+/// Functions that decide by floats none of which is NaN by then, or whose result NaN overwrites; with `m_` also
+/// those that have `r_` in its place.
 #[cfg(test)]
 const NEVER_NAN: &str = "
     m_acos m_atan m_bessel_j0 m_bessel_j1 m_digamma m_erfc m_erfinv m_expm1 m_floor_div
     m_igamma_fraction m_incomplete m_ln m_ndtri m_next_after m_polygamma m_pow m_sqrt m_tan m_zeta
-    r_digamma r_erfc r_erfinv r_floor_div r_next_after r_polygamma r_pow draw_binomial draw_gamma draw_poisson
+    draw_binomial draw_gamma draw_poisson
     draw_successes slope_gamma slope_large angle inside largest lu tangent unscaled
 ";
 
@@ -352,7 +409,11 @@ pub(super) fn assert_closed(name: &str, module: &naga::Module, info: &naga::vali
     let mut found = vec![];
     for (function, info) in own.chain(entries) {
         let named = function.name.as_deref().unwrap_or("");
-        let known = NEVER_NAN.split_whitespace().any(|n| n == named);
+        let plain = match named.strip_prefix("r_") {
+            Some(rest) => format!("m_{rest}"),
+            None => named.to_string(),
+        };
+        let known = NEVER_NAN.split_whitespace().any(|n| n == plain);
         let open = || {
             function
                 .expressions

@@ -24,6 +24,7 @@ const COMMON: Numbers = &[
     ("F32", DType::F32 as u32),
     ("F64", DType::F64 as u32),
     ("C64", DType::C64 as u32),
+    ("C128", DType::C128 as u32),
 ];
 
 pub(super) const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");

@@ -120,10 +120,7 @@ impl Op for Fft {
         Ok(())
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        match x[0].dtype() {
-            DType::F32 | DType::C64 => transfer::ran(gpu::run(gpu, self, x[0], &y[0])),
-            _ => Ok(false),
-        }
+        transfer::ran(gpu::run(gpu, self, x[0], &y[0]))
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)

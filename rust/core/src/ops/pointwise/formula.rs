@@ -664,14 +664,6 @@ fn has_zero(x: &Tensor) -> Result<bool> {
     }))
 }
 
-/// The type that shaders compute in.
-fn acc(t: DType) -> Result<Acc> {
-    match t {
-        DType::C64 => Ok(Acc::C64),
-        t => Acc::of(t),
-    }
-}
-
 /// The numbers of the host among the inputs, as shaders have them.
 pub fn told(op: &dyn Formula, x: &[&Tensor]) -> Result<Told> {
     let t = types(op, &dispatch::metas(x))?.0;
@@ -682,7 +674,13 @@ pub fn told(op: &dyn Formula, x: &[&Tensor]) -> Result<Told> {
     };
     let mut words = Told::new();
     for x in x.iter().filter(|x| !x.device().is_gpu()) {
-        words.extend(gpu::number(acc(t)?, x)?);
+        words.extend(
+            gpu::number(Acc::of_any(t)?, x)?
+                .scalars()
+                .iter()
+                .flatten()
+                .copied(),
+        );
     }
     Ok(words)
 }
@@ -704,10 +702,10 @@ pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<b
         let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
         return self::gpu(op, gpu, &x, y);
     }
-    let acc = acc(t)?;
+    let acc = Acc::of_any(t)?;
     if let Some(text) = op.text() {
         // Texts are of real numbers: a product of two pairs is that of their parts.
-        if acc != Acc::C64 && acc.has_functions(text) {
+        if !acc.is_complex() && acc.has_functions(text) {
             return gpu::launch(gpu, acc, x, &y[0], &|_| gpu::own(text));
         }
     }

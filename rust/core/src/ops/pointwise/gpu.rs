@@ -27,6 +27,8 @@ enum Value {
     Input(u32),
     /// The k-th number among the parameters.
     Scalar(u32),
+    /// The number whose parts are the k-th and the next one.
+    Pair(u32),
     /// Number `v` of the type computed in, by the bits of a float64.
     Number(u64),
     Infix(&'static str, u32, u32),
@@ -80,7 +82,7 @@ impl Trace {
     }
 
     fn is_complex(&self) -> bool {
-        self.acc == Acc::C64
+        self.acc.is_complex()
     }
 
     fn is_int(&self) -> bool {
@@ -88,10 +90,14 @@ impl Trace {
     }
 
     /// An argument that is a number; the first scalars are these, in their order.
-    fn operand(&mut self, words: [u32; 2]) -> Wgsl {
-        self.scalars.push(words);
+    fn operand(&mut self, number: Number) -> Wgsl {
+        let first = self.scalars.len() as u32;
+        self.scalars.extend_from_slice(number.scalars());
         self.operands = self.scalars.len();
-        self.value(Value::Scalar(self.operands as u32 - 1))
+        self.value(match number.count {
+            1 => Value::Scalar(first),
+            _ => Value::Pair(first),
+        })
     }
 
     fn scalar(&mut self, words: [u32; 2]) -> Wgsl {
@@ -146,6 +152,7 @@ impl Trace {
             let _ = match value {
                 Value::Input(i) => write!(out, "a{i}"),
                 Value::Scalar(k) => write!(out, "scalar({k}u)"),
+                Value::Pair(k) => write!(out, "of_parts(scalar({k}u), scalar({}u))", k + 1),
                 Value::Number(bits) => out.write_str(&self.number(f64::from_bits(*bits))),
                 Value::Infix("*", a, b) if summed.contains(&(n as u32)) => {
                     write!(out, "apart(t{a} * t{b}, zero_word())")
@@ -192,7 +199,7 @@ fn infix_or(sign: &'static str, pairs: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
 fn exact(sign: &'static str, float: &'static str, pairs: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
     match with(|t| t.acc) {
         Acc::F32 | Acc::F64 => call(float, &[a, b]),
-        Acc::C64 => call(pairs, &[a, b]),
+        Acc::C64 | Acc::C128 => call(pairs, &[a, b]),
         Acc::I32 | Acc::I64 => infix(sign, a, b),
     }
 }
@@ -221,7 +228,7 @@ pub struct Body {
 
 /// The formula over arguments that are tensors (`None`) or numbers. No text where it has none in
 /// this type.
-pub fn body(acc: Acc, x: &[Option<[u32; 2]>], formula: &dyn Fn(&[Wgsl]) -> Wgsl) -> Option<Body> {
+pub fn body(acc: Acc, x: &[Option<Number>], formula: &dyn Fn(&[Wgsl]) -> Wgsl) -> Option<Body> {
     with(|t| {
         t.acc = acc;
         t.values.clear();
@@ -234,7 +241,7 @@ pub fn body(acc: Acc, x: &[Option<[u32; 2]>], formula: &dyn Fn(&[Wgsl]) -> Wgsl)
     let args: SmallVec<[Wgsl; 6]> = x
         .iter()
         .map(|x| match x {
-            Some(words) => with(|t| t.operand(*words)),
+            Some(number) => with(|t| t.operand(*number)),
             None => {
                 tensors += 1;
                 with(|t| t.value(Value::Input(tensors - 1)))
@@ -273,7 +280,7 @@ pub fn launch(
     formula: &dyn Fn(&[Wgsl]) -> Wgsl,
 ) -> Result<bool> {
     let on_gpu = |t: &Tensor| t.storage().buffer().is_some();
-    let args: SmallVec<[Option<[u32; 2]>; 6]> = x
+    let args: SmallVec<[Option<Number>; 6]> = x
         .iter()
         .map(|t| match on_gpu(t) {
             true => Ok(None),
@@ -285,7 +292,7 @@ pub fn launch(
     };
     // Only kernels in float64 can read it.
     let read = |t: &Tensor| match (t.dtype(), acc) {
-        (DType::F64, Acc::F64) => Ok(t.clone()),
+        (DType::F64, Acc::F64 | Acc::C128) => Ok(t.clone()),
         (DType::F64, _) | (DType::I64, Acc::C64) => t.to_dtype(DType::F32),
         _ => Ok(t.clone()),
     };
@@ -303,17 +310,44 @@ pub fn launch(
         text: &body.text,
         key: body.key,
     };
-    let numbers = args.iter().flatten().count();
+    let numbers = args.iter().flatten().map(|number| number.count).sum();
     ran(numbered(gpu, acc, text, &views, to, &body.scalars, numbers))
 }
 
-/// A number of the host as a parameter.
-pub fn number(acc: Acc, t: &Tensor) -> Result<[u32; 2]> {
+/// A number of the host as a parameter, or as two, its parts.
+#[derive(Clone, Copy)]
+pub struct Number {
+    words: [[u32; 2]; 2],
+    count: usize,
+}
+
+impl Number {
+    fn one(words: [u32; 2]) -> Number {
+        Number {
+            words: [words, [0; 2]],
+            count: 1,
+        }
+    }
+
+    pub fn scalars(&self) -> &[[u32; 2]] {
+        &self.words[..self.count]
+    }
+}
+
+/// A number of the host for kernels that compute in `acc`.
+pub fn number(acc: Acc, t: &Tensor) -> Result<Number> {
+    if acc == Acc::C128 {
+        let (re, im) = t.complex_item()?;
+        return Ok(Number {
+            words: [acc.words(re), acc.words(im)],
+            count: 2,
+        });
+    }
     if t.dtype().is_complex() {
         let (re, im) = t.complex_item()?;
-        return Ok([(re as f32).to_bits(), (im as f32).to_bits()]);
+        return Ok(Number::one([(re as f32).to_bits(), (im as f32).to_bits()]));
     }
-    t.item().map(|v| words(acc, v))
+    t.item().map(|v| Number::one(words(acc, v)))
 }
 
 fn words(acc: Acc, v: Scalar) -> [u32; 2] {
@@ -603,7 +637,10 @@ mod tests {
 
     #[test]
     fn body_numbers_take_no_tensor() {
-        let body = body(Acc::I32, &[None, Some([7, 0])], &|x| Mul.f([x[0], x[1]])).unwrap();
+        let body = body(Acc::I32, &[None, Some(Number::one([7, 0]))], &|x| {
+            Mul.f([x[0], x[1]])
+        })
+        .unwrap();
         assert!(body.text.starts_with("fn op(a0: Acc) -> Acc {"));
         assert!(body.text.contains("scalar(0u)"));
     }

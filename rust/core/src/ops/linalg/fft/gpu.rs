@@ -1,4 +1,4 @@
-//! Transforms on the GPU: lengths of factors 2, 3 and 5 by passes of [`MOST`] elements at most, others as
+//! Transforms on the GPU: lengths of factors 2, 3 and 5 by passes of [`most`] elements at most, others as
 //! convolutions of such a length. Roots are made in float64, exact where they are whole or symmetric.
 
 use super::{Fft, Half};
@@ -43,16 +43,16 @@ params! {
         low: u32,
         high: u32,
         bits: u32,
-        scale: f32,
-        pad: u32,
+        scale: [u32; 2],
         radices: [u32; 2],
     }
 }
-const COMPLEX: &[Acc] = &[Acc::C64];
-shader! { static FFT: Block = "fft.wgsl", COMPLEX }
+shader! { static FFT: Block = "fft.wgsl", Acc::COMPLEX }
 
 /// Elements that a workgroup transforms: twice as many fit into what every adapter has.
-const MOST: usize = 1024;
+fn most(acc: Acc) -> usize {
+    8192 / acc.dtype().size()
+}
 const NONE: u32 = u32::MAX;
 
 /// One end of a transform: memory of lines of (outer, length, inner), and what is done with an element.
@@ -130,20 +130,23 @@ fn root(k: usize, n: usize) -> Complex<f64> {
 
 type Words = Arc<[u32]>;
 
+type Key = (Acc, usize, usize);
+
 /// The words of a table, kept from when it was first made.
-fn table(key: (usize, usize), make: impl FnOnce() -> Vec<Complex<f64>>) -> Words {
+fn table(key: Key, make: impl FnOnce() -> Vec<Complex<f64>>) -> Words {
     /// Of all that are kept; then they are forgotten.
     const KEPT: usize = 1 << 22;
-    static MADE: Mutex<Option<(HashMap<(usize, usize), Words>, usize)>> = Mutex::new(None);
+    static MADE: Mutex<Option<(HashMap<Key, Words>, usize)>> = Mutex::new(None);
     let mut made = MADE.lock().unwrap_or_else(|e| e.into_inner());
     if made.as_ref().is_some_and(|(_, sum)| *sum > KEPT) {
         *made = None;
     }
     let (tables, sum) = made.get_or_insert_with(Default::default);
     let words = tables.entry(key).or_insert_with(|| {
-        let words: Words = make()
-            .iter()
-            .flat_map(|z| [(z.re as f32).to_bits(), (z.im as f32).to_bits()])
+        let parts = make().into_iter().flat_map(|z| [z.re, z.im]);
+        let size = key.0.dtype().size() / 8;
+        let words: Words = parts
+            .flat_map(|v| key.0.words(v).into_iter().take(size))
             .collect();
         *sum += words.len();
         words
@@ -161,8 +164,8 @@ fn low_bits(n: usize) -> u32 {
 }
 
 /// The roots of `radix`; behind `done` elements those of their product too, in two tables.
-fn roots(radix: usize, done: usize) -> Words {
-    table((radix, done), || {
+fn roots(acc: Acc, radix: usize, done: usize) -> Words {
+    table((acc, radix, done), || {
         let mut all: Vec<Complex<f64>> = (0..radix).map(|k| root(k, radix)).collect();
         if done > 1 {
             let n = radix * done;
@@ -175,8 +178,8 @@ fn roots(radix: usize, done: usize) -> Words {
 }
 
 /// The chirp of `n` elements, and the transform of its reciprocal in a line of `m`, over `m`.
-fn chirp(n: usize, m: usize) -> Words {
-    table((usize::MAX - n, m), || {
+fn chirp(acc: Acc, n: usize, m: usize) -> Words {
+    table((acc, usize::MAX - n, m), || {
         let square = |k: usize| (k as u64 * k as u64 % (2 * n as u64)) as usize;
         let mut all: Vec<Complex<f64>> = (0..n).map(|k| root(square(k), 2 * n)).collect();
         let mut line = vec![Complex::new(0.0, 0.0); m];
@@ -202,11 +205,11 @@ fn primes(mut n: usize) -> Option<SmallVec<[usize; 32]>> {
     (n == 1).then_some(all)
 }
 
-/// The lengths of as few passes as can be, near each other.
-fn passes(primes: &[usize]) -> SmallVec<[usize; 4]> {
+/// The lengths of as few passes as can be, near each other, of `most` elements at most.
+fn passes(primes: &[usize], most: usize) -> SmallVec<[usize; 4]> {
     let n: usize = primes.iter().product();
     let mut count = 1;
-    while MOST.pow(count) < n {
+    while most.pow(count) < n {
         count += 1;
     }
     loop {
@@ -216,7 +219,7 @@ fn passes(primes: &[usize]) -> SmallVec<[usize; 4]> {
                 *least *= p;
             }
         }
-        if parts.iter().all(|&part| part <= MOST) {
+        if parts.iter().all(|&part| part <= most) {
             return parts;
         }
         count += 1;
@@ -246,17 +249,18 @@ fn stages(mut n: usize) -> ([u32; 2], u32) {
 /// Lines whose length has no factors but 2, 3 and 5.
 struct Lines<'a> {
     gpu: &'a Gpu,
+    acc: Acc,
     lines: usize,
     primes: &'a [usize],
     factors: Option<&'a Tensor>,
 }
 
 impl Lines<'_> {
-    fn run(&self, forward: bool, scale: f32, x: Side, y: Side) -> Result<()> {
-        let parts = passes(self.primes);
+    fn run(&self, forward: bool, scale: f64, x: Side, y: Side) -> Result<()> {
+        let parts = passes(self.primes, most(self.acc));
         let n: usize = parts.iter().product();
         let room = |i: usize| match parts.len() > i + 1 {
-            true => Scratch::new(self.gpu, &[self.lines * n], DType::C64).map(Some),
+            true => Scratch::new(self.gpu, &[self.lines * n], self.acc.dtype()).map(Some),
             false => Ok(None),
         };
         let rooms = [room(0)?, room(1)?];
@@ -279,14 +283,15 @@ impl Lines<'_> {
         &self,
         (n, radix, done): (usize, usize, usize),
         forward: bool,
-        scale: f32,
+        scale: f64,
         x: Side,
         y: Side,
     ) -> Result<()> {
+        let most = most(self.acc);
         let (across, transforms) = (n / radix, self.lines * (n / radix));
-        let roots = upload(self.gpu, &roots(radix, done))?;
+        let roots = upload(self.gpu, &roots(self.acc, radix, done))?;
         let low = 1 << low_bits(radix * done);
-        let each = (MOST / radix).min(transforms);
+        let each = (most / radix).min(transforms);
         let (radices, stages) = stages(radix);
         let p = Block {
             transforms: transforms as u32,
@@ -313,12 +318,11 @@ impl Lines<'_> {
             low: radix as u32,
             high: (radix + low.min(radix * done)) as u32,
             bits: low_bits(radix * done),
-            scale,
-            pad: 0,
+            scale: self.acc.words(scale),
             radices,
         };
-        FFT.launch(Acc::C64)
-            .set("MOST", MOST as u32)
+        FFT.launch(self.acc)
+            .set("MOST", most as u32)
             .set("WG", WORKGROUP as u32)
             .writes("Y", y.memory)
             .reads("X", x.memory)
@@ -341,9 +345,14 @@ fn clear(gpu: &Gpu, y: &Tensor) -> Result<()> {
     copy::fill(gpu, y, [0; 2])
 }
 
-/// Transforms `x` into `y`, of float32 or pairs of them.
+/// Transforms `x` into `y`, of floats or pairs of them.
 pub(super) fn run(gpu: &Gpu, op: &Fft, x: &Tensor, y: &Tensor) -> Result<()> {
     let n = op.n;
+    let acc = match x.dtype() {
+        DType::F64 | DType::C128 => Acc::C128,
+        _ => Acc::C64,
+    };
+    gpu.require(acc, "fft")?;
     let lines = match y.shape()[op.dim] {
         0 => return Ok(()),
         out => y.numel() / out,
@@ -368,13 +377,14 @@ pub(super) fn run(gpu: &Gpu, op: &Fft, x: &Tensor, y: &Tensor) -> Result<()> {
         "wgpu: fft: {lines} lines of {n} elements"
     );
     let x = dense(gpu, x)?;
-    let scale = op.scale.f64() as f32;
+    let scale = op.scale.f64();
     let half = |side| if op.half == side { n } else { 0 };
     let from = Side::of(&x, op.dim, x.shape()[op.dim].min(read), half(Half::Input));
     let to = Side::of(y, op.dim, op.out.min(written), half(Half::Output));
     if let Some(primes) = smooth {
         let all = Lines {
             gpu,
+            acc,
             lines,
             primes: &primes,
             factors: None,
@@ -382,10 +392,11 @@ pub(super) fn run(gpu: &Gpu, op: &Fft, x: &Tensor, y: &Tensor) -> Result<()> {
         return all.run(op.forward, scale, from, to);
     }
     // Bluestein 1970: j k = (j^2 + k^2 - (j - k)^2) / 2 makes a convolution of the transform.
-    let factors = upload(gpu, &chirp(n, m))?;
-    let room = Scratch::new(gpu, &[lines * m], DType::C64)?;
+    let factors = upload(gpu, &chirp(acc, n, m))?;
+    let room = Scratch::new(gpu, &[lines * m], acc.dtype())?;
     let all = Lines {
         gpu,
+        acc,
         lines,
         primes: &primes(m).unwrap_or_default(),
         factors: Some(&factors),
@@ -426,13 +437,15 @@ mod tests {
     fn passes_fit_and_make_the_whole() {
         for n in (1..5000).chain([1 << 20, 1 << 21, 3 << 25, 1594323, 9765625, 1 << 30]) {
             let Some(primes) = primes(n) else { continue };
-            let parts = passes(&primes);
-            assert_eq!(parts.iter().product::<usize>(), n);
-            for part in parts {
-                assert!(part <= MOST);
-                let (words, count) = stages(part);
-                let radix = |i: usize| (words[i / 8] >> (4 * (i % 8)) & 15) as usize;
-                assert_eq!((0..count as usize).map(radix).product::<usize>(), part);
+            for most in [most(Acc::C64), most(Acc::C128)] {
+                let parts = passes(&primes, most);
+                assert_eq!(parts.iter().product::<usize>(), n);
+                for part in parts {
+                    assert!(part <= most);
+                    let (words, count) = stages(part);
+                    let radix = |i: usize| (words[i / 8] >> (4 * (i % 8)) & 15) as usize;
+                    assert_eq!((0..count as usize).map(radix).product::<usize>(), part);
+                }
             }
         }
     }

@@ -633,7 +633,7 @@ impl Op for MatMul {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if y[0].dtype() == DType::C64 {
+        if y[0].dtype().is_complex() {
             return self.complex(x, &y[0], |op, x, y| op.gpu(gpu, x, y));
         }
         // The kernel takes its factors as float64.
