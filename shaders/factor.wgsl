@@ -22,22 +22,31 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> info: array<u32>;
 @group(0) @binding(4) var<storage, read> a: array<u32>;
 
-var<workgroup> best: array<Acc, WG>;
+var<workgroup> best: array<Real, WG>;
 var<workgroup> best_row: array<u32, WG>;
 
 fn read_work(i: u32) -> Acc {
     let w = word(ACC, p.work_offset + i);
-    return from_words(work[w], work[w + wide(ACC)]);
+    let v = from_words(work[w], work[w + wide(ACC)]);
+    if (ACC != C128) { return v; }
+    return of_parts(v, from_words(work[w + 2u], work[w + 3u]));
 }
 fn write_work(i: u32, v: Acc) {
     let w = word(ACC, p.work_offset + i);
     let bits = encode(ACC, v);
     work[w] = bits.x;
     if (wide(ACC) == 1u) { work[w + 1u] = bits.y; }
+    if (ACC == C128) {
+        let more = encode(ACC, second_part(v));
+        work[w + 2u] = more.x;
+        work[w + 3u] = more.y;
+    }
 }
 fn given(i: u32) -> Acc {
     let w = word(ACC, p.a_offset + i);
-    return from_words(a[w], a[w + wide(ACC)]);
+    let v = from_words(a[w], a[w + wide(ACC)]);
+    if (ACC != C128) { return v; }
+    return of_parts(v, from_words(a[w + 2u], a[w + 3u]));
 }
 fn meet() {
     storageBarrier();
@@ -63,10 +72,10 @@ fn lu(
     for (var j = p.first; j < p.end; j++) {
         // The largest of the column, the first of several.
         var row = j;
-        var top = abs(read_work(start + j * n + j));
+        var top = pivot_size(read_work(start + j * n + j));
         if (p.exchange == 1u) {
             for (var i = j + 1u + local; i < p.rows; i += WG) {
-                let v = abs(read_work(start + i * n + j));
+                let v = pivot_size(read_work(start + i * n + j));
                 if (v > top) {
                     top = v;
                     row = i;
@@ -103,7 +112,7 @@ fn lu(
             if (failed == 0u) { failed = j + 1u; }
         } else {
             for (var i = j + 1u + local; i < p.rows; i += WG) {
-                write_work(start + i * n + j, read_work(start + i * n + j) / d);
+                write_work(start + i * n + j, fraction(read_work(start + i * n + j), d));
             }
         }
         meet();
@@ -113,7 +122,8 @@ fn lu(
                 let i = j + 1u + e / width;
                 let c = j + 1u + e % width;
                 let at = start + i * n + c;
-                write_work(at, read_work(at) - read_work(start + i * n + j) * read_work(start + j * n + c));
+                let product = times(read_work(start + i * n + j), read_work(start + j * n + c));
+                write_work(at, read_work(at) - product);
             }
         }
         meet();
@@ -121,7 +131,7 @@ fn lu(
     if (local == 0u) { info[p.info_offset + g] = failed; }
 }
 
-// The lower factor of A = L L' into zeros; the order of the first leading minor that is not positive.
+// The lower factor of A = L L*, into zeros; the order of the first leading minor that is not positive.
 @compute @workgroup_size(WG)
 fn cholesky(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -135,19 +145,21 @@ fn cholesky(
     var failed = 0u;
     if (p.first > 0u) { failed = info[p.info_offset + g]; }
     for (var j = p.first; j < p.end; j++) {
-        var square = given(start + j * n + j);
+        var square = real_part(given(start + j * n + j));
         for (var k = 0u; k < j; k++) {
             let v = read_work(start + j * n + k);
-            square -= v * v;
+            square -= real_part(times(v, conjugate(v)));
         }
         // A NaN is not positive. All invocations found the same.
-        if (failed == 0u && !less(Acc(0), square)) { failed = j + 1u; }
+        if (failed == 0u && !less(Real(0), square)) { failed = j + 1u; }
         meet();
         let d = sqrt(square);
         for (var i = j + local; i < n && failed == 0u; i += WG) {
             var v = given(start + i * n + j);
-            for (var k = 0u; k < j; k++) { v -= read_work(start + i * n + k) * read_work(start + j * n + k); }
-            write_work(start + i * n + j, select(v / d, d, i == j));
+            for (var k = 0u; k < j; k++) {
+                v -= times(read_work(start + i * n + k), conjugate(read_work(start + j * n + k)));
+            }
+            write_work(start + i * n + j, select(v / d, of_real(d), i == j));
         }
         meet();
     }
@@ -165,9 +177,9 @@ fn substitute(start: u32, column: u32, upper: bool, unit: bool) {
         let first = select(0u, i + 1u, upper);
         let end = select(i, n, upper);
         for (var k = first; k < end; k++) {
-            v -= given((matrix + i) * n + k) * read_work(start + k * p.columns + column);
+            v -= times(given((matrix + i) * n + k), read_work(start + k * p.columns + column));
         }
-        if (!unit) { v /= given((matrix + i) * n + i); }
+        if (!unit) { v = fraction(v, given((matrix + i) * n + i)); }
         write_work(at, v);
     }
 }

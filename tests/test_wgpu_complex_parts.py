@@ -81,6 +81,11 @@ CALLS: dict[str, Call] = {
     "unit_triangle": lambda a, b, c, d: torch.linalg.solve_triangular(
         (a @ b) / 4, a, upper=False, unitriangular=True
     ),
+    "det": lambda a, b, c, d: torch.linalg.det(c @ d[:, :, :1] @ c[:, :1, :4] + 2 * (a @ b)),
+    "sign_of_slogdet": lambda a, b, c, d: torch.linalg.slogdet(a @ b).sign,
+    "slogdet": lambda a, b, c, d: torch.linalg.slogdet(c @ c.mT + a @ b).logabsdet,
+    "cholesky": lambda a, b, c, d: torch.linalg.cholesky(c @ c.mH + torch.eye(4, device=c.device)),
+    "lu_factor": lambda a, b, c, d: torch.linalg.lu_factor(a @ b)[0],
     "cross": lambda a, b, c, d: torch.linalg.cross(c[:, :3], d.mT, dim=1),
 }
 
@@ -121,6 +126,32 @@ def test_random_numbers_have_parts_of_their_own() -> None:
     assert abs(np.var(z.imag) - 0.5) < 0.01 and abs(np.mean(z.real * z.imag)) < 0.005
     u = torch.rand(1000, 3, dtype=torch.complex64, device="wgpu").t().contiguous().cpu().numpy()
     assert 0 <= u.real.min() and u.imag.max() < 1 and abs(u.mean() - 0.5 - 0.5j) < 0.03
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_values_and_factors_of_matrices_are_those_of_the_cpu(dtype: str) -> None:
+    c = torch.from_numpy(numbers()[2].astype(dtype))
+    square = c @ c.mH
+    calls: list[Callable[[Any], Any]] = [
+        torch.linalg.svdvals,
+        lambda x: torch.linalg.eigvalsh(x @ x.mH),
+        lambda x: torch.linalg.cholesky_ex(x @ x.mH - 3 * torch.eye(4, device=x.device)).info,
+        lambda x: torch.linalg.lu_factor(x.mT).pivots,
+        lambda x: torch.linalg.lu(x)[1],
+        lambda x: torch.linalg.matrix_norm(x, 2),
+        lambda x: torch.linalg.det(x @ x.mH),
+    ]
+    tolerance = 2e-5 if dtype == "complex64" else 1e-12
+    for call in calls:
+        got, want = call(c.to("wgpu")), call(c)
+        assert got.device.type == "wgpu"
+        size = max(1.0, float(want.abs().max()))
+        np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), atol=tolerance * size)
+    low = torch.linalg.cholesky(square.to("wgpu") + torch.eye(4, device="wgpu"))
+    np.testing.assert_allclose(
+        (low @ low.mH).cpu().numpy(), (square + torch.eye(4)).numpy(), atol=100 * tolerance
+    )
+    assert low.triu(1).abs().max().item() == 0
 
 
 def test_singular_systems_name_the_dependent_column() -> None:

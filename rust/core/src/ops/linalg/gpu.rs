@@ -1,16 +1,16 @@
 //! Factorisations of small matrices on the GPU, and what is computed with their factors.
 
 use super::matmul::swapped;
-use super::{batch_of, cols, eye, join, ldl_gpu, orthogonal, rows, Factor, Kind};
+use super::{batch_of, cols, join, ldl_gpu, orthogonal, rows, Factor, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::binary::FloorDivide;
 use crate::ops::pointwise::compare::{Lt, Ne};
-use crate::ops::pointwise::unary::{Abs, Log, LogicalNot, Sign};
+use crate::ops::pointwise::unary::{Abs, Log, LogicalNot, Sgn, Sign};
+use crate::ops::reduce::complex_product;
 use crate::ops::shape::join::stack;
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
@@ -30,8 +30,8 @@ params! {
         end: u32,
     }
 }
-const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
-shader! { static FACTOR: Block = "factor.wgsl", FLOATS }
+const NUMBERS: &[Acc] = &[Acc::F32, Acc::F64, Acc::C64, Acc::C128];
+shader! { static FACTOR: Block = "factor.wgsl", NUMBERS }
 
 /// Invocations that take a column each, and those that work on a matrix.
 const LANES: usize = 64;
@@ -102,7 +102,7 @@ impl Job<'_> {
             }
             [p.first, p.end] = [first, end].map(|n| n as u32);
             FACTOR
-                .launch(Acc::of(self.work.dtype())?)
+                .launch(Acc::of_any(self.work.dtype())?)
                 .entry(self.entry)
                 .set("UPPER", upper)
                 .set("UNIT", unit)
@@ -211,24 +211,17 @@ fn least_squares(gpu: &Gpu, a: &Tensor, b: &Tensor, y: &[Tensor], rcond: f64) ->
     y[1].write_from(&apply(LogicalNot, [&sure])?.to_dtype(DType::I32)?)
 }
 
-/// The solution of A X = B for complex numbers, by a system of real ones: each number is a block of two
-/// rows, so that a column without a pivot is one there too.
-fn complex_system(a: &Tensor, b: &Tensor, y: &[Tensor]) -> Result<()> {
-    let (n, k) = (cols(a), cols(b));
-    let twice = |t: &Tensor, tail: &[usize]| t.reshape_to(&join(batch_of(a), tail));
+/// The real matrices of twice the size that are complex ones: each number is a block of two rows.
+fn as_real_blocks(a: &Tensor) -> Result<Tensor> {
     let (re, im) = (a.real_part(0)?, a.real_part(1)?);
-    let rows = [stack(&[re.clone(), im.neg()?], -1)?, stack(&[im, re], -1)?];
-    let both = twice(&stack(&rows, -3)?, &[2 * n, 2 * n])?;
-    let right = twice(&b.as_real()?.transpose(-2, -1)?, &[2 * n, k])?;
-    let found = dispatch::compute(&Factor(Kind::Solve), &[&both, &right])?;
-    let x = twice(&found[0], &[n, 2, k])?.transpose(-2, -1)?;
-    y[0].write_from(&x.contiguous()?.as_complex()?)?;
-    let Some(info) = y.get(1) else { return Ok(()) };
-    let number = |v| Tensor::full(&[], Scalar::Int(v), DType::I32, a.device());
-    info.write_from(&apply(
-        FloorDivide,
-        [&found[1].add(&number(1)?)?, &number(2)?],
-    )?)
+    let blocks = [stack(&[re.clone(), im.neg()?], -1)?, stack(&[im, re], -1)?];
+    stack(&blocks, -3)?.reshape_to(&join(batch_of(a), &[2 * rows(a), 2 * cols(a)]))
+}
+
+/// Singular values or eigenvalues of complex matrices: their blocks have each of them twice.
+fn values(of: Kind, a: &Tensor, y: &Tensor) -> Result<()> {
+    let found = dispatch::compute(&Factor(of), &[&as_real_blocks(a)?])?;
+    y.write_from(&found[0].slice_dim(-1, None, None, 2)?)
 }
 
 impl Factor {
@@ -243,24 +236,7 @@ impl Factor {
         };
         let whole = |t: &Tensor| dense(gpu, &t.expand_to(&join(&batch, &[rows(t), cols(t)]))?);
         let a = whole(x[0])?;
-        if a.dtype().is_complex() {
-            return match self.0 {
-                Kind::Inverse => {
-                    let b = eye(&a, cols(&a))?.expand_to(a.shape())?;
-                    complex_system(&a, &b, y).map(|()| true)
-                }
-                Kind::Solve => complex_system(&a, &whole(x[1])?, y).map(|()| true),
-                Kind::Triangular { upper, unit } => {
-                    let half = super::triangle(&a, upper, unit)?;
-                    let half = match unit {
-                        true => half.add(&eye(&a, cols(&a))?)?,
-                        false => half,
-                    };
-                    complex_system(&half, &whole(x[1])?, y).map(|()| true)
-                }
-                _ => Ok(false),
-            };
-        }
+        let complex = a.dtype().is_complex();
         match self.0 {
             Kind::Cholesky => {
                 y[0].write_scalar(0.into())?;
@@ -303,18 +279,38 @@ impl Factor {
                 let n = lu.ndim() as i64;
                 let diagonal = lu.diagonal(0, n - 2, n - 1)?;
                 let last = DimSet::last(1, diagonal.ndim())?;
-                let product = |t: &Tensor| {
-                    let kind = crate::cpu::reduce::Kind::Prod;
-                    t.reduce(kind, last, false, t.dtype(), "ProdBackward1")
+                let product = |t: &Tensor| match complex {
+                    true => complex_product(t, last, false),
+                    false => {
+                        let kind = crate::cpu::reduce::Kind::Prod;
+                        t.reduce(kind, last, false, t.dtype(), "ProdBackward1")
+                    }
                 };
-                let sign = parity(&pivots, a.dtype())?;
+                let sign = parity(&pivots, a.dtype().part())?.to_dtype(a.dtype())?;
                 if self.0 == Kind::Det {
                     y[0].write_from(&product(&diagonal)?.mul(&sign)?)?;
                 } else {
-                    y[0].write_from(&product(&apply(Sign, [&diagonal])?)?.mul(&sign)?)?;
+                    let signs = match complex {
+                        true => apply(Sgn, [&diagonal])?,
+                        false => apply(Sign, [&diagonal])?,
+                    };
+                    y[0].write_from(&product(&signs)?.mul(&sign)?)?;
                     let logs = apply(Log, [&apply(Abs, [&diagonal])?])?;
                     y[1].write_from(&logs.sum_mask(last, false, None)?)?;
                 }
+            }
+            Kind::SingularValues | Kind::Eigenvalues if complex => values(self.0, &a, &y[0])?,
+            // These compute with real numbers.
+            Kind::Qr { .. }
+            | Kind::Reflectors
+            | Kind::Svd { .. }
+            | Kind::Eigh
+            | Kind::LeastSquares { .. }
+            | Kind::Ldl
+            | Kind::LdlSolve
+                if complex =>
+            {
+                return Ok(false)
             }
             Kind::Qr { full } => deliver(y, &orthogonal::qr(gpu, &a, full)?)?,
             Kind::Reflectors => deliver(y, &orthogonal::reflectors(gpu, &a)?)?,

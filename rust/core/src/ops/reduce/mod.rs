@@ -517,7 +517,7 @@ impl DType {
 }
 
 /// Complex numbers are multiplied in pairs, until one is left.
-fn complex_product(x: &Tensor, mask: DimSet, keepdim: bool) -> Result<Tensor> {
+pub fn complex_product(x: &Tensor, mask: DimSet, keepdim: bool) -> Result<Tensor> {
     let (mut order, mut over) = (SmallVec::<[i64; 5]>::new(), SmallVec::<[i64; 5]>::new());
     for d in 0..x.ndim() {
         match mask.has(d) {
