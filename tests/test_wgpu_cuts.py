@@ -308,6 +308,33 @@ FOUND = """
     check("put", lambda x, i, v: x.put(i, v), line, place, (30_000,))
     check("take", lambda x, i: x.take(i), line, twice)
 """
+# One element of such a line, by its order or by how often it is there.
+CHOSEN = """
+    line, shapes = torch.randn(40_000), (((40_000,), 0), ((2, 30_000), 1), ((30_000, 2), 0))
+    # Equal elements and NaN.
+    steps = torch.randint(-4000, 4000, (20_001,)).float()
+    steps[[9000, 15_000]] = float("nan")
+    whole = torch.randint(0, 500, (40_000,))
+    for name in ("argmax", "argmin"):
+        for x in (line, steps, whole, torch.randn(200, 300)):
+            check(name, lambda x: getattr(x.detach(), name)(), x)
+        for shape, dim in shapes:
+            check(name, lambda x: getattr(x.detach(), name)(dim, keepdim=True), shape)
+    for name in ("max", "min", "median", "nanmedian"):
+        for shape, dim in shapes:
+            check(name, lambda x: getattr(x, name)(dim)[0], shape)
+        for k in range(2):
+            chosen = lambda x: getattr(x.detach(), name)(0)[k].nan_to_num(9e3)
+            check(name, chosen, steps)
+            check(name, chosen, whole)
+    for name in ("median", "nanmedian"):
+        check(name, lambda x: getattr(x, name)(), steps[:20_000].nan_to_num(3))
+        check(name, lambda x: getattr(x.detach(), name)().nan_to_num(9e3), steps)
+    for k in range(2):
+        for x in (steps, whole, whole.reshape(2, -1)):
+            check("mode", lambda x: x.detach().mode(-1)[k], x)
+    check("mode", lambda x: x.mode(0)[0], steps.nan_to_num(1))
+"""
 TELL = """
     print(len(names))
 """
@@ -325,6 +352,7 @@ TELL = """
         (ORDER, 24),
         (ALONG, 40),
         (FOUND, 34),
+        (CHOSEN, 53),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -9,8 +9,11 @@ use crate::error::Result;
 use crate::gpu::reduce::arg_reduce;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::index::along::picked_gradient;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::{Eq, Gt, LogicalAnd, LogicalOr, Lt, Ne};
+use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Value};
 use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
@@ -75,6 +78,28 @@ impl Op for Extreme {
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)
+    }
+
+    /// Of a line that no kernel binds the more extreme of what its halves have, of equal ones the first.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let x = x[0];
+        if transfer::has_short_lines(x, self.dim) {
+            return Ok(None);
+        }
+        let (n, d) = (x.size(self.dim) as i64, self.dim as i64);
+        let run = |from, n| dispatch::call(self.clone(), &[&x.narrow(d, from, n)?]);
+        let (front, mut rest) = (run(0, n / 2)?, run(n / 2, n - n / 2)?);
+        rest[1] = rest[1].add_scalar(n / 2)?;
+        let (a, b) = (&front[0], &rest[0]);
+        let beyond = match self.largest {
+            true => apply(Gt, [b, a])?,
+            false => apply(Lt, [b, a])?,
+        };
+        // The first NaN is as extreme as can be.
+        let nan = apply(LogicalAnd, [&apply(Ne, [b, b])?, &apply(Eq, [a, a])?])?;
+        let later = apply(LogicalOr, [&beyond, &nan])?;
+        let pick = |i: usize| where_(&later, &rest[i], &front[i]);
+        Ok(Some(smallvec![pick(0)?, pick(1)?]))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -225,6 +250,11 @@ fn by_dims(what: &Extremum, a: &Args) -> Result<Value> {
 }
 
 impl Tensor {
+    /// Where the first largest element along a dimension is, which stays.
+    pub fn place_of_max(&self, dim: usize) -> Result<Tensor> {
+        Ok(extreme("argmax", true, self, dim as i64, true)?.swap_remove(1))
+    }
+
     /// `amax` over the dimensions in `mask`.
     pub fn amax_mask(&self, mask: DimSet, keepdim: bool) -> Result<Tensor> {
         value(&AMAX, self, mask, true, keepdim)

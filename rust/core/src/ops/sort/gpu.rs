@@ -49,7 +49,10 @@ pub fn indices(gpu: &Gpu, which: Which, x: &Tensor, dim: usize, index: &Tensor) 
                 gpu.device(),
             )?)
         }
-        Which::Median { ignore_nan, .. } => Some(middle(&x, lines, ignore_nan)?),
+        Which::Median { ignore_nan, .. } => {
+            let place = middle(&x, dim, ignore_nan)?;
+            Some(place.reshape_to(&[lines.lines(), 1])?)
+        }
         Which::Mode => Some(most_frequent(gpu, &x, lines, &sorted)?),
     };
     let taken = index.numel() / lines.lines();
@@ -70,17 +73,18 @@ fn put(index: &Tensor, lines: Span, taken: usize, chosen: Tensor) -> Result<()> 
     to.write_from(&chosen.transpose(1, 2)?)
 }
 
-/// The place of each line's lower median: NaN sorts last, and the first one spoils it unless they
-/// are ignored.
-fn middle(x: &Tensor, lines: Span, ignore: bool) -> Result<Tensor> {
-    let (shape, n) = ([lines.lines(), 1], lines.length as i64);
+/// The place of each line's lower median, of one element along `dim`: NaN sorts last, and the first one
+/// spoils it unless they are ignored.
+pub fn middle(x: &Tensor, dim: usize, ignore: bool) -> Result<Tensor> {
+    let n = x.size(dim) as i64;
     let number = |v: i64| Tensor::full(&[], Scalar::Int(v), DType::I32, x.device());
     if !x.dtype().is_float() {
+        let mut shape = x.shape().clone();
+        shape[dim] = 1;
         return number((n - 1) / 2)?.expand_to(&shape);
     }
-    let nan = apply(IsNan, [x])?.reshape_to(&[lines.outer, lines.length, lines.inner])?;
-    let nan = nan.sum_mask([1].into(), false, Some(DType::I32))?;
-    let left = number(n)?.sub(&nan.reshape_to(&shape)?)?;
+    let nan = apply(IsNan, [x])?.sum_mask([dim].into(), true, Some(DType::I32))?;
+    let left = number(n)?.sub(&nan)?;
     if ignore {
         let before = apply(Maximum, [&left.sub(&number(1)?)?, &number(0)?])?;
         return apply(DivFloor, [&before, &number(2)?]);

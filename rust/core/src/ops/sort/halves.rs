@@ -1,6 +1,7 @@
 //! Lines of a GPU that are longer than a kernel binds, in order: sorted halves, of which the elements at
 //! the same distance from both ends change places, so that none of the upper half is below one of the lower.
 
+use super::gpu::middle;
 use super::Which;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -106,35 +107,64 @@ pub fn sorted(x: &Tensor, dim: usize, descending: bool) -> Result<Option<[Tensor
         dim: dim as i64,
         descending,
     };
-    let mut line: Dims = x.shape().iter().map(|_| 1).collect();
-    line[dim] = x.size(dim);
-    let at = count_from(x, 0, x.size(dim))?.reshape_to(&line)?;
     let all = Pairs {
         values: x.clone(),
-        at: at.expand_to(x.shape())?,
+        at: line_of(x, dim)?.expand_to(x.shape())?,
     };
     let all = all.sorted(along)?;
     Ok(Some([all.values, all.at.to_dtype(DType::I64)?]))
 }
 
+/// The last place of each line's longest run of equal elements, the first of several.
+fn most_frequent(values: &Tensor, dim: usize) -> Result<Tensor> {
+    let (n, d) = (values.size(dim), dim as i64);
+    let (before, own) = (
+        values.narrow(d, 0, n as i64 - 1)?,
+        values.narrow(d, 1, n as i64 - 1)?,
+    );
+    // Where runs begin, and there the last place that has been one.
+    let starts = Tensor::zeros(values.shape(), DType::I32, values.device())?;
+    let places = line_of(values, dim)?;
+    let here = apply(Ne, [&own, &before])?.to_dtype(DType::I32)?;
+    let rest = starts.narrow(d, 1, n as i64 - 1)?;
+    rest.write_from(&here.mul(&places.narrow(d, 1, n as i64 - 1)?)?)?;
+    let start = starts.running_max(dim)?;
+    places.sub(&start)?.place_of_max(dim)
+}
+
+/// The places along a dimension, of one element along the others.
+fn line_of(x: &Tensor, dim: usize) -> Result<Tensor> {
+    let mut line: Dims = x.shape().iter().map(|_| 1).collect();
+    line[dim] = x.size(dim);
+    count_from(x, 0, x.size(dim))?.reshape_to(&line)
+}
+
 /// What is taken of such lines, in the order of the results.
 pub fn taken(x: &Tensor, dim: usize, which: Which, keepdim: bool) -> Result<Option<Tensors>> {
-    let (descending, from, n) = match which {
-        Which::All { descending } => (descending, 0, None),
-        Which::TopK { k, largest } => (largest, 0, Some(k)),
-        Which::Place { k } => (false, k, Some(1)),
-        _ => return Ok(None),
+    let descending = match which {
+        Which::All { descending } => descending,
+        Which::TopK { largest, .. } => largest,
+        Which::Place { .. } | Which::Median { .. } | Which::Mode => false,
     };
     let Some(all) = sorted(x, dim, descending)? else {
         return Ok(None);
     };
-    let drops = matches!(which, Which::Place { .. }) && !keepdim;
+    let d = dim as i64;
+    let place = match which {
+        Which::Median { ignore_nan, .. } => Some(middle(x, dim, ignore_nan)?),
+        Which::Mode => Some(most_frequent(&all[0], dim)?),
+        _ => None,
+    };
     let part = |t: &Tensor| {
-        let n = n.unwrap_or(t.size(dim));
-        let part = t.narrow(dim as i64, from as i64, n as i64)?;
-        match drops {
-            true => part.squeeze(Some(&[dim as i64])),
-            false => Ok(part),
+        let one = match (which, &place) {
+            (_, Some(place)) => t.take_along(dim, place)?,
+            (Which::Place { k }, _) => t.narrow(d, k as i64, 1)?,
+            (Which::TopK { k, .. }, _) => return t.narrow(d, 0, k as i64),
+            _ => return Ok(t.clone()),
+        };
+        match keepdim {
+            true => Ok(one),
+            false => one.squeeze(Some(&[d])),
         }
     };
     let [values, at] = all;

@@ -621,6 +621,12 @@ impl Op for CumulativeExtreme {
 }
 
 impl Tensor {
+    /// `cummax`, without the indices.
+    pub fn running_max(&self, dim: usize) -> Result<Tensor> {
+        let op = CumulativeExtreme { dim, largest: true };
+        Ok(dispatch::call(op, &[self])?.swap_remove(0))
+    }
+
     /// `cumsum` in this tensor's own type.
     pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
         let dim = shape::dim(dim, self.ndim())?;
