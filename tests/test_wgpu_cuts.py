@@ -335,6 +335,81 @@ CHOSEN = """
             check("mode", lambda x: x.detach().mode(-1)[k], x)
     check("mode", lambda x: x.mode(0)[0], steps.nan_to_num(1))
 """
+# What reads such a line by windows.
+WINDOWS = """
+    near, half = {"tolerance": 1e-4}, {"tolerance": 3e-2}
+    # What is added is not differentiated: that is a sum of 40,000 terms, of which nothing is left.
+    for n, m in ((1, 1), (2, 3)):
+        check("conv1d", lambda x, w, b: F.conv1d(x, w, b.detach(), padding=2),
+              (1, n, 40_000), (m, n, 5), (m,), **near)
+        check("with steps", lambda x, w, b: F.conv1d(x, w, b.detach(), 3, dilation=2),
+              (1, n, 40_000), (m, n, 4), (m,), **near)
+        check("transposed", lambda x, w, b: F.conv_transpose1d(x, w, b.detach(), 2, 1, 1),
+              (1, n, 20_000), (n, m, 4), (m,), **near)
+        check("transposed, of one tap", lambda x, w: F.conv_transpose1d(x, w, stride=3),
+              (1, n, 20_000), (n, m, 1), **near)
+    check("of one tap", F.conv1d, (1, 1, 40_000), (1, 1, 1), **near)
+    check("grouped", lambda x, w: F.conv1d(x, w, groups=2, padding=1),
+          (1, 2, 40_000), (4, 1, 3), **near)
+    check("of half", lambda x, w: F.conv1d(x, w, padding=1),
+          torch.randn(1, 1, 80_000).bfloat16(), torch.randn(1, 1, 3).bfloat16(), **half)
+    check("a plane", lambda x, w: F.conv2d(x, w, padding=1), (1, 1, 200, 200), (1, 1, 3, 3), **near)
+    check("two rows", lambda x, w: F.conv2d(x, w, padding=1), (1, 1, 2, 20_000), (1, 1, 3, 3),
+          **near)
+    line = (1, 1, 40_000)
+    for size in (1, 3, 5000):
+        check("adaptive_avg_pool1d", lambda x: F.adaptive_avg_pool1d(x, size), line)
+        check("adaptive_max_pool1d", lambda x: F.adaptive_max_pool1d(x, size), line)
+        check("avg_pool1d", lambda x: F.avg_pool1d(x, size), line)
+        for k in range(2):
+            at = lambda x: F.max_pool1d(x.detach(), size, return_indices=True)[k]
+            check("max_pool1d", at, line)
+    check("max_pool1d", lambda x: F.max_pool1d(x, 5, 2, 2, 2, ceil_mode=True), (1, 2, 40_000))
+    check("avg_pool1d", lambda x: F.avg_pool1d(x, 5, 2, 2, count_include_pad=False), (1, 2, 40_000))
+    # Windows of equal elements and NaN.
+    steps = torch.randint(0, 9, line).float()
+    steps[0, 0, [3, 700, 39_000]] = float("nan")
+    for x in (steps, steps.nan_to_num(1)):
+        places = lambda x: F.adaptive_max_pool1d(x.detach(), 2, return_indices=True)[1]
+        check("adaptive_max_pool1d", places, x)
+    for shape in ((1, 200, 200), (1, 2, 20_000)):
+        check("max_pool2d", lambda x: F.max_pool2d(x, 2, 1), shape)
+        check("avg_pool2d", lambda x: F.avg_pool2d(x, 2, 1), shape)
+        places = lambda x: F.max_pool2d(x.detach(), (2, 3), 1, 1, return_indices=True)[1]
+        check("max_pool2d", places, shape)
+    for size in ((200, 200), (2, 20_000)):
+        check("unfold", lambda x: F.unfold(x, (1, 3)), (1, 1, *size))
+    check("fold", lambda x: F.fold(x, (200, 200), 3, padding=1), (1, 9, 40_000))
+    grid = torch.rand(1, 150, 150, 2) * 2 - 1
+    sample = lambda x, g: F.grid_sample(x, g, align_corners=False)
+    for shape in ((1, 1, 200, 200), (1, 6, 100, 120), (1, 3, 8, 8)):
+        check("grid_sample", sample, shape, grid, tolerance=5e-3)
+    check("max_unpool1d", lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2),
+          line)
+"""
+# Such lines made longer or shorter, or read again at their ends.
+LENGTHS = """
+    line = (1, 1, 40_000)
+    for mode in ("linear", "nearest", "nearest-exact"):
+        for factor in (2, 0.3):
+            longer = lambda x: F.interpolate(x, scale_factor=factor, mode=mode)
+            check("interpolate", longer, line)
+    to = {"mode": "linear", "align_corners": True}
+    check("interpolate", lambda x: F.interpolate(x, size=30_001, **to), line)
+    # Gradients are sums of 6,000 terms.
+    check("interpolate", lambda x: F.interpolate(x, size=40_000, **to), (1, 1, 7), tolerance=1e-3)
+    for mode in ("bilinear", "bicubic"):
+        check(mode, lambda x: F.interpolate(x, scale_factor=2, mode=mode), (1, 1, 100, 200))
+    for mode in ("reflect", "replicate", "circular"):
+        check(mode, lambda x: F.pad(x, (300, 7), mode=mode), line)
+        check(mode, lambda x: F.pad(x, (-300, 7), mode=mode), (2, 40_000))
+        check(mode, lambda x: F.pad(x, (3, 4, 5, 6), mode=mode), (1, 200, 200))
+    check("the ends", lambda x: F.pad(x, (30_000, 30_000), mode="replicate"), (1, 1, 9))
+    check("truth", lambda x: F.pad(x > 0, (300, 7), mode="circular"), (1, 100_000))
+    parts = torch.view_as_real
+    check("complex", lambda x: parts(F.pad(torch.complex(x, 2 * x), (300, 7), mode="reflect")),
+          (1, 20_000))
+"""
 TELL = """
     print(len(names))
 """
@@ -353,6 +428,8 @@ TELL = """
         (ALONG, 40),
         (FOUND, 34),
         (CHOSEN, 53),
+        (WINDOWS, 45),
+        (LENGTHS, 22),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -200,6 +200,18 @@ pub fn is_short(device: Device, line: usize, dtype: DType) -> bool {
     }
 }
 
+/// A kernel that is refused a tensor of its own making gets parts so many times smaller at most.
+pub const SMALLER: usize = 32;
+
+/// Whether it may be for their size that a kernel does not take tensors of so many bytes, or what it makes
+/// of them.
+pub fn may_be_large(device: Device, bytes: usize) -> bool {
+    match device {
+        Device::Wgpu(index) => bytes > bindable_bytes(index) / SMALLER,
+        _ => false,
+    }
+}
+
 /// The bytes that a kernel can bind whatever the pool adds to them, up to a fifth.
 pub fn bindable_bytes(index: u8) -> usize {
     Gpu::at(index).map_or(0, |gpu| gpu.info().max_binding as usize) / 5 * 4

@@ -6,11 +6,8 @@ use crate::error::Result;
 use crate::gpu::{was_refused, Gpu, Window};
 use crate::op::{Cut, Op, Part};
 use crate::tensor::Tensor;
-use crate::transfer::{dense, windowed};
+use crate::transfer::{dense, windowed, SMALLER};
 use smallvec::SmallVec;
-
-/// A kernel that is refused a tensor of its own making gets parts so many times smaller at most.
-const SMALLER: usize = 32;
 
 /// Whether memory of one of the tensors may be larger than a binding.
 #[inline]

@@ -3,6 +3,7 @@
 
 mod cpu;
 mod gpu;
+mod parts;
 mod planes;
 
 use crate::autograd::Vjp;
@@ -347,10 +348,14 @@ impl Op for Conv {
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         // What the GPU's kernel does not take, complex numbers apart.
-        if x[0].dtype().is_complex() || matches!(self.kernel.len(), 1..=3) && small_floats(x) {
+        if x[0].dtype().is_complex() {
             return Ok(None);
         }
-        Ok(Some(SmallVec::from_elem(self.by_planes(x)?, 1)))
+        let y = match matches!(self.kernel.len(), 1..=3) && small_floats(x) {
+            true => self.by_halves(x)?,
+            false => Some(self.by_planes(x)?),
+        };
+        Ok(y.map(|y| SmallVec::from_elem(y, 1)))
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {

@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -248,7 +248,12 @@ impl Op for GridSample {
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::along([0], x.len(), y.len())
+        let mut cuts = Cut::along([0], x.len(), y.len());
+        // By points, and by channels.
+        let (whole, along) = (Part::Whole, Part::Along);
+        cuts.push(Cut::new([whole, along(1)], [along(2)]));
+        cuts.push(Cut::new([along(1), whole], [along(1)]));
+        cuts
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -342,7 +347,14 @@ impl Op for GridSampleGrad {
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::along([0], x.len(), y.len())
+        let mut cuts = Cut::along([0], x.len(), y.len());
+        // Sums of halves would be rounded once more in half types.
+        if !x[1].dtype().is_half() && !x[2].dtype().is_half() {
+            let (whole, along, sum) = (Part::Whole, Part::Along, Part::Sum);
+            cuts.push(Cut::new([along(2), whole, along(1)], [sum, along(1)]));
+            cuts.push(Cut::new([along(1), along(1), whole], [along(1), sum]));
+        }
+        cuts
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -3,7 +3,7 @@
 use super::gpu;
 use super::indices::{Scatter, NOWHERE};
 use super::regular::{Backward, Forward, Least, Regular};
-use super::{check_input, windows, Windows};
+use super::{check_input, parts, windows, Windows};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::conv::Number;
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::{Args, Value};
@@ -223,6 +223,11 @@ impl Op for MaxPool {
             return transfer::ran(windows::max(gpu, &self.spans, self.n, &x, &y[0], &y[1]));
         };
         transfer::ran(gpu::max(gpu, grid, &x, &y[0], &y[1]))
+    }
+
+    /// Of what a kernel does not bind half of the windows after the other.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::by_halves(self, x[0])
     }
 }
 

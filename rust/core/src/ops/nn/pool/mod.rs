@@ -5,6 +5,7 @@ mod fractional;
 mod gpu;
 mod indices;
 mod max;
+mod parts;
 mod regular;
 mod windows;
 

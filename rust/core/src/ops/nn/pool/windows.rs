@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
+use crate::ops::nn::resample::gpu::MAX_VOLUME;
 use crate::tensor::Tensor;
 use crate::transfer::check_contiguous;
 
@@ -20,9 +21,6 @@ params! {
     }
 }
 shader! { static MAX_WINDOWS: Block = "max_windows.wgsl", Acc::ALL }
-
-/// Elements of a window: below software Vulkan's 65,535 loop iterations.
-const MAX_VOLUME: usize = 30_000;
 
 /// The largest element of each window over planes of `n` dimensions, and where it is.
 pub fn max(

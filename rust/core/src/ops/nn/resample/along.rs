@@ -86,12 +86,7 @@ fn pass(
     y: &Tensor,
 ) -> Result<()> {
     let axis = &op.axes[d];
-    let longest = axis
-        .start
-        .windows(2)
-        .map(|w| w[1] - w[0])
-        .max()
-        .unwrap_or(0);
+    let longest = axis.most_terms();
     ensure!(
         longest < MAX_TERMS && x.numel().max(y.numel()) < 1 << 31,
         NotImplemented,

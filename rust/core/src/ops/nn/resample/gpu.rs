@@ -22,6 +22,9 @@ params! {
 }
 shader! { static AVG_POOL: Average = "avg_pool2d.wgsl", Acc::FLOAT }
 
+/// Elements of a window: below software Vulkan's 65,535 loop iterations.
+pub const MAX_VOLUME: usize = 30_000;
+
 /// Geometry: pairs are (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
@@ -53,11 +56,10 @@ pub fn pair(v: [usize; 2]) -> [u32; 2] {
 impl Pool2d {
     pub fn check(&self, tensors: &[&Tensor]) -> Result<()> {
         check_contiguous("pool2d", tensors)?;
-        // Software Vulkan ends an invocation after 65,535 loop iterations.
         let reach =
             |a: usize| self.kernel[a].max(self.input[a].div_ceil(self.output[a].max(1)) + 1);
         ensure!(
-            reach(0) * reach(1) < 30_000,
+            reach(0) * reach(1) < MAX_VOLUME,
             NotImplemented,
             "wgpu: pool2d: a window of {:?}",
             self.kernel

@@ -4,6 +4,7 @@
 mod along;
 mod copies;
 pub mod gpu;
+mod parts;
 
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
@@ -15,7 +16,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta, Tensors};
 use crate::ops::nn::conv::Number;
 use crate::schema::MemoryFormat;
 use crate::shape::{self, Dims};
@@ -276,6 +277,11 @@ impl Op for Resample {
             return transfer::ran(along::run(gpu, self, &x, &y[0]));
         };
         transfer::ran(average(gpu, grid, *divisor, self.adjoint, &x, &y[0]))
+    }
+
+    /// Of what a kernel does not bind half of the outputs after the other.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::by_halves(self, x[0])
     }
 }
 
