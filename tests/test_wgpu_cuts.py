@@ -335,6 +335,35 @@ CHOSEN = """
             check("mode", lambda x: x.detach().mode(-1)[k], x)
     check("mode", lambda x: x.mode(0)[0], steps.nan_to_num(1))
 """
+# Statistics of such a line.
+NORMS = """
+    near = {"tolerance": 1e-4}
+    for n in (1, 2):
+        w = [(30_000,)] * 2
+        layer = lambda x, w, b: F.layer_norm(x, (30_000,), w, b)
+        check("layer_norm", layer, (n, 30_000), *w, **near)
+        check("rms_norm", lambda x, w: F.rms_norm(x, (30_000,), w), (n, 30_000), w[0], **near)
+    half = torch.randn(2, 40_000).bfloat16()
+    check("layer_norm of half", lambda x: F.layer_norm(x, (40_000,)), half, tolerance=2e-2)
+    for groups in (1, 4):
+        for n in (1, 2):
+            group = lambda x, w, b: F.group_norm(x, groups, w, b)
+            check("group_norm", group, (n, 8, 5000), (8,), (8,), **near)
+    for shape in ((1, 1, 40_000), (3, 2, 20_000), (30_000, 2), (2, 30_000)):
+        w = [shape[1:2]] * 2
+        batch = lambda x, w, b: F.batch_norm(x, None, None, w, b, True)
+        check("batch_norm", batch, shape, *w, **near)
+    def kept(x):
+        statistics = torch.zeros(1, device=x.device), torch.ones(1, device=x.device)
+        F.batch_norm(x, *statistics, None, None, True)
+        return torch.cat(statistics)
+    check("running statistics", lambda x: kept(x.detach()), (2, 1, 40_000))
+    check("instance_norm", F.instance_norm, (1, 2, 40_000), **near)
+    for size in (2, 5):
+        local = lambda x: F.local_response_norm(x, size, alpha=1.0)
+        check("local_response_norm", local, (1, 4, 20_000))
+        check("local_response_norm", local, (1, 4, 100, 200))
+"""
 # What reads such a line by windows.
 WINDOWS = """
     near, half = {"tolerance": 1e-4}, {"tolerance": 3e-2}
@@ -428,6 +457,7 @@ TELL = """
         (ALONG, 40),
         (FOUND, 34),
         (CHOSEN, 53),
+        (NORMS, 19),
         (WINDOWS, 45),
         (LENGTHS, 22),
     ],

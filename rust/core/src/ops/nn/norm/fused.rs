@@ -92,10 +92,6 @@ impl Norm {
             _ => None,
         }
     }
-    /// Whether a GPU kernel takes these.
-    fn is_launched(&self, x: &[&Tensor]) -> bool {
-        self.launched().is_some() && transfer::small_floats(x)
-    }
     /// The mean over each group.
     fn mean_of(&self, x: &Tensor) -> Result<Tensor> {
         let count = (self.n * self.groups * self.d * self.inner) / self.stats().max(1);
@@ -383,11 +379,9 @@ impl Op for Norm {
         ))
     }
 
-    /// Given statistics, float64, and groups without variance that become zeros: plain arithmetic.
+    /// Given statistics, float64, groups without variance that become zeros, and groups that are more than
+    /// a kernel binds: plain arithmetic.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if self.is_launched(x) && !self.stills() {
-            return Ok(None);
-        }
         let dtype = x[0].dtype().compute();
         let wide = x[0].to_dtype(dtype)?.reshape_to(&self.shape())?;
         let (mean, var) = match self.over {
@@ -595,9 +589,6 @@ impl Op for NormGrad {
     /// Where there is no kernel, as for given statistics, which are constants.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let norm = &self.norm;
-        if norm.is_launched(x) {
-            return Ok(None);
-        }
         let dtype = x[1].dtype().compute();
         let rstd = x[3].reshape_to(&norm.stat_shape())?;
         let mut d = x[0].to_dtype(dtype)?.reshape_to(&norm.shape())?;
