@@ -439,6 +439,32 @@ LENGTHS = """
     check("complex", lambda x: parts(F.pad(torch.complex(x, 2 * x), (300, 7), mode="reflect")),
           (1, 20_000))
 """
+# What meets at places of such a line.
+MEETINGS = """
+    near = {"tolerance": 1e-4}
+    place = torch.randint(0, 40_000, (30_000,))
+    for how in ("prod", "mean", "amax", "amin", "sum"):
+        for shape, dim in (((40_000,), 0), ((2, 40_000), 1), ((40_000, 2), 0)):
+            index = place.expand(2, -1) if dim else place[:, None].expand(-1, 2)
+            index = place if len(shape) == 1 else index
+            for few in (50, 30_000):
+                at = index.narrow(dim, 0, few)
+                meet = lambda x, y: x.scatter_reduce(dim, at.to(x.device), y, how)
+                check("scatter_reduce", meet, shape, at.shape, **near)
+        alone = lambda x, y: x.scatter_reduce(0, place.to(x.device), y, how, include_self=False)
+        check("scatter_reduce", alone, (40_000,), (30_000,), **near)
+        if how != "sum":
+            meet = lambda x, y: x.index_reduce(0, place.to(x.device), y, how)
+            check("index_reduce", meet, (40_000,), (30_000,), **near)
+    whole = torch.randint(0, 5, (40_000,))
+    meet = lambda x, y: x.scatter_reduce(0, place.to(x.device), y, "prod")
+    check("of integers", meet, whole, whole[:30_000].clone())
+    zeros = whole.float()
+    check("where some are zeros", meet, zeros, zeros[:30_000].clone(), **near)
+    order = [torch.randperm(40_000, device="wgpu") for _ in range(2)]
+    assert all(t.sort()[0].cpu().equal(torch.arange(40_000)) for t in order)
+    assert not order[0].cpu().equal(order[1].cpu())
+"""
 TELL = """
     print(len(names))
 """
@@ -460,6 +486,7 @@ TELL = """
         (NORMS, 19),
         (WINDOWS, 45),
         (LENGTHS, 22),
+        (MEETINGS, 41),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -340,16 +340,16 @@ pub fn most_rows(gpu: &Gpu, bytes: usize) -> usize {
     (gpu.info().max_binding / 5 * 4) as usize / bytes.max(16)
 }
 
-/// `y[a, offsets[j], b] = v[a, j, b]`, or `+= scale * v` with `scale` given. `y` gives memory,
-/// offset and type; `v` is contiguous with outer, index and inner dimensions in this order. Where
-/// offsets repeat, the last one wins, and sums are made in order: always the same result.
+/// `y[a, offsets[j], b] = v[a, j, b]`, or what `meet` makes of that element and `scale * v`. `y` gives
+/// memory, offset and type; `v` is contiguous with outer, index and inner dimensions in this order.
+/// Where offsets repeat, the last one wins, and others meet in order: always the same result.
 pub fn put(
     gpu: &Gpu,
     y: &Tensor,
     around: Around,
     offsets: &Offsets,
     v: &Tensor,
-    scale: Option<f64>,
+    (meet, scale): (Mode, f64),
 ) -> Result<()> {
     if v.numel() == 0 {
         return Ok(());
@@ -363,7 +363,8 @@ pub fn put(
         for start in (0..offsets.n).step_by(rows) {
             let n = rows.min(offsets.n - start);
             let part = bindable(gpu, &v.narrow(0, start as i64, n as i64)?)?;
-            put(gpu, y, around, &offsets.some(start, n)?, &part, scale)?;
+            let own = offsets.some(start, n)?;
+            put(gpu, y, around, &own, &part, (meet, scale))?;
         }
         return Ok(());
     }
@@ -372,17 +373,19 @@ pub fn put(
             // A copy has what windows before this one wrote.
             let part = bindable(gpu, &place)?;
             let own = offsets.between(gpu, start, n)?;
-            put(gpu, &part, around, &own, v, scale)?;
+            put(gpu, &part, around, &own, v, (meet, scale))?;
             if windowed(gpu, &place).is_none() {
                 place.write_from(&part)?;
             }
         }
         return Ok(());
     }
-    if offsets.n >= runs::MANY {
-        return put_sorted(gpu, y, around, offsets, v, scale);
+    let moves = matches!(meet, Mode::Set | Mode::Add);
+    if !moves || offsets.n >= runs::MANY {
+        return put_sorted(gpu, y, around, offsets, v, (meet, scale));
     }
-    let (y_type, v_type, acc, parts) = if scale.is_some() {
+    let adds = meet == Mode::Add;
+    let (y_type, v_type, acc, parts) = if adds {
         (y.dtype(), v.dtype(), Acc::of(y.dtype())?, 1)
     } else {
         ensure!(
@@ -401,7 +404,7 @@ pub fn put(
     let inner_n: usize = inner.sizes.iter().product();
     let words = scaled(gpu, offsets, parts)?;
     let links = Tensor::empty(&[offsets.n], DType::I32, gpu.device())?;
-    let [s0, s1] = acc.words(scale.unwrap_or(1.0));
+    let [s0, s1] = acc.words(scale);
     for begin in (0..offsets.n).step_by(WINDOW) {
         let end = (begin + WINDOW).min(offsets.n);
         let p = Chain {
@@ -432,7 +435,7 @@ pub fn put(
         PUT.launch(acc)
             .set("OUTER", outer.sizes.len() as u32)
             .set("INNER", inner.sizes.len() as u32)
-            .set("ACCUMULATE", scale.is_some())
+            .set("ACCUMULATE", adds)
             .writes("Y", (y, y_type))
             .reads("V", (v, v_type))
             .reads_words(&words)
@@ -449,7 +452,7 @@ fn put_sorted(
     around: Around,
     offsets: &Offsets,
     v: &Tensor,
-    scale: Option<f64>,
+    (meet, scale): (Mode, f64),
 ) -> Result<()> {
     let (outer, inner) = (around.outer, around.inner);
     let sizes: SmallVec<[usize; 8]> = outer.0.iter().chain(inner.0).copied().collect();
@@ -466,9 +469,9 @@ fn put_sorted(
         length: offsets.n,
         inner: inner.0.iter().product(),
     };
-    let (meet, factor) = match scale {
-        Some(s) => (Mode::Add, Acc::of(y.dtype())?.words(s)),
-        None => (Mode::Set, [0; 2]),
+    let factor = match meet {
+        Mode::Set => [0; 2],
+        _ => Acc::of(y.dtype())?.words(scale),
     };
     runs::put(gpu, meet, &places, y, v, lines, factor)
 }
@@ -506,14 +509,8 @@ pub fn index_add(
         return Ok(());
     }
     let offsets = offsets(gpu, &[axis(y, dim, index)], skip, false)?;
-    put(
-        gpu,
-        y,
-        Around::of(y.layout(), dim),
-        &offsets,
-        v,
-        Some(scale),
-    )
+    let around = Around::of(y.layout(), dim);
+    put(gpu, y, around, &offsets, v, (Mode::Add, scale))
 }
 
 #[cfg(test)]

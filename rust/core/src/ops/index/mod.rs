@@ -546,11 +546,9 @@ impl Op for IndexPut {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
-        let scale = match self.mode {
-            Mode::Set => None,
-            Mode::Add => Some(1.0),
-            _ => return Ok(false),
-        };
+        if !matches!(self.mode, Mode::Set | Mode::Add) {
+            return Ok(false);
+        }
         let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
         let wide = values.to_device(y.device())?.to_dtype(y.dtype())?.detach();
         let v = transfer::dense(gpu, &wide.alias(wide.layout().expand_to(&shape)))?;
@@ -560,7 +558,7 @@ impl Op for IndexPut {
             if !(old.shares_storage(y) && old.layout() == y.layout()) {
                 y.write_from(old)?;
             }
-            gpu::put(gpu, y, s.around(), &offsets, &v, scale)
+            gpu::put(gpu, y, s.around(), &offsets, &v, (self.mode, 1.0))
         }))
     }
 

@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::rng::Philox;
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{owned, view, whole};
+use crate::transfer::{is_short, owned, view, whole};
 use crate::{bail, ensure};
 use smallvec::SmallVec;
 
@@ -213,6 +213,10 @@ fn permutation(gpu: &Gpu, s: Philox, y: &Tensor) -> Result<()> {
     };
     let keys = Tensor::empty(&[n], keys, y.device())?;
     integers(gpu, s, 0, range, &keys)?;
+    if !is_short(y.device(), n, DType::I64) {
+        let (_, at) = keys.sort(0, false)?;
+        return y.write_from(&at.reshape_to(y.shape())?);
+    }
     let line = Span {
         outer: 1,
         length: n,

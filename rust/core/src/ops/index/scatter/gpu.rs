@@ -120,10 +120,9 @@ pub fn scatter(
         return Ok(());
     }
     let (all, length) = (index.numel() * y.size(dim), index.size(dim));
-    let moves = matches!(meet, Mode::Set | Mode::Add);
     let room = most_rows(gpu, y.dtype().size());
     let is_large = length > room || [y, index, v].iter().any(|t| windowed(gpu, t).is_none());
-    if moves && is_line(y, dim) && is_large {
+    if is_line(y, dim) && is_large {
         return scatter_line(gpu, meet, y, dim, index, v);
     }
     if length >= runs::MANY || all >= COMPARED {
@@ -193,8 +192,8 @@ fn scatter_line(
     let (index, v) = (dense(gpu, index)?, dense(gpu, v)?);
     let axis = [axis(y, dim, &index)];
     let offsets = offsets_or(gpu, &axis, None, false, Kind::Runtime)?;
-    let scale = (meet == Mode::Add).then_some(1.0);
-    put(gpu, y, Around::of(y.layout(), dim), &offsets, &v, scale)
+    let around = Around::of(y.layout(), dim);
+    put(gpu, y, around, &offsets, &v, (meet, 1.0))
 }
 
 /// [`scatter`] of many elements.
