@@ -465,6 +465,25 @@ MEETINGS = """
     assert all(t.sort()[0].cpu().equal(torch.arange(40_000)) for t in order)
     assert not order[0].cpu().equal(order[1].cpu())
 """
+# Transforms of such a line.
+WAVES = """
+    parts, waves = torch.view_as_real, {"tolerance": 1e-4}
+    one = {"norm": "ortho"}
+    both = lambda x: torch.complex(x, x.flip(0))
+    # Powers of two, other products, a prime, and one with a large factor.
+    for n in (16_384, 20_000, 40_000, 16_411, 20_022):
+        check("fft", lambda x: parts(torch.fft.fft(x, **one)), (n,), **waves)
+        check("ifft", lambda x: parts(torch.fft.ifft(both(x), **one)), (n,), **waves)
+        check("rfft", lambda x: parts(torch.fft.rfft(x, **one)), (n,), **waves)
+        check("irfft", lambda x: torch.fft.irfft(both(x), n=n, **one), (n // 2 + 1,), **waves)
+    check("hfft", lambda x: torch.fft.hfft(both(x), **one), (20_001,), **waves)
+    check("ihfft", lambda x: parts(torch.fft.ihfft(x, **one)), (20_000,), **waves)
+    for n in (30_000, 20_000):
+        other = lambda x: parts(torch.fft.fft(x, n=n, **one))
+        check("of another length", other, (50_000 - n,), **waves)
+    for shape, dim in (((2, 20_000), 1), ((20_000, 2), 0)):
+        check("lines", lambda x: parts(torch.fft.fft(x, dim=dim, **one)), shape, **waves)
+"""
 TELL = """
     print(len(names))
 """
@@ -487,6 +506,7 @@ TELL = """
         (WINDOWS, 45),
         (LENGTHS, 22),
         (MEETINGS, 41),
+        (WAVES, 26),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -4,6 +4,7 @@
 mod gpu;
 mod lines;
 mod long;
+mod parts;
 #[cfg(target_arch = "x86_64")]
 mod passes;
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +18,7 @@ use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{one, Cut, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{one, Cut, Derivative, Grads, Metas, Op, TensorMeta, Tensors};
 use crate::ops::shape::join::rearrange::roll;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
@@ -121,6 +122,9 @@ impl Op for Fft {
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(gpu::run(gpu, self, x[0], &y[0]))
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::by_parts(self, x[0])
     }
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
         Cut::of_lines(x, self.dim, y)

@@ -159,12 +159,12 @@ fn upload(gpu: &Gpu, words: &[u32]) -> Result<Tensor> {
 }
 
 /// Bits of the lower of the two numbers that tell a power of a root of `n` elements.
-fn low_bits(n: usize) -> u32 {
+pub(super) fn low_bits(n: usize) -> u32 {
     n.next_power_of_two().ilog2().div_ceil(2)
 }
 
 /// The roots of `radix`; behind `done` elements those of their product too, in two tables.
-fn roots(acc: Acc, radix: usize, done: usize) -> Words {
+pub(super) fn roots(acc: Acc, radix: usize, done: usize) -> Words {
     table((acc, radix, done), || {
         let mut all: Vec<Complex<f64>> = (0..radix).map(|k| root(k, radix)).collect();
         if done > 1 {
@@ -178,7 +178,7 @@ fn roots(acc: Acc, radix: usize, done: usize) -> Words {
 }
 
 /// The chirp of `n` elements, and the transform of its reciprocal in a line of `m`, over `m`.
-fn chirp(acc: Acc, n: usize, m: usize) -> Words {
+pub(super) fn chirp(acc: Acc, n: usize, m: usize) -> Words {
     table((acc, usize::MAX - n, m), || {
         let square = |k: usize| (k as u64 * k as u64 % (2 * n as u64)) as usize;
         let mut all: Vec<Complex<f64>> = (0..n).map(|k| root(square(k), 2 * n)).collect();
@@ -227,7 +227,7 @@ fn passes(primes: &[usize], most: usize) -> SmallVec<[usize; 4]> {
 }
 
 /// How long the convolution is that gives a transform of `n` elements.
-fn convolved(n: usize) -> usize {
+pub(super) fn convolved(n: usize) -> usize {
     let least = 2 * n - 1;
     let of = |odd: usize| odd * least.div_ceil(odd).next_power_of_two();
     [1, 3, 5, 9, 15].map(of).into_iter().min().unwrap_or(least)
@@ -332,6 +332,14 @@ impl Lines<'_> {
     }
 }
 
+/// What elements of a type are computed in.
+pub(super) fn acc_of(dtype: DType) -> Acc {
+    match dtype {
+        DType::F64 | DType::C128 => Acc::C128,
+        _ => Acc::C64,
+    }
+}
+
 /// Zeros in all of a contiguous tensor of whole words.
 fn clear(gpu: &Gpu, y: &Tensor) -> Result<()> {
     let (view, words) = (whole(y)?, y.dtype().size() / 4);
@@ -348,10 +356,7 @@ fn clear(gpu: &Gpu, y: &Tensor) -> Result<()> {
 /// Transforms `x` into `y`, of floats or pairs of them.
 pub(super) fn run(gpu: &Gpu, op: &Fft, x: &Tensor, y: &Tensor) -> Result<()> {
     let n = op.n;
-    let acc = match x.dtype() {
-        DType::F64 | DType::C128 => Acc::C128,
-        _ => Acc::C64,
-    };
+    let acc = acc_of(x.dtype());
     gpu.require(acc, "fft")?;
     let lines = match y.shape()[op.dim] {
         0 => return Ok(()),
