@@ -6,7 +6,6 @@
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::{parallel_for, Ptr};
-use crate::cpu::simd::fetch;
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;
 use crate::per_isa;
@@ -21,8 +20,6 @@ const STEPS: usize = 64;
 /// Rows that are normalised together, and their elements.
 const ROWS: usize = 8;
 const TOGETHER: usize = 1 << 11;
-/// The longest row that is asked for whole before it is written: the first cache holds it beside what is read.
-const ASKED: usize = 2048;
 /// Rows longer than this have their mean corrected in the second pass.
 const LONG: usize = 4096;
 
@@ -147,15 +144,6 @@ impl Data {
         }
     }
 
-    /// Asks for the lines of elements `range`, which are written after others were read.
-    #[inline(always)]
-    fn ask(&self, range: Range<usize>) {
-        let size = self.dtype.size();
-        for at in (range.start * size..range.end * size).step_by(64) {
-            fetch(self.ptr.wrapping_add(at));
-        }
-    }
-
     /// Lets `f` fill elements `range`, in `buffer` where they have to be converted.
     #[inline(always)]
     unsafe fn write<T: Float>(
@@ -227,9 +215,6 @@ per_isa! {
             while first < range.end {
                 let count = most.min(range.end - first);
                 let span = first * len..(first + count) * len;
-                if len <= ASKED {
-                    job.y.ask(span.clone());
-                }
                 let x = job.x.read(span.clone(), &mut bx);
                 let row = |j: usize| x.get_unchecked(j * len..(j + 1) * len);
                 let (mut means, mut scales) = ([0.0; ROWS], [T::default(); ROWS]);
