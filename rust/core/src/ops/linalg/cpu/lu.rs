@@ -214,7 +214,7 @@ impl<T: Number> Lu<T> {
         if self.swaps().is_multiple_of(2) {
             1.0
         } else {
-            1.0
+            -1.0
         }
     }
 
