@@ -93,7 +93,7 @@ impl Plan {
     ) -> Self {
         let (tiles, panels) = (m.div_ceil(height), n.div_ceil(wide));
         let deep = pieces(k, depth).map(|d| d.len()).max().unwrap_or(1);
-        let (room, panel) = (room(), deep * wide * size);
+        let (room, panel) = (room(m), deep * wide * size);
         let mut across = panels.div_ceil((room / panel).max(1));
         let mut down = 1;
         let threads = (m.saturating_mul(n).saturating_mul(k) / GRAIN).clamp(1, num_threads());
@@ -121,10 +121,11 @@ impl Plan {
 /// The bytes of a block of B: half of the second cache. On AMD, whose third cache gives panels as fast as they are
 /// used, 2.5 times the second: each block less is one pass less over A (Zen 4, two threads, 1024 cubed, in one
 /// block and in two: float32, 0.7 of the second cache, 95 and 90 % of the peak; float64, 1.4, 94 and 92; bfloat16
-/// of depth 256, 186 and 173; float32 in four times the second cache 90, in four blocks 91).
-pub(super) fn room() -> usize {
+/// of depth 256, 186 and 173; float32 in four times the second cache 90, in four blocks 91). Few rows of A lie in a
+/// cache, and use what is packed too rarely for that.
+pub(super) fn room(rows: usize) -> usize {
     let m = machine();
-    if m.is_amd {
+    if m.is_amd && rows >= FEW {
         m.l2 / 2 * 5
     } else {
         m.l2 / 2

@@ -259,7 +259,7 @@ fn packed_operands_stay_in_their_caches() {
                         assert!(p.deep <= depth, "{m} {n} {k}: {p:?}");
                         let panel = p.deep * wide * size;
                         let block = p.panels.div_ceil(p.across) * panel;
-                        assert!(block <= stream::room().max(panel), "{m} {n} {k}: {p:?}");
+                        assert!(block <= stream::room(m).max(panel), "{m} {n} {k}: {p:?}");
                         assert!(p.down <= p.tiles && p.across <= p.panels.max(threads));
                         assert!(p.deep * height * size <= 16 << 10, "{m} {n} {k}: {p:?}");
                     }
