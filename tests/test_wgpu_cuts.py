@@ -344,6 +344,7 @@ NORMS = """
         check("layer_norm", layer, (n, 30_000), *w, **near)
         check("rms_norm", lambda x, w: F.rms_norm(x, (30_000,), w), (n, 30_000), w[0], **near)
     half = torch.randn(2, 40_000).bfloat16()
+    # A step of bfloat16 is 2^-8 of a number, and results and gradients are rounded to it.
     check("layer_norm of half", lambda x: F.layer_norm(x, (40_000,)), half, tolerance=2e-2)
     for groups in (1, 4):
         for n in (1, 2):
@@ -366,6 +367,7 @@ NORMS = """
 """
 # What reads such a line by windows.
 WINDOWS = """
+    # Rounded to bfloat16, whose step is 2^-8, several times.
     near, half = {"tolerance": 1e-4}, {"tolerance": 3e-2}
     # What is added is not differentiated: that is a sum of 40,000 terms, of which nothing is left.
     for n, m in ((1, 1), (2, 3)):
@@ -411,6 +413,7 @@ WINDOWS = """
     check("fold", lambda x: F.fold(x, (200, 200), 3, padding=1), (1, 9, 40_000))
     grid = torch.rand(1, 150, 150, 2) * 2 - 1
     sample = lambda x, g: F.grid_sample(x, g, align_corners=False)
+    # A place among 200 is known to 1e-5; its gradient is 100 times a difference of neighbours.
     for shape in ((1, 1, 200, 200), (1, 6, 100, 120), (1, 3, 8, 8)):
         check("grid_sample", sample, shape, grid, tolerance=5e-3)
     check("max_unpool1d", lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2),
