@@ -105,24 +105,4 @@ fn second_part(v: Acc) -> Acc {
     return v;
 }
 
-// As complex numbers have them: products and quotients, the conjugate, the real part and a number that is real,
-// and the size by which pivots are compared.
 alias Real = f32;
-fn times(a: Acc, b: Acc) -> Acc {
-    return a * b;
-}
-fn fraction(a: Acc, b: Acc) -> Acc {
-    return a / b;
-}
-fn conjugate(v: Acc) -> Acc {
-    return v;
-}
-fn real_part(v: Acc) -> Real {
-    return v;
-}
-fn of_real(v: Real) -> Acc {
-    return v;
-}
-fn pivot_size(v: Acc) -> Real {
-    return abs(v);
-}

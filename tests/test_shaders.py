@@ -104,6 +104,7 @@ def source(file, acc, tail="", constants=None):
     if y in (I32, I64, F32, F64, C64, C128) or together:
         store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
     names = ["prelude", *["prelude_long"] * (acc in ("f64", "c128")), f"prelude_{acc}"]
+    names += ["prelude_real"] * acc.startswith("f") + ["prelude_pair"] * acc.startswith("c")
     uses = re.search(r"^// uses (.*)$", own, re.MULTILINE)
     parts = uses.group(1).split(", ") if uses else []
     names += [f"prelude_{store if p == 'store' else p}" for p in parts if p != "math"]

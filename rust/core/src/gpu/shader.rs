@@ -32,6 +32,17 @@ macro_rules! prelude_long {
         include_str!("../../../../shaders/prelude_long.wgsl")
     };
 }
+/// What real types have of complex ones, and what complex ones have.
+macro_rules! prelude_real {
+    () => {
+        include_str!("../../../../shaders/prelude_real.wgsl")
+    };
+}
+macro_rules! prelude_pair {
+    () => {
+        include_str!("../../../../shaders/prelude_pair.wgsl")
+    };
+}
 macro_rules! math_f64 {
     () => {
         include_str!("../../../../shaders/math_f64.wgsl")
@@ -111,17 +122,25 @@ impl Acc {
 
     pub(super) fn prelude(self) -> &'static str {
         match self {
-            Acc::F32 => include_str!("../../../../shaders/prelude_f32.wgsl"),
+            Acc::F32 => concat!(
+                include_str!("../../../../shaders/prelude_f32.wgsl"),
+                prelude_real!(),
+            ),
             Acc::I32 => include_str!("../../../../shaders/prelude_i32.wgsl"),
             Acc::I64 => include_str!("../../../../shaders/prelude_i64.wgsl"),
             Acc::F64 => concat!(
                 prelude_long!(),
                 include_str!("../../../../shaders/prelude_f64.wgsl"),
+                prelude_real!(),
             ),
-            Acc::C64 => include_str!("../../../../shaders/prelude_c64.wgsl"),
+            Acc::C64 => concat!(
+                include_str!("../../../../shaders/prelude_c64.wgsl"),
+                prelude_pair!(),
+            ),
             Acc::C128 => concat!(
                 prelude_long!(),
                 include_str!("../../../../shaders/prelude_c128.wgsl"),
+                prelude_pair!(),
             ),
         }
     }
