@@ -81,6 +81,7 @@ macro_rules! compiled {
 /// only portable ones. On aarch64 the portable ones are NEON's. Type parameters, each with one bound, and then constants stand in brackets.
 ///
 /// * `fn name[T: Bound; const N: usize](x: &[T]) -> T { .. }`, safe or not, calls the best one.
+/// * `unsafe fn name[T: Bound; in V](x: &[T]) { .. }`: V is the register of [`Vectors`] for `T`.
 /// * `fn name[..] -> Kernel<T> = (x: *const T) { .. }` returns the best one, a function pointer;
 ///   `-> Kernel<T>, at most avx2 = ..` where wider vectors are not worth their code.
 /// * `match avx512 => .., avx2 => .., neon => .., portable => ..` is the value for the best set, in
@@ -106,9 +107,31 @@ macro_rules! per_isa {
         #[allow(clippy::too_many_arguments)]
         $v unsafe fn $name<$($G: $B,)* $($(const $C: $K),*)?>($($arg: $t),*) $(-> $r)? {
             $crate::per_isa!(@each [unsafe] [$($G: $B,)* $($(const $C: $K),*)?]
-                [$($G,)* $($($C),*)?] ($($arg: $t),*) [$(-> $r)?] $body);
+                ($($arg: $t),*) [$(-> $r)?] $body);
             // SAFETY: the caller gives what the body asks for; the machine has the instructions.
             unsafe { $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?] ($($arg),*)) }
+        }
+    };
+    ($(#[$doc:meta])* $v:vis unsafe fn $name:ident [$T:ident: $B:path; in $V:ident]
+        ($($arg:ident: $t:ty),* $(,)?) $(-> $r:ty)? $body:block) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        $v unsafe fn $name<$T: $B>($($arg: $t),*) $(-> $r)? {
+            use $crate::cpu::simd::{Simd, Vectors};
+            $crate::per_isa!(@each [unsafe] [$T: $B, $V: Simd<Elem = $T>]
+                ($($arg: $t),*) [$(-> $r)?] $body);
+            // SAFETY: the caller gives what the body asks for; the machine has the instructions.
+            unsafe {
+                match $crate::machine::level() {
+                    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+                    $crate::isa::Level::Avx512 => at_avx512::<$T, <$T as Vectors>::Avx512>($($arg),*),
+                    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+                    $crate::isa::Level::Avx2 => at_avx2::<$T, <$T as Vectors>::Avx2>($($arg),*),
+                    #[cfg(target_arch = "aarch64")]
+                    $crate::isa::Level::Neon => at_portable::<$T, <$T as Vectors>::Neon>($($arg),*),
+                    _ => at_portable::<$T, <$T as Vectors>::Portable>($($arg),*),
+                }
+            }
         }
     };
     ($(#[$doc:meta])* $v:vis fn $name:ident
@@ -118,7 +141,7 @@ macro_rules! per_isa {
         #[allow(clippy::too_many_arguments, unused_unsafe)]
         $v fn $name<$($G: $B,)* $($(const $C: $K),*)?>($($arg: $t),*) $(-> $r)? {
             $crate::per_isa!(@each [] [$($G: $B,)* $($(const $C: $K),*)?]
-                [$($G,)* $($($C),*)?] ($($arg: $t),*) [$(-> $r)?] $body);
+                ($($arg: $t),*) [$(-> $r)?] $body);
             // SAFETY: nothing but the instructions is asked for, and the machine has them.
             unsafe { $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?] ($($arg),*)) }
         }
@@ -129,7 +152,7 @@ macro_rules! per_isa {
         $(#[$doc])*
         $v fn $name<$($G: $B,)* $($(const $C: $K),*)?>() -> $pointer {
             $crate::per_isa!(@each [unsafe] [$($G: $B,)* $($(const $C: $K),*)?]
-                [$($G,)* $($($C),*)?] ($($arg: $t),*) [$(-> $r)?] $body);
+                ($($arg: $t),*) [$(-> $r)?] $body);
             $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?])
         }
     };
@@ -140,38 +163,31 @@ macro_rules! per_isa {
         $(#[$doc])*
         $v fn $name<$($G: $B,)* $($(const $C: $K),*)?>() -> $pointer {
             $crate::per_isa!(@two [unsafe] [$($G: $B,)* $($(const $C: $K),*)?]
-                [$($G,)* $($($C),*)?] ($($arg: $t),*) [$(-> $r)?] $body);
+                ($($arg: $t),*) [$(-> $r)?] $body);
             $crate::per_isa!(@best at_avx2 [$($G,)* $($($C),*)?])
         }
     };
-    // What follows is used by the rules above.
-    (@each [$($unsafe:tt)?] [$($generics:tt)*] [$($names:tt)*] ($($arg:ident: $t:ty),*)
+    // What follows is used by the rules above. Each set has the body itself, not a call of one: a
+    // closure has the instructions of the function that it stands in.
+    (@each [$($unsafe:tt)?] [$($generics:tt)*] ($($arg:ident: $t:ty),*)
         [$($r:tt)*] $body:block) => {
-        $crate::per_isa!(@two [$($unsafe)?] [$($generics)*] [$($names)*] ($($arg: $t),*)
-            [$($r)*] $body);
+        $crate::per_isa!(@two [$($unsafe)?] [$($generics)*] ($($arg: $t),*) [$($r)*] $body);
         #[cfg(not(debug_assertions))]
         $crate::compiled! {
             avx512:
             #[allow(clippy::too_many_arguments)]
-            $($unsafe)? fn at_avx512<$($generics)*>($($arg: $t),*) $($r)* {
-                // SAFETY: the body gets the arguments that it asks for.
-                $($unsafe)? { at_portable::<$($names)*>($($arg),*) }
-            }
+            $($unsafe)? fn at_avx512<$($generics)*>($($arg: $t),*) $($r)* $body
         }
     };
-    (@two [$($unsafe:tt)?] [$($generics:tt)*] [$($names:tt)*] ($($arg:ident: $t:ty),*)
+    (@two [$($unsafe:tt)?] [$($generics:tt)*] ($($arg:ident: $t:ty),*)
         [$($r:tt)*] $body:block) => {
         #[allow(clippy::too_many_arguments)]
-        #[inline(always)]
         $($unsafe)? fn at_portable<$($generics)*>($($arg: $t),*) $($r)* $body
         #[cfg(not(debug_assertions))]
         $crate::compiled! {
             avx2:
             #[allow(clippy::too_many_arguments)]
-            $($unsafe)? fn at_avx2<$($generics)*>($($arg: $t),*) $($r)* {
-                // SAFETY: the body gets the arguments that it asks for.
-                $($unsafe)? { at_portable::<$($names)*>($($arg),*) }
-            }
+            $($unsafe)? fn at_avx2<$($generics)*>($($arg: $t),*) $($r)* $body
         }
     };
     (@best $widest:ident [$($names:tt)*] $($args:tt)?) => {

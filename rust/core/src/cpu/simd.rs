@@ -247,6 +247,23 @@ pub fn fetch<T>(_p: *const T) {
     };
 }
 
+/// Asks for the cache line of any address, which is going to be written.
+#[inline(always)]
+pub fn fetch_mut<T>(_p: *mut T) {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: any address may be asked for.
+    unsafe {
+        std::arch::asm!(
+            "prfm pstl1keep, [{}]", in(reg) _p, options(nostack, preserves_flags, readonly)
+        )
+    };
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: any address may be asked for.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(_p.cast())
+    };
+}
+
 impl<T: Lane, const N: usize> Simd for [T; N] {
     type Elem = T;
     const LANES: usize = N;

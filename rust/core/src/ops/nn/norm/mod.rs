@@ -15,7 +15,6 @@ use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use batch::Batch;
-pub use cpu::total;
 use fused::{Norm, Over};
 
 /// Refuses integers, in PyTorch's words.

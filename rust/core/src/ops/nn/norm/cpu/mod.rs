@@ -3,86 +3,28 @@
 //! A tensor is seen as (n, groups, d, inner); there is one weight for each (group, d). Rows are
 //! the (d, inner) planes; columns are what one (group, d) selects.
 
+mod vectors;
+
 use crate::alloc;
 use crate::cpu::convert::{load, store};
+use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Simd;
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;
 use crate::per_isa;
 use crate::tensor::Tensor;
 use std::ops::Range;
+use vectors::{each, Affine, Asking, Moments, Normal, Plain, Products, Same, Slope, Squares};
 
-/// Sums are taken in this many lanes.
-const LANES: usize = 32;
-/// After so many steps lanes are joined in f64, whatever the length of the sum: the rounding errors
-/// of equal terms add up.
-const STEPS: usize = 64;
 /// Rows that are normalised together, and their elements.
 const ROWS: usize = 8;
 const TOGETHER: usize = 1 << 11;
+/// Lines of the results of rows up to this are asked for before they are written, and are still in the
+/// first cache then.
+const ASKED: usize = 1 << 11;
 /// Rows longer than this have their mean corrected in the second pass.
 const LONG: usize = 4096;
-
-/// The sum of `f(0..n)`.
-#[inline(always)]
-pub fn total<T: Float>(n: usize, f: impl Fn(usize) -> T) -> f64 {
-    let whole = n / LANES * LANES;
-    let (mut i, mut sum) = (0, 0.0);
-    while i < whole {
-        let mut lanes = [T::default(); LANES];
-        let end = whole.min(i + STEPS * LANES);
-        while i < end {
-            for (j, lane) in lanes.iter_mut().enumerate() {
-                *lane += f(i + j);
-            }
-            i += LANES;
-        }
-        sum += join(&lanes);
-    }
-    (whole..n).fold(sum, |sum, j| sum + f(j).to_f64())
-}
-
-/// The sums of both parts of `f(0..n)`. Not one function with [`total`]: lanes in an array of
-/// arrays stay in memory.
-#[inline(always)]
-fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
-    let whole = n / LANES * LANES;
-    let (mut i, mut sums) = (0, [0.0; 2]);
-    while i < whole {
-        let (mut a, mut b) = ([T::default(); LANES], [T::default(); LANES]);
-        let end = whole.min(i + STEPS * LANES);
-        while i < end {
-            for j in 0..LANES {
-                let [x, y] = f(i + j);
-                a[j] += x;
-                b[j] += y;
-            }
-            i += LANES;
-        }
-        sums = [sums[0] + join(&a), sums[1] + join(&b)];
-    }
-    (whole..n).fold(sums, |[a, b], j| {
-        let [x, y] = f(j);
-        [a + x.to_f64(), b + y.to_f64()]
-    })
-}
-
-/// The sum of the lanes, as a tree.
-#[inline(always)]
-fn join<T: Float>(lanes: &[T; LANES]) -> f64 {
-    let mut sums = [0.0; LANES];
-    for (sum, lane) in sums.iter_mut().zip(lanes) {
-        *sum = lane.to_f64();
-    }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for j in 0..half {
-            sums[j] += sums[j + half];
-        }
-        half /= 2;
-    }
-    sums[0]
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
@@ -144,31 +86,32 @@ impl Data {
         }
     }
 
-    /// Lets `f` fill elements `range`, in `buffer` where they have to be converted.
+    /// Where to write elements `range`: `buffer`, where they have to be converted.
     #[inline(always)]
-    unsafe fn write<T: Float>(
+    unsafe fn place<'a, T: Float>(
         &self,
         range: Range<usize>,
-        buffer: &mut Vec<T>,
-        f: impl FnOnce(&mut [T]),
-    ) {
-        // SAFETY: the range lies inside the tensor and belongs to this thread; the buffer has as
-        // many elements.
-        unsafe {
-            let (n, size) = (range.len(), self.dtype.size());
-            let to = self.ptr.add(range.start * size);
-            let out = match self.direct::<T>() {
-                true => std::slice::from_raw_parts_mut(to.cast::<T>(), n),
-                false => {
-                    alloc::resize(buffer, n, T::default());
-                    &mut buffer[..]
-                }
-            };
-            // Called in one place: a function that is called from two is compiled on its own,
-            // without the vector instructions of the caller.
-            f(out);
-            if !self.direct::<T>() {
-                store(self.dtype, to, size as isize, n, buffer.as_ptr());
+        buffer: &'a mut Vec<T>,
+    ) -> &'a mut [T] {
+        if self.direct::<T>() {
+            let to = self.ptr.cast::<T>().wrapping_add(range.start);
+            // SAFETY: the range lies inside the tensor and belongs to this thread.
+            return unsafe { std::slice::from_raw_parts_mut(to, range.len()) };
+        }
+        alloc::resize(buffer, range.len(), T::default());
+        buffer
+    }
+
+    /// Converts what has been written to [`Data::place`].
+    #[inline(always)]
+    unsafe fn keep<T: Float>(&self, range: Range<usize>, buffer: &[T]) {
+        if !self.direct::<T>() {
+            let size = self.dtype.size();
+            // SAFETY: the range lies inside the tensor and belongs to this thread; the buffer has
+            // as many elements.
+            unsafe {
+                let to = self.ptr.add(range.start * size);
+                store(self.dtype, to, size as isize, range.len(), buffer.as_ptr());
             }
         }
     }
@@ -202,9 +145,8 @@ impl<T: Float> Rows<'_, T> {
 }
 
 per_isa! {
-    unsafe fn normal_rows[T: Float](job: &Rows<T>, range: Range<usize>) {
-        // SAFETY: rows lie inside the tensors and belong to this thread, and `i` stays below their
-        // length.
+    unsafe fn normal_rows[T: Float; in V](job: &Rows<T>, range: Range<usize>) {
+        // SAFETY: rows lie inside the tensors and belong to this thread.
         unsafe {
             let (s, len) = (job.s, job.s.row());
             let (mut bx, mut by) = (Vec::<T>::new(), Vec::<T>::new());
@@ -215,99 +157,92 @@ per_isa! {
             while first < range.end {
                 let count = most.min(range.end - first);
                 let span = first * len..(first + count) * len;
-                let x = job.x.read(span.clone(), &mut bx);
-                let row = |j: usize| x.get_unchecked(j * len..(j + 1) * len);
-                let (mut means, mut scales) = ([0.0; ROWS], [T::default(); ROWS]);
-                for j in 0..count {
-                    let x = row(j);
-                    if job.centered {
-                        means[j] = total(len, |i| *x.get_unchecked(i)) / len as f64;
+                let xs = job.x.read(span.clone(), &mut bx).as_ptr();
+                let ys = job.y.place(span.clone(), &mut by).as_mut_ptr();
+                let (mut means, mut spreads) = ([T::default(); ROWS], [0.0; ROWS]);
+                if job.centered {
+                    for (j, mean) in means[..count].iter_mut().enumerate() {
+                        let [sum] = vectors::sums::<V, 1>(len, &Plain(xs.add(j * len)));
+                        *mean = T::of_f64(sum / len as f64);
                     }
                 }
-                let (mut centres, mut spreads) = ([T::default(); ROWS], [0.0; ROWS]);
-                for j in 0..count {
-                    let x = row(j);
-                    let at = |i: usize| *x.get_unchecked(i);
-                    let mt = T::of_f64(means[j]);
-                    (centres[j], spreads[j]) = if job.centered && len > LONG {
+                for (j, (mean, v)) in means.iter_mut().zip(&mut spreads).take(count).enumerate() {
+                    let x = xs.add(j * len);
+                    *v = if job.centered && len > LONG {
                         // The mean as rounded is not the mean: its error is taken out again.
-                        let [off, square] =
-                            totals(len, |i| [at(i) - mt, (at(i) - mt) * (at(i) - mt)]);
+                        let [off, square] = vectors::sums::<V, 2>(len, &Moments(x, *mean));
                         let shift = off / len as f64;
                         let v = square / len as f64 - shift * shift;
-                        (T::of_f64(mt.to_f64() + shift), if v < 0.0 { 0.0 } else { v })
+                        *mean = T::of_f64(mean.to_f64() + shift);
+                        if v < 0.0 { 0.0 } else { v }
                     } else {
-                        (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
+                        let squares = Squares(x, *mean);
+                        let [square] = match len <= ASKED {
+                            true => vectors::sums::<V, 1>(len, &Asking(squares, ys.add(j * len))),
+                            false => vectors::sums::<V, 1>(len, &squares),
+                        };
+                        square / len as f64
                     };
                 }
-                let [mean, rstd, var] = &job.stats;
+                let [mean_of, rstd_of, var_of] = &job.stats;
                 for j in 0..count {
-                    let v = spreads[j];
+                    let (row, v) = (first + j, spreads[j]);
                     let inverse = match job.stills && v == 0.0 {
                         true => 0.0,
                         false => 1.0 / (v + job.eps).sqrt(),
                     };
-                    scales[j] = T::of_f64(inverse);
-                    *mean.at(first + j) = centres[j];
-                    *rstd.at(first + j) = scales[j];
-                    *var.at(first + j) = T::of_f64(v);
+                    let (mean, rstd) = (means[j], T::of_f64(inverse));
+                    *mean_of.at(row) = mean;
+                    *rstd_of.at(row) = rstd;
+                    *var_of.at(row) = T::of_f64(v);
+                    let normal = Normal { x: xs.add(j * len), mean, rstd };
+                    let channel = row % s.groups * s.d;
+                    let w = job.weight.map(|w| w[channel..channel + s.d].as_ptr());
+                    let b = job.bias.map(|b| b[channel..channel + s.d].as_ptr());
+                    scaled::<V>(normal, ys.add(j * len), (w, b), s);
                 }
-                job.y.write(span, &mut by, |y| {
-                    for j in 0..count {
-                        let (x, y) = (row(j), &mut y[j * len..(j + 1) * len]);
-                        let channel = (first + j) % s.groups * s.d;
-                        let w = job.weight.map(|w| &w[channel..channel + s.d]);
-                        let b = job.bias.map(|b| &b[channel..channel + s.d]);
-                        scaled(x, y, (centres[j], scales[j]), (w, b), s);
-                    }
-                });
+                job.y.keep(span, &by);
                 first += count;
             }
         }
     }
 }
 
-/// Writes (x - mean) * scale * weight + bias of a row.
+/// Writes normal * weight + bias of a row.
+// SAFETY: rows have as many elements as `s` says, weight and bias one for each `d`; the machine has
+// the instructions of the vector.
 #[inline(always)]
-fn scaled<T: Float>(
-    x: &[T],
-    y: &mut [T],
-    (mt, k): (T, T),
-    of: (Option<&[T]>, Option<&[T]>),
+unsafe fn scaled<V: Simd>(
+    normal: Normal<V::Elem>,
+    y: *mut V::Elem,
+    (w, b): (Option<*const V::Elem>, Option<*const V::Elem>),
     s: Sizes,
-) {
-    let (w, b) = of;
-    if s.inner == 1 {
-        match (w, b) {
-            (Some(w), Some(b)) => {
-                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
-                    *y = (x - mt) * k * w + b;
+) where
+    V::Elem: Float,
+{
+    let one = V::Elem::of_f64(1.0);
+    // What may be added to any number, -0 too.
+    let none = V::Elem::of_f64(-0.0);
+    // SAFETY: the caller's.
+    unsafe {
+        if s.inner == 1 {
+            return match (w, b) {
+                (Some(weight), Some(bias)) => each::<V>(s.d, &Affine { normal, weight, bias, y }),
+                (Some(weight), None) => each::<V>(s.d, &Affine { normal, weight, bias: Same(none), y }),
+                (None, Some(bias)) => each::<V>(s.d, &Affine { normal, weight: Same(one), bias, y }),
+                (None, None) => {
+                    let (weight, bias) = (Same(one), Same(none));
+                    each::<V>(s.d, &Affine { normal, weight, bias, y })
                 }
-            }
-            (Some(w), None) => {
-                for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
-                    *y = (x - mt) * k * w;
-                }
-            }
-            (None, Some(b)) => {
-                for ((y, &x), &b) in y.iter_mut().zip(x).zip(b) {
-                    *y = (x - mt) * k + b;
-                }
-            }
-            (None, None) => {
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = (x - mt) * k;
-                }
-            }
+            };
         }
-        return;
-    }
-    for d in 0..s.d {
-        let k = w.map_or(k, |w| k * w[d]);
-        let b = b.map_or(T::default(), |b| b[d]);
-        let span = d * s.inner..(d + 1) * s.inner;
-        for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
-            *y = (x - mt) * k + b;
+        for d in 0..s.d {
+            let weight = Same(w.map_or(one, |w| *w.add(d)));
+            let bias = Same(b.map_or(none, |b| *b.add(d)));
+            let x = normal.x.add(d * s.inner);
+            let y = y.add(d * s.inner);
+            let normal = Normal { x, ..normal };
+            each::<V>(s.inner, &Affine { normal, weight, bias, y });
         }
     }
 }
@@ -360,12 +295,16 @@ impl<T: Float> RowsBackward<'_, T> {
 }
 
 per_isa! {
-    unsafe fn rows_grad[T: Float](job: &RowsBackward<T>, rows: Range<usize>, sums: &mut [T]) {
-        // SAFETY: row `r` lies inside the tensors and belongs to this thread, and `i` stays below
-        // its length.
+    unsafe fn rows_grad[T: Float; in V](
+        job: &RowsBackward<T>,
+        rows: Range<usize>,
+        sums: &mut [T]
+    ) {
+        // SAFETY: rows lie inside the tensors and belong to this thread; there is a weight and are
+        // sums for each channel.
         unsafe {
             let (s, len) = (job.s, job.s.row());
-            let zero = T::default();
+            let (zero, one) = (T::default(), T::of_f64(1.0));
             let (mut bg, mut bx, mut bo) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
             let wanted = !sums.is_empty();
             let (sw, sb) = sums.split_at_mut(sums.len() / 2);
@@ -374,27 +313,26 @@ per_isa! {
             while start < rows.end {
                 let count = most.min(rows.end - start);
                 let span = start * len..(start + count) * len;
-                let gs = job.g.read(span.clone(), &mut bg);
-                let xs = job.x.read(span.clone(), &mut bx);
-                let part = |j: usize| j * len..(j + 1) * len;
-                let channels = |r: usize| {
-                    let first = r % s.groups * s.d;
-                    (first, job.weight.map(|w| &w[first..first + s.d]))
+                let gs = job.g.read(span.clone(), &mut bg).as_ptr();
+                let xs = job.x.read(span.clone(), &mut bx).as_ptr();
+                let dxs = job.dx.place(span.clone(), &mut bo).as_mut_ptr();
+                let row = |j: usize| {
+                    let (mean, rstd) = (job.mean[start + j], job.rstd[start + j]);
+                    let first = (start + j) % s.groups * s.d;
+                    let w = job.weight.map(|w| &w[first..first + s.d]);
+                    (Normal { x: xs.add(j * len), mean, rstd }, gs.add(j * len), first, w)
                 };
                 // Means over each row of g * weight and of g * weight * normal.
                 let mut means = [[zero; 2]; ROWS];
-                for j in 0..count {
-                    let (g, x) = (gs.get_unchecked(part(j)), xs.get_unchecked(part(j)));
-                    let (m, k) = (job.mean[start + j], job.rstd[start + j]);
-                    let (first, w) = channels(start + j);
+                for (j, means) in means[..count].iter_mut().enumerate() {
+                    let (normal, g, first, w) = row(j);
                     let [mut a, mut b] = [0.0; 2];
-                    let pair = |i: usize| {
-                        let g = *g.get_unchecked(i);
-                        [g, g * ((*x.get_unchecked(i) - m) * k)]
-                    };
                     if s.inner > 1 {
                         for d in 0..s.d {
-                            let [sg, sn] = totals(s.inner, |i| pair(d * s.inner + i));
+                            let at = d * s.inner;
+                            let normal = Normal { x: normal.x.add(at), ..normal };
+                            let terms = Products { g: g.add(at), normal, weight: Same(one), sums: None };
+                            let [sg, sn] = vectors::sums::<V, 2>(s.inner, &terms);
                             let w = w.map_or(1.0, |w| w[d].to_f64());
                             a += sg * w;
                             b += sn * w;
@@ -404,51 +342,43 @@ per_isa! {
                             }
                         }
                     } else {
-                        [a, b] = match w {
-                            None => totals(len, pair),
-                            Some(w) => totals(len, |i| {
-                                let w = *w.get_unchecked(i);
-                                pair(i).map(|v| v * w)
-                            }),
-                        };
-                        if wanted {
-                            let of = first..first + s.d;
-                            let (sw, sb) = (&mut sw[of.clone()], &mut sb[of]);
-                            for (((sw, sb), &g), &x) in sw.iter_mut().zip(sb).zip(g).zip(x) {
-                                *sw += g * ((x - m) * k);
-                                *sb += g;
+                        let of = first..first + s.d;
+                        let sums = wanted.then(|| {
+                            [sw[of.clone()].as_mut_ptr(), sb[of].as_mut_ptr()]
+                        });
+                        [a, b] = match w.map(<[T]>::as_ptr) {
+                            None => {
+                                let weight = Same(one);
+                                vectors::sums::<V, 2>(len, &Products { g, normal, weight, sums })
                             }
-                        }
+                            Some(weight) => {
+                                vectors::sums::<V, 2>(len, &Products { g, normal, weight, sums })
+                            }
+                        };
                     }
                     let a = if job.centered { T::of_f64(a / len as f64) } else { zero };
-                    means[j] = [a, T::of_f64(b / len as f64)];
+                    *means = [a, T::of_f64(b / len as f64)];
                 }
-                job.dx.write(span, &mut bo, |dx| {
-                    for j in 0..count {
-                        let (g, x, dx) = (&gs[part(j)], &xs[part(j)], &mut dx[part(j)]);
-                        let (m, k) = (job.mean[start + j], job.rstd[start + j]);
-                        let w = channels(start + j).1;
-                        let [a, b] = means[j];
-                        if s.inner > 1 {
-                            for d in 0..s.d {
-                                let span = d * s.inner..(d + 1) * s.inner;
-                                let w = w.map_or(T::of_f64(1.0), |w| w[d]);
-                                let (g, x) = (&g[span.clone()], &x[span.clone()]);
-                                for ((o, &g), &x) in dx[span].iter_mut().zip(g).zip(x) {
-                                    *o = k * (g * w - a - (x - m) * k * b);
-                                }
-                            }
-                        } else if let Some(w) = w {
-                            for (((o, &g), &x), &w) in dx.iter_mut().zip(g).zip(x).zip(w) {
-                                *o = k * (g * w - a - (x - m) * k * b);
-                            }
-                        } else {
-                            for ((o, &g), &x) in dx.iter_mut().zip(g).zip(x) {
-                                *o = k * (g - a - (x - m) * k * b);
-                            }
+                for (j, &[a, b]) in means[..count].iter().enumerate() {
+                    let (normal, g, _, w) = row(j);
+                    let (k, a, b) = (normal.rstd, zero - a, zero - b);
+                    let dx = dxs.add(j * len);
+                    if s.inner > 1 {
+                        for d in 0..s.d {
+                            let at = d * s.inner;
+                            let normal = Normal { x: normal.x.add(at), ..normal };
+                            let weight = Same(w.map_or(one, |w| w[d]));
+                            let (g, dx) = (g.add(at), dx.add(at));
+                            each::<V>(s.inner, &Slope { g, normal, weight, k, a, b, dx });
                         }
+                    } else if let Some(weight) = w.map(<[T]>::as_ptr) {
+                        each::<V>(len, &Slope { g, normal, weight, k, a, b, dx });
+                    } else {
+                        let weight = Same(one);
+                        each::<V>(len, &Slope { g, normal, weight, k, a, b, dx });
                     }
-                });
+                }
+                job.dx.keep(span, &bo);
                 start += count;
             }
         }
@@ -591,41 +521,37 @@ impl<T: Float> Columns<'_, T> {
 }
 
 per_isa! {
-    unsafe fn plane_sums[T: Float](
+    unsafe fn plane_sums[T: Float; in V](
         job: &Columns<T>,
         p: usize,
         buffers: &mut [Vec<T>; 3],
         out: &mut [f64; 2]
     ) {
-        // SAFETY: plane `p` lies inside the tensors, `ch` is its channel, and `i` stays below its
-        // length.
+        // SAFETY: plane `p` lies inside the tensors, and `ch` is its channel.
         unsafe {
             let [bx, bg, _] = buffers;
             let n = job.s.inner;
-            let x = job.x.read(p * n..(p + 1) * n, bx);
-            let at = |i: usize| *x.get_unchecked(i);
+            let x = job.x.read(p * n..(p + 1) * n, bx).as_ptr();
             let Some((g, rstd)) = &job.g else {
-                let mean = total(n, at) / n as f64;
-                let m = T::of_f64(mean);
+                let [sum] = vectors::sums::<V, 1>(n, &Plain(x));
+                let m = T::of_f64(sum / n as f64);
                 // The mean as rounded is not the mean: its error is taken out again.
-                let [off, square] = totals(n, |i| [at(i) - m, (at(i) - m) * (at(i) - m)]);
+                let [off, square] = vectors::sums::<V, 2>(n, &Moments(x, m));
                 let shift = off / n as f64;
                 *out = [m.to_f64() + shift, square - off * shift];
                 return;
             };
             let ch = p % job.s.channels();
-            let (m, k) = (*job.mean.at(ch), rstd[ch]);
-            let g = g.read(p * n..(p + 1) * n, bg);
-            *out = totals(n, |i| {
-                let g = *g.get_unchecked(i);
-                [g, g * ((at(i) - m) * k)]
-            });
+            let normal = Normal { x, mean: *job.mean.at(ch), rstd: rstd[ch] };
+            let g = g.read(p * n..(p + 1) * n, bg).as_ptr();
+            let weight = Same(T::of_f64(1.0));
+            *out = vectors::sums::<V, 2>(n, &Products { g, normal, weight, sums: None });
         }
     }
 }
 
 per_isa! {
-    unsafe fn write_plane[T: Float](
+    unsafe fn write_plane[T: Float; in V](
         job: &Columns<T>,
         p: usize,
         ch: usize,
@@ -636,30 +562,29 @@ per_isa! {
         // channel.
         unsafe {
             let [bx, bg, by] = buffers;
-            let n = job.s.inner;
+            let (n, zero) = (job.s.inner, T::default());
             let span = p * n..(p + 1) * n;
-            let (m, Line { k, a, b }) = (*job.mean.at(ch), line);
-            let x = job.x.read(span.clone(), bx);
-            let Some((g, _)) = &job.g else {
-                return job.y.write(span, by, |y| {
-                    for (y, &x) in y.iter_mut().zip(x) {
-                        *y = (x - m) * k + a;
-                    }
-                });
-            };
-            let g = g.read(span.clone(), bg);
-            job.y.write(span, by, |y| {
-                if a == T::default() && b == T::default() {
+            let Line { k, a, b } = line;
+            let x = job.x.read(span.clone(), bx).as_ptr();
+            let y = job.y.place(span.clone(), by).as_mut_ptr();
+            let off = Normal { x, mean: *job.mean.at(ch), rstd: T::of_f64(1.0) };
+            if let Some((g, _)) = &job.g {
+                let g = g.read(span.clone(), bg);
+                if a == zero && b == zero {
                     // Given statistics: what x holds does not matter.
-                    for (y, &g) in y.iter_mut().zip(g) {
+                    for (y, &g) in std::slice::from_raw_parts_mut(y, n).iter_mut().zip(g) {
                         *y = k * g;
                     }
-                    return;
+                } else {
+                    let (g, weight) = (g.as_ptr(), Same(T::of_f64(1.0)));
+                    let (a, b, dx) = (zero - a, zero - b, y);
+                    each::<V>(n, &Slope { g, normal: off, weight, k, a, b, dx });
                 }
-                for ((y, &g), &x) in y.iter_mut().zip(g).zip(x) {
-                    *y = k * (g - a - (x - m) * b);
-                }
-            });
+            } else {
+                let (weight, bias) = (Same(k), Same(a));
+                each::<V>(n, &Affine { normal: off, weight, bias, y });
+            }
+            job.y.keep(span, by);
         }
     }
 }
@@ -682,26 +607,24 @@ per_isa! {
             for n in range {
                 let span = n * c..(n + 1) * c;
                 let x = job.x.read(span.clone(), &mut bx);
+                let y = job.y.place(span.clone(), &mut by);
                 if let Some((g, _)) = &job.g {
                     let g = g.read(span.clone(), &mut bg);
-                    job.y.write(span, &mut by, |y| {
-                        if fixed {
-                            for i in 0..c {
-                                y[i] = k[i] * g[i];
-                            }
-                            return;
+                    if fixed {
+                        for i in 0..c {
+                            y[i] = k[i] * g[i];
                         }
+                    } else {
                         for i in 0..c {
                             y[i] = k[i] * (g[i] - a[i] - (x[i] - means[i]) * b[i]);
                         }
-                    });
+                    }
                 } else {
-                    job.y.write(span, &mut by, |y| {
-                        for i in 0..c {
-                            y[i] = (x[i] - means[i]) * k[i] + a[i];
-                        }
-                    });
+                    for i in 0..c {
+                        y[i] = (x[i] - means[i]) * k[i] + a[i];
+                    }
                 }
+                job.y.keep(span, &by);
             }
         }
     }
