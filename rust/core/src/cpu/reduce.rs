@@ -9,7 +9,7 @@ use super::convert::{load, store};
 use super::elements::Compute;
 use super::fold::{Kernels, Lines, Rows, HELD, LANES};
 pub use super::fold::{Kind, Reducible};
-use super::pool::{parallel_for, Ptr};
+use super::pool::{parallel_blocks, parallel_for, Ptr};
 use crate::alloc;
 use crate::dtype::DType;
 use crate::per_isa;
@@ -25,7 +25,9 @@ const BUFFER: usize = 1024;
 /// Columns per tile.
 const TILE: usize = 512;
 /// Elements of one result from which on it is made of partial results.
-const PIECE: usize = 1 << 15;
+const PIECE: usize = 1 << 16;
+/// Rows that are added to one running result before it is added to others.
+const RUN: usize = 64;
 /// Many rows no longer than this are combined column by column.
 const SHORT: usize = 8;
 /// Bytes of an input from which on several rows are read at once: less lies in caches that one
@@ -33,6 +35,10 @@ const SHORT: usize = 8;
 const STREAMED: usize = 1 << 24;
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
+/// Bytes of an input that are read before the next call may turn: less than a second cache, and of
+/// several streams so many that they are long.
+const TURN: usize = 1 << 18;
+const TURN_STREAMS: usize = 1 << 22;
 
 /// The fewest dimensions, strides in bytes.
 pub(super) type Extents = SmallVec<[Walk<1>; 5]>;
@@ -130,6 +136,11 @@ impl<T: Reducible> Plan<T> {
         Some((lines, inner(&self.kept, 0).1))
     }
 
+    /// Units of so many elements that are worth `bytes`.
+    fn units(&self, elements: usize, bytes: usize) -> usize {
+        (bytes / elements.saturating_mul(self.dtype.size())).max(1)
+    }
+
     fn is_direct(&self, source: DType, stride: isize) -> bool {
         self.dtype == source && stride == self.dtype.size() as isize
     }
@@ -188,7 +199,8 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
     }
     let rows = plan.streams(results, length);
     if let (None, Some((lines, step))) = (&rows, plan.lines(length)) {
-        return parallel_for(results, GRAIN / length + 1, |range| {
+        let block = plan.units(length, TURN);
+        return parallel_blocks(results, GRAIN / length + 1, block, |range| {
             // SAFETY: these are rows of the input, and their results this thread's; a kernel of lines
             // has no use for `c`.
             unsafe {
@@ -199,8 +211,10 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
     }
     // SAFETY: all uses are for kept indices.
     let result = |i: usize| unsafe { (plan.ptr as *const u8).offset(offset(&plan.kept, i)) };
+    let turn = if rows.is_some() { TURN_STREAMS } else { TURN };
+    let block = plan.units(length / pieces, turn);
     if pieces == 1 {
-        parallel_for(results, GRAIN / length + 1, |range| {
+        parallel_blocks(results, GRAIN / length + 1, block, |range| {
             let unit = |i: usize| (result(i), 0, length);
             // SAFETY: units are kept indices; results of the range belong to it.
             unsafe { unit_totals(plan, range, rows, unit, centre, to.get()) }
@@ -209,7 +223,7 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
     }
     let mut partial = alloc::full(k.init, results * pieces);
     let part = Ptr(partial.as_mut_ptr());
-    parallel_for(results * pieces, 1, |range| {
+    parallel_blocks(results * pieces, 1, block, |range| {
         let unit = |u: usize| {
             let (i, p) = (u / pieces, u % pieces);
             (result(i), p * PIECE, ((p + 1) * PIECE).min(length))
@@ -229,7 +243,7 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
     }
 }
 
-/// Four running results per column: every 32 rows the first goes into the second and so on, which
+/// Four running results per column: every [`RUN`] rows the first goes into the second and so on, which
 /// bounds the rounding error like a tree's.
 struct Cascade<T> {
     levels: [[MaybeUninit<T>; TILE]; 4],
@@ -238,20 +252,24 @@ struct Cascade<T> {
 }
 
 impl<T: Copy> Cascade<T> {
-    fn new(width: usize, k: &Kernels<T>) -> Self {
-        let mut new = Cascade {
+    /// One that [`Cascade::start`] makes ready where it lies: it is large.
+    #[inline(always)]
+    fn empty() -> Self {
+        Cascade {
             levels: [[MaybeUninit::uninit(); TILE]; 4],
-            used: 1,
-        };
-        new.levels[0][..width].fill(MaybeUninit::new(k.init));
-        new
+            used: 0,
+        }
+    }
+    fn start(&mut self, width: usize, k: &Kernels<T>) {
+        self.used = 1;
+        self.levels[0][..width].fill(MaybeUninit::new(k.init));
     }
     fn first(&mut self) -> *mut T {
         self.levels[0].as_mut_ptr().cast()
     }
-    // SAFETY: `k` holds kernels that the machine can run, and `width` is what `new` was given.
+    // SAFETY: `k` holds kernels that the machine can run, and `width` is what `start` was given.
     unsafe fn carry(&mut self, rows: usize, width: usize, k: &Kernels<T>) {
-        let mut span = 32;
+        let mut span = RUN;
         for l in 0..3 {
             if !rows.is_multiple_of(span) {
                 break;
@@ -265,7 +283,7 @@ impl<T: Copy> Cascade<T> {
                 unsafe { (k.merge)(high[0].as_mut_ptr().cast(), low[l].as_ptr().cast(), width) };
             }
             low[l][..width].fill(MaybeUninit::new(k.init));
-            span *= 32;
+            span *= RUN;
         }
     }
     // SAFETY: as for `carry`.
@@ -275,7 +293,7 @@ impl<T: Copy> Cascade<T> {
             // SAFETY: two levels in use, of `width` values.
             unsafe { (k.merge)(low[0].as_mut_ptr().cast(), high[0].as_ptr().cast(), width) };
         }
-        // SAFETY: `new` filled as many.
+        // SAFETY: `start` filled as many.
         unsafe { std::slice::from_raw_parts_mut(self.first(), width) }
     }
 }
@@ -315,7 +333,7 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
     let tile = TILE.min(wide);
     let tiles = wide.div_ceil(tile);
     let units = count(outer) * tiles;
-    let rows = (PIECE / tile).max(32);
+    let rows = (PIECE / tile).max(RUN);
     let pieces = if units < 64 && length >= 2 * rows {
         length.div_ceil(rows)
     } else {
@@ -335,21 +353,28 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
     let direct = plan.is_direct(plan.near.source, step)
         || (wide == 1 && plan.dtype == plan.near.source && together == 1);
     let columns = if direct { plan.near.columns } else { k.columns };
-    parallel_for(units * pieces, GRAIN / (tile * rows) + 1, |range| {
-        let mut buffer = [T::default(); TILE];
-        let mut centres = [T::default(); TILE];
+    let block = plan.units(tile * rows, TURN);
+    let none = [T::default(); TILE];
+    parallel_blocks(units * pieces, GRAIN / (tile * rows) + 1, block, |range| {
+        let mut buffer = [MaybeUninit::<T>::uninit(); TILE];
+        let mut own = [MaybeUninit::<T>::uninit(); TILE];
+        let mut acc = Cascade::empty();
         for u in range {
             let (p, u) = (u / units, u % units);
             let (o, t) = (u / tiles, u % tiles);
             let first = t * tile;
             let width = tile.min(wide - first);
             let at = o * wide + first;
-            if let Some(c) = c {
-                for g in 0..together {
-                    centres[g * width..(g + 1) * width].copy_from_slice(&c[at..at + width]);
+            let centres = match c {
+                Some(c) => {
+                    for (i, centre) in own[..together * width].iter_mut().enumerate() {
+                        centre.write(c[at + i % width]);
+                    }
+                    own.as_ptr().cast()
                 }
-            }
-            let mut acc = Cascade::new(together * width, k);
+                None => none.as_ptr(),
+            };
+            acc.start(together * width, k);
             let (mut r, end) = (p * rows, ((p + 1) * rows).min(length));
             let mut done = 0;
             // SAFETY: all indices lie within the input; the results of this unit are its own.
@@ -362,16 +387,16 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
                     let n = group * width;
                     let (x, several) = if direct {
                         // Rows of one length up to the next carry.
-                        (from, (follow / group).min(32 - done % 32))
+                        (from, (follow / group).min(RUN - done % RUN))
                     } else {
-                        load(plan.dtype, from, step, n, buffer.as_mut_ptr());
+                        load(plan.dtype, from, step, n, buffer.as_mut_ptr().cast::<T>());
                         (buffer.as_ptr().cast(), 1)
                     };
                     let next = group as isize * run_step;
-                    columns(acc.first(), x, centres.as_ptr(), n, several, next);
+                    columns(acc.first(), x, centres, n, several, next);
                     r += several * group;
                     done += several;
-                    if done % 32 == 0 {
+                    if done % RUN == 0 {
                         acc.carry(done, together * width, k);
                     }
                 }

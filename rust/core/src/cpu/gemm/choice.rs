@@ -16,12 +16,12 @@ const SCATTERED: usize = 100;
 const TILED: usize = 1 << 26;
 
 macro_rules! kit {
-    ($set:ident, $gemv:ident, $sums:ident, $sweep:ident, $stream:expr) => {
+    ($set:ident, $gemv:ident, $near:ident $far:ident, $sweep:ident, $stream:expr) => {
         Some(Native {
             stream: $stream,
             set: &native::$set,
             gemv: &gemv::$gemv::GEMV,
-            inner: gemv::$sums,
+            inner: [gemv::$near, gemv::$far],
             sweep: gemv::$sweep,
             fill: pack::$gemv,
             each: 1,
@@ -32,9 +32,9 @@ macro_rules! kit {
 
 pub(super) fn native_f32() -> Option<Native<f32>> {
     let x = per_isa!(match
-        avx512 => kit!(F32_512, f32_512, inner_f32_512, sweep_f32_512, Some(&stream::F32_512)),
-        avx2 => kit!(F32_256, f32_256, inner_f32_256, sweep_f32_256, Some(&stream::F32_256)),
-        neon => kit!(F32_NEON, f32_neon, inner_f32_neon, sweep_f32_neon, None),
+        avx512 => kit!(F32_512, f32_512, inner_f32_512 far_f32_256, sweep_f32_512, Some(&stream::F32_512)),
+        avx2 => kit!(F32_256, f32_256, inner_f32_256 far_f32_256, sweep_f32_256, Some(&stream::F32_256)),
+        neon => kit!(F32_NEON, f32_neon, inner_f32_neon inner_f32_neon, sweep_f32_neon, None),
         portable => None);
     #[cfg(target_arch = "x86_64")]
     let x = x.map(|x| Native {
@@ -45,16 +45,16 @@ pub(super) fn native_f32() -> Option<Native<f32>> {
 }
 pub(super) fn native_f64() -> Option<Native<f64>> {
     per_isa!(match
-        avx512 => kit!(F64_512, f64_512, inner_f64_512, sweep_f64_512, Some(&stream::F64_512)),
-        avx2 => kit!(F64_256, f64_256, inner_f64_256, sweep_f64_256, Some(&stream::F64_256)),
-        neon => kit!(F64_NEON, f64_neon, inner_f64_neon, sweep_f64_neon, None),
+        avx512 => kit!(F64_512, f64_512, inner_f64_512 far_f64_256, sweep_f64_512, Some(&stream::F64_512)),
+        avx2 => kit!(F64_256, f64_256, inner_f64_256 far_f64_256, sweep_f64_256, Some(&stream::F64_256)),
+        neon => kit!(F64_NEON, f64_neon, inner_f64_neon inner_f64_neon, sweep_f64_neon, None),
         portable => None)
 }
 pub(super) fn native_f16() -> Option<Native<f16>> {
     let x = per_isa!(match
-        avx512 => kit!(F32_512, f16_512, inner_f32_512, sweep_f32_512, Some(&stream::F16_512)),
-        avx2 => kit!(F32_256, f16_256, inner_f32_256, sweep_f32_256, Some(&stream::F16_256)),
-        neon => kit!(F32_NEON, f16_neon, inner_f32_neon, sweep_f32_neon, None),
+        avx512 => kit!(F32_512, f16_512, inner_f32_512 far_f32_256, sweep_f32_512, Some(&stream::F16_512)),
+        avx2 => kit!(F32_256, f16_256, inner_f32_256 far_f32_256, sweep_f32_256, Some(&stream::F16_256)),
+        neon => kit!(F32_NEON, f16_neon, inner_f32_neon inner_f32_neon, sweep_f32_neon, None),
         portable => None);
     #[cfg(target_arch = "x86_64")]
     let x = x.map(|x| Native {
@@ -65,9 +65,9 @@ pub(super) fn native_f16() -> Option<Native<f16>> {
 }
 pub(super) fn native_bf16() -> Option<Native<bf16>> {
     let x = per_isa!(match
-        avx512 => kit!(F32_512, bf16_512, inner_f32_512, sweep_f32_512, Some(&stream::BF16_512)),
-        avx2 => kit!(F32_256, bf16_256, inner_f32_256, sweep_f32_256, Some(&stream::BF16_256)),
-        neon => kit!(F32_NEON, bf16_neon, inner_f32_neon, sweep_f32_neon, None),
+        avx512 => kit!(F32_512, bf16_512, inner_f32_512 far_f32_256, sweep_f32_512, Some(&stream::BF16_512)),
+        avx2 => kit!(F32_256, bf16_256, inner_f32_256 far_f32_256, sweep_f32_256, Some(&stream::BF16_256)),
+        neon => kit!(F32_NEON, bf16_neon, inner_f32_neon inner_f32_neon, sweep_f32_neon, None),
         portable => None);
     #[cfg(target_arch = "x86_64")]
     let x = x.map(|x| {

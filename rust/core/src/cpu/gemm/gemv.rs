@@ -7,10 +7,11 @@ use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
 use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Problem};
-use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{look, num_threads, parallel_blocks, parallel_for, Ptr};
 use crate::cpu::simd::{fetch, Simd};
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::{F32x8, F64x4};
+use crate::machine::machine;
 use half::{bf16, f16};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -30,7 +31,7 @@ const AHEAD: usize = 256;
 /// Bytes of sums of a row that stay in the first cache.
 const RUNS: usize = 16 << 10;
 /// Elements of a piece of a long sum.
-const PIECE: usize = 1 << 14;
+const PIECE: usize = 1 << 15;
 
 #[inline(always)]
 unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
@@ -112,9 +113,13 @@ where
     }
 }
 
-/// The product of two vectors, over at most a piece.
+/// The product of two vectors, over at most a piece. Asks for elements `AHEAD`, unless it is 0.
 #[inline(always)]
-unsafe fn inner<V: Simd>(k: usize, x: *const V::Elem, y: *const V::Elem) -> V::Elem
+unsafe fn inner<V: Simd, const AHEAD: usize>(
+    k: usize,
+    x: *const V::Elem,
+    y: *const V::Elem,
+) -> V::Elem
 where
     V::Elem: Acc,
 {
@@ -129,6 +134,10 @@ where
         while q + W * V::LANES <= k {
             for i in 0..W {
                 let at = q + i * V::LANES;
+                if AHEAD > 0 && (at - q) * size_of::<V::Elem>() % 64 == 0 {
+                    fetch(x.wrapping_add(at + AHEAD));
+                    fetch(y.wrapping_add(at + AHEAD));
+                }
                 sum[i] = V::load(x.add(at)).fma(V::load(y.add(at)), sum[i]);
             }
             q += W * V::LANES;
@@ -296,24 +305,26 @@ sweeps! {
 }
 
 macro_rules! inner {
-    ($($name:ident, $V:ty, $set:ident;)*) => {$(
+    ($($name:ident, $V:ty, $set:ident, $ahead:literal;)*) => {$(
         crate::compiled! { $set:
             pub(super) unsafe fn $name(
                 k: usize, x: *const <$V as Simd>::Elem, y: *const <$V as Simd>::Elem,
             ) -> <$V as Simd>::Elem {
                 // SAFETY: `x` and `y` hold `k` elements; who takes the kernel asked for the set.
-                unsafe { inner::<$V>(k, x, y) }
+                unsafe { inner::<$V, $ahead>(k, x, y) }
             }
         }
     )*};
 }
 inner! {
-    inner_f32_512, __m512, avx512;
-    inner_f64_512, __m512d, avx512;
-    inner_f32_256, __m256, avx2;
-    inner_f64_256, __m256d, avx2;
-    inner_f32_neon, F32x8, neon;
-    inner_f64_neon, F64x4, neon;
+    inner_f32_512, __m512, avx512, 0;
+    inner_f64_512, __m512d, avx512, 0;
+    inner_f32_256, __m256, avx2, 0;
+    inner_f64_256, __m256d, avx2, 0;
+    far_f32_256, __m256, avx2, 32;
+    far_f64_256, __m256d, avx2, 16;
+    inner_f32_neon, F32x8, neon, 0;
+    inner_f64_neon, F64x4, neon, 0;
 }
 
 /// Multiplies if `p` has few rows and B lies in memory as this likes; returns whether.
@@ -352,16 +363,18 @@ unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     // each piece.
     unsafe {
         let (a, b): (*const T::Acc, *const T::Acc) = (p.a.ptr.cast(), p.b.ptr.cast());
+        let [near, far] = x.inner;
         if p.k <= PIECE {
-            return p.put(0, 0, (x.inner)(p.k, a, b));
+            return p.put(0, 0, near(p.k, a, b));
         }
+        let inner = if machine().is_amd { far } else { near };
         let pieces = p.k.div_ceil(PIECE);
         let sums = Scratch::<T::Acc>::new(pieces);
         let (a, b, to) = (Ptr(a.cast_mut()), Ptr(b.cast_mut()), Ptr(sums.ptr()));
-        parallel_for(pieces, 4, |r| {
+        parallel_blocks(pieces, 2, 2, |r| {
             for i in r {
                 let from = i * PIECE;
-                *to.at(i) = (x.inner)(PIECE.min(p.k - from), a.at(from), b.at(from));
+                *to.at(i) = inner(PIECE.min(p.k - from), a.at(from), b.at(from));
             }
         });
         let sums = std::slice::from_raw_parts_mut(sums.ptr(), pieces);

@@ -3,7 +3,7 @@
 use super::super::convert::load;
 use super::super::fold::{Group, Kernels, Reducible, Rows, GROUP, LANES, LEAST, MOST_ROWS};
 use super::super::pool::{parallel_for, Ptr};
-use super::{inner, merge_all, offset, Cascade, Plan, BUFFER, GRAIN};
+use super::{inner, merge_all, offset, Cascade, Plan, BUFFER, GRAIN, RUN};
 use crate::shape::Walk;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Elements of a row that one call combines.
 pub(super) const BLOCK: usize = 4096;
 /// Blocks that one call combines.
-const BLOCKS: usize = 8;
+const BLOCKS: usize = 16;
 
 /// Combines partial results two by two, so that rounding errors stay small.
 #[derive(Clone, Copy)]
@@ -28,8 +28,14 @@ impl<T: Copy> Tree<T> {
         }
     }
     // SAFETY: `k` holds kernels that the machine can run.
-    pub unsafe fn push(&mut self, mut v: T, k: &Kernels<T>) {
-        let mut at = 0;
+    pub unsafe fn push(&mut self, v: T, k: &Kernels<T>) {
+        // SAFETY: the caller's.
+        unsafe { self.push_many(v, 0, k) };
+    }
+    /// Takes the result of 2^`at` that are as many after others, as if they came one by one.
+    // SAFETY: `k` holds kernels that the machine can run.
+    unsafe fn push_many(&mut self, mut v: T, mut at: usize, k: &Kernels<T>) {
+        let count = 1 << at;
         while self.n >> at & 1 == 1 {
             let mut left = self.levels[at];
             // SAFETY: one value on each side, both of this frame.
@@ -38,7 +44,7 @@ impl<T: Copy> Tree<T> {
             at += 1;
         }
         self.levels[at] = v;
-        self.n += 1;
+        self.n += count;
     }
     // SAFETY: `k` holds kernels that the machine can run.
     pub unsafe fn total(&self, k: &Kernels<T>) -> T {
@@ -59,6 +65,23 @@ impl<T: Copy> Tree<T> {
         }
         total
     }
+}
+
+/// Combines neighbours until one is left, as [`Tree`] does, a level at a time.
+// SAFETY: `k` holds kernels that the machine can run.
+unsafe fn of_blocks<T: Copy>(mut left: [T; BLOCKS], k: &Kernels<T>) -> T {
+    let mut n = BLOCKS;
+    while n > 1 {
+        n /= 2;
+        let mut right = [k.init; BLOCKS / 2];
+        for i in 0..n {
+            right[i] = left[2 * i + 1];
+            left[i] = left[2 * i];
+        }
+        // SAFETY: there are `n` results on each side.
+        unsafe { (k.merge)(left.as_mut_ptr(), right.as_ptr(), n) };
+    }
+    left[0]
 }
 
 /// Combines elements `start..end` of the reduced dimensions at `ptr`.
@@ -93,7 +116,11 @@ pub(super) unsafe fn row_total<T: Reducible>(
                     let block = BLOCK * size;
                     let x = x.add(done * size);
                     lines(x, block as isize, BLOCK, count, totals.as_mut_ptr());
-                    totals[..count].iter().for_each(|&v| tree.push(v, k));
+                    if count == BLOCKS && tree.n.is_multiple_of(BLOCKS) {
+                        tree.push_many(of_blocks(totals, k), BLOCKS.ilog2() as usize, k);
+                    } else {
+                        totals[..count].iter().for_each(|&v| tree.push(v, k));
+                    }
                     done += count * BLOCK;
                 }
                 while done < run {
@@ -155,18 +182,19 @@ unsafe fn run_totals<T: Reducible>(
     if !whole || !(LEAST..LONGEST).contains(&n) || !plan.is_direct(k.source, *step) {
         return None;
     }
-    let mut acc = Cascade::new(n, k);
+    let mut acc = Cascade::empty();
+    acc.start(n, k);
     let centres = [c; LONGEST];
     let (mut at, mut done) = (start / n, 0);
     // SAFETY: rows up to `end / n` lie within the reduced dimensions; a cascade holds `n` results.
     unsafe {
         while at < end / n {
-            let several = (rows - at % rows).min(end / n - at).min(32 - done % 32);
+            let several = (rows - at % rows).min(end / n - at).min(RUN - done % RUN);
             let x = ptr.offset(offset(outer, at));
             (k.columns)(acc.first(), x, centres.as_ptr(), n, several, next);
             at += several;
             done += several;
-            if done % 32 == 0 {
+            if done % RUN == 0 {
                 acc.carry(done, n, k);
             }
         }
