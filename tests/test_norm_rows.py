@@ -13,7 +13,8 @@ Array = np.ndarray[Any, Any]
 TOLERANCE = {"float32": 2e-6, "float64": 1e-14, "bfloat16": 1e-2, "float16": 2e-3}
 # A vector has 2 to 16 lanes, four of them are a step, 64 steps a sum, and 2048 elements are taken
 # together; rows beyond 4096 have their mean corrected.
-LENGTHS = [1, 2, 3, 7, 15, 16, 17, 31, 63, 64, 65, 127, 129, 300, 1023, 1024, 2047, 2049, 4096, 4609]
+LENGTHS = [1, 2, 3, 7, 15, 16, 17, 31, 63, 64, 65, 127, 129, 300, 1023, 1024, 2047, 2049, 4096]
+LENGTHS += [4609]
 
 
 def numbers(*shape: int) -> Array:
@@ -21,7 +22,7 @@ def numbers(*shape: int) -> Array:
 
 
 def reference(
-    x: Array, g: Array, w: Array | None, b: Array | None, centered: bool, eps: float
+    x: Array, g: Array, w: Array | None, b: Array | None, *, centered: bool, eps: float
 ) -> tuple[Array, Array, Array, Array]:
     """Return y, dx, dw and db; x is (rows, channels, inner), and a row is normalised whole."""
     over = (1, 2)
@@ -77,9 +78,10 @@ def test_rms_of_rows_of_any_length_matches_float64(n: int, dtype: str) -> None:
     x, g, w = (given(v, dtype) for v in (numbers(5, n), numbers(n, 5).T, numbers(n, 1)[:, 0]))
     y = F.rms_norm(x, (n,), w, 1e-3)
     y.backward(g)
-    one = [exact(t)[:, :, None] for t in (x, g)]
-    want = reference(*one, exact(w), None, centered=False, eps=1e-3)
+    row, grad = (exact(t)[:, :, None] for t in (x, g))
+    want = reference(row, grad, exact(w), None, centered=False, eps=1e-3)
     close(y, want[0], dtype, 4)
+    # Of one element the gradient is what two nearly equal terms leave.
     close(x.grad, want[1], dtype, 20)
     close(w.grad, want[2], dtype, 4)
 
@@ -105,12 +107,12 @@ def test_groups_and_channels_of_any_plane_match_float64(inner: int, dtype: str) 
     close(b.grad, db, dtype, 4)
     # Batch norm: each channel over samples and plane.
     x.grad = None
-    y = F.batch_norm(x, None, None, w, b, True, 0.1, 1e-3)
-    y.backward(g)
+    normal = F.batch_norm(x, None, None, w, b, True, 0.1, 1e-3)
+    normal.backward(g)
     for c in range(channels):
         of = [exact(t)[:, c].reshape(1, 1, -1) for t in (x, g)]
         want = reference(*of, *(p[c : c + 1] for p in plain), centered=True, eps=1e-3)
-        close(y[:, c], want[0].reshape(n, inner), dtype, 4)
+        close(normal[:, c], want[0].reshape(n, inner), dtype, 4)
         close(x.grad[:, c], want[1].reshape(n, inner), dtype, 8)
 
 
