@@ -366,56 +366,76 @@ fn radix(a: &mut [u64], b: &mut [u64], bits: u32, counts: &mut Vec<u32>) -> bool
     flipped
 }
 
-/// [`radix`] with a part of each pass for every thread.
+/// Parts up to which a pass counts the digits of the next one: for each of them it has a table of every
+/// other.
+const AHEAD: usize = 8;
+
+/// [`radix`] with a part of each pass for every thread. What one thread wrote is far from another, and
+/// is read once: while words are moved, the next digits are counted by the part that they go to.
 fn radix_shared(a: &mut [u64], b: &mut [u64], bits: u32) -> bool {
     let (n, width) = passes(bits, DIGIT);
     let size = 1usize << width;
-    let mask = size as u64 - 1;
+    let digit = |w: u64, p: u32| (w >> (32 + p * width)) as usize & (size - 1);
     let parts = num_threads().min(64);
     let each = a.len().div_ceil(parts);
+    // The part of place `i`, exact as places have 32 bits.
+    let inverse = (u64::MAX / each as u64 + 1) as u128;
+    let part_of = |i: u32| ((i as u128 * inverse) >> 64) as usize;
+    let ahead = parts <= AHEAD;
     let mut counts = alloc::full(0u32, parts * size);
+    let mut next = alloc::full(0u32, if ahead { parts * parts * size } else { 0 });
     let mut flipped = false;
     for p in 0..n {
-        let shift = 32 + p * width;
         let (from, to) = if flipped {
             (&*b, &mut *a)
         } else {
             (&*a, &mut *b)
         };
         let part = |t: usize| &from[(t * each).min(from.len())..((t + 1) * each).min(from.len())];
-        let all = Ptr(counts.as_mut_ptr());
-        // SAFETY: each part has its own counts.
-        let count =
-            |t: usize| unsafe { std::slice::from_raw_parts_mut(all.get().add(t * size), size) };
-        parallel_for(parts, 1, |r| {
-            for t in r {
-                let c = count(t);
-                c.fill(0);
-                for words in pieces(part(t)) {
-                    for &w in words {
-                        c[(w >> shift & mask) as usize] += 1;
+        if p == 0 || !ahead {
+            parallel_chunks(&mut counts, size, 1, |first, all| {
+                for (t, c) in (first..).zip(all.chunks_exact_mut(size)) {
+                    c.fill(0);
+                    for words in pieces(part(t)) {
+                        words.iter().for_each(|&w| c[digit(w, p)] += 1);
                     }
                 }
+            });
+        } else {
+            for (i, c) in counts.iter_mut().enumerate() {
+                *c = next.iter().skip(i).step_by(parts * size).sum();
             }
-        });
+        }
         let mut at = 0;
         for d in 0..size {
             for t in 0..parts {
                 at += std::mem::replace(&mut counts[t * size + d], at);
             }
         }
-        let (all, to) = (Ptr(counts.as_mut_ptr()), Ptr(to.as_mut_ptr()));
-        parallel_for(parts, 1, |r| {
-            for t in r {
-                // SAFETY: each part has its own counts, which name places of its own.
-                unsafe {
-                    let c = std::slice::from_raw_parts_mut(all.get().add(t * size), size);
+        let last = p + 1 == n || !ahead;
+        let (of_next, to) = (Ptr(next.as_mut_ptr()), Ptr(to.as_mut_ptr()));
+        parallel_chunks(&mut counts, size, 1, |first, all| {
+            for (t, c) in (first..).zip(all.chunks_exact_mut(size)) {
+                // SAFETY: each part has its own tables, and counts that name places of its own.
+                let mut place = |w: u64| unsafe {
+                    let slot = &mut c[digit(w, p)];
+                    let i = std::mem::replace(slot, *slot + 1);
+                    *to.at(i as usize) = w;
+                    i
+                };
+                if last {
                     for words in pieces(part(t)) {
-                        for &w in words {
-                            let slot = &mut c[(w >> shift & mask) as usize];
-                            *to.get().add(*slot as usize) = w;
-                            *slot += 1;
-                        }
+                        words.iter().for_each(|&w| _ = place(w));
+                    }
+                    continue;
+                }
+                let tables = parts * size;
+                // SAFETY: each part has its own tables, one for each part.
+                let next = unsafe { of_next.part(t * tables..(t + 1) * tables) };
+                next.fill(0);
+                for words in pieces(part(t)) {
+                    for &w in words {
+                        next[part_of(place(w)) * size + digit(w, p + 1)] += 1;
                     }
                 }
             }
