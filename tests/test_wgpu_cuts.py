@@ -487,6 +487,37 @@ WAVES = """
     for shape, dim in (((2, 20_000), 1), ((20_000, 2), 0)):
         check("lines", lambda x: parts(torch.fft.fft(x, dim=dim, **one)), shape, **waves)
 """
+# Segments of such a line.
+SEGMENTS = """
+    near = {"tolerance": 1e-4}
+    # What has no elements is as large as nothing.
+    finite = lambda x: x.nan_to_num(5, 7, -7)
+    cut = torch.tensor([0, 3, 3, 9_000, 31_000, 40_000])
+    for how in ("sum", "mean", "max", "min", "prod"):
+        def reduced(x, **more):
+            more = {k: v.to(x.device) if k != "initial" else v for k, v in more.items()}
+            axis = [*more.values()][0].ndim - 1
+            return finite(torch.segment_reduce(x, how, axis=axis, unsafe=True, **more))
+        near_one = lambda x: 1 + x / 10_000 if how == "prod" else x
+        drawn = lambda *shape: near_one(torch.randn(shape))
+        check(how, lambda x: reduced(x, offsets=cut), drawn(40_000), **near)
+        check(how, lambda x: reduced(x, offsets=cut, initial=1.5), drawn(40_000, 2), **near)
+        check(how, lambda x: reduced(x, offsets=cut // 3), drawn(40_000), **near)
+        check(how, lambda x: reduced(x, lengths=torch.tensor([1, 2])), drawn(3, 20_000), **near)
+        lines = torch.stack([cut // 2, cut // 3])
+        check(how, lambda x: reduced(x, offsets=lines), drawn(2, 20_000), **near)
+        several = torch.full((20_000,), 2)
+        check(how, lambda x: reduced(x, lengths=several), drawn(40_000), **near)
+        check(how, lambda x: reduced(x, lengths=several.clamp(max=0)), drawn(9), **near)
+        check(how, lambda x: reduced(x, offsets=cut), drawn(40_000).bfloat16(), tolerance=2e-2)
+    # Equal elements and NaN.
+    steps = torch.randint(-4000, 4000, (40_000,)).float()
+    check("equal", lambda x: torch.segment_reduce(x, "max", offsets=cut[3:].to(x.device)), steps)
+    steps[15_000] = float("nan")
+    for how in ("max", "min", "sum"):
+        own = lambda x: torch.segment_reduce(x.detach(), how, offsets=cut.to(x.device))
+        check("NaN", lambda x: finite(own(x)), steps, **near)
+"""
 TELL = """
     print(len(names))
 """
@@ -510,6 +541,7 @@ TELL = """
         (LENGTHS, 22),
         (MEETINGS, 41),
         (WAVES, 26),
+        (SEGMENTS, 44),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -9,8 +9,9 @@ use crate::gpu::{params, shader, Acc, Gpu};
 use crate::tensor::Tensor;
 use crate::transfer::{check_contiguous, dense};
 
-/// Elements of a segment that one invocation may take.
+/// Elements of a segment that one invocation may take, and that a segment may have.
 const MAX_TRIPS: usize = 60_000;
+pub const LONGEST: usize = MAX_TRIPS * WORKGROUP;
 
 params! {
     struct Block {

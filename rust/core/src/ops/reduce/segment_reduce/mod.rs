@@ -2,6 +2,7 @@
 
 mod cpu;
 mod gpu;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +13,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Maximum;
 use crate::ops::pointwise::compare::{Eq, Gt, LogicalAnd, LogicalOr};
@@ -91,6 +92,16 @@ fn resized(x: &Meta, bounds: &Meta, size: usize) -> Metas {
     let mut shape = Dims::from_slice(x.shape());
     shape[bounds.ndim() - 1] = size;
     SmallVec::from_elem(TensorMeta::new(&shape, x.dtype(), x.device()), 1)
+}
+
+/// Rows have segments of their own; what lies inside of them shares these.
+fn cuts(x: &Meta, bounds: &Meta) -> Vec<Cut> {
+    let axis = bounds.ndim() - 1;
+    let cut = |d| match d < axis {
+        true => Cut::new([Part::Along(d); 2], [Part::Along(d)]),
+        false => Cut::new([Part::Along(d), Part::Whole], [Part::Along(d)]),
+    };
+    (0..x.ndim()).filter(|&d| d != axis).map(cut).collect()
 }
 
 fn reduce(
@@ -187,6 +198,12 @@ impl Op for SegmentReduce {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         cpu::reduce(self, x[0], x[1], &y[0])
     }
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        cuts(x[0], x[1])
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::reduce(self, x[0], x[1])
+    }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(gpu::reduce(gpu, self, x[0], x[1], &y[0]))
     }
@@ -219,6 +236,12 @@ impl Op for SegmentSpread {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         cpu::spread(self, x[0], x[1], &y[0])
+    }
+    fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        cuts(x[0], x[1])
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::spread(self, x[0], x[1])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(gpu::spread(gpu, self, x[0], x[1], &y[0]))
