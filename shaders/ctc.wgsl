@@ -1,13 +1,15 @@
 // Connectionist temporal classification. `forward` and `backward`: logarithms of sums over the paths that
 // reach each place at each time, from either end, a workgroup for a sequence; `forward` also gives the
 // losses. Their gradient by log-probabilities that come from a log-softmax: `spread` for all classes,
-// `gather` again for those that a sequence has. -inf stands for what no path reaches.
+// `gather` again for those that a sequence has. -inf stands for what no path reaches. Of long sequences each
+// dispatch has some of the times, those from `first` on; places before or behind these are in a row more.
 // uses math
 override WG: u32 = 64u;
 
 struct Params {
     count: u32, // sequences
-    steps: u32, // times
+    first: u32,
+    steps: u32, // times from there on
     classes: u32,
     places: u32, // of the longest sequence, with blanks
     blank: u32,
@@ -16,6 +18,7 @@ struct Params {
     x_offset: u32,
     y_offset: u32,
     g_offset: u32,
+    pad: u32,
     least: vec2<u32>, // the bits of -inf, which WGSL cannot write
 }
 @group(0) @binding(0) var<uniform> p: Params;
@@ -36,11 +39,12 @@ fn log_probability(t: u32, b: u32, c: u32) -> Acc {
     let w = word(ACC, p.x_offset + (t * p.count + b) * p.classes + c);
     return from_words(x[w], x[w + wide(ACC)]);
 }
-fn cell(b: u32, t: u32, s: u32) -> u32 {
-    return word(ACC, (b * p.steps + t) * p.places + s);
+fn cell(b: u32, row: u32, s: u32) -> u32 {
+    return word(ACC, (b * (p.steps + 1u) + row) * p.places + s);
 }
+// The first row is of the time before the first, the last one of that behind the last.
 fn reached(b: u32, t: u32, s: u32) -> Acc {
-    let w = cell(b, t, s);
+    let w = cell(b, t + 1u, s);
     return from_words(alpha[w], alpha[w + wide(ACC)]);
 }
 fn left(b: u32, t: u32, s: u32) -> Acc {
@@ -83,17 +87,19 @@ fn forward(
     let times = table[5u * b];
     let places = 2u * table[5u * b + 1u] + 1u;
     for (var t = 0u; t < p.steps; t++) {
-        for (var s = local; s < places && t < times; s += WG) {
+        let time = p.first + t;
+        for (var s = local; s < places && time < times; s += WG) {
             var v = never();
-            if (t == 0u) {
-                if (s < 2u) { v = log_probability(0u, b, label(b, s)); }
+            if (time == 0u) {
+                if (s < 2u) { v = log_probability(t, b, label(b, s)); }
             } else {
-                v = reached(b, t - 1u, s);
-                if (s >= 1u) { v = log_sum(v, reached(b, t - 1u, s - 1u)); }
-                if (skips(b, s)) { v = log_sum(v, reached(b, t - 1u, s - 2u)); }
+                let before = t - 1u; // the row in front of the first where t is 0
+                v = reached(b, before, s);
+                if (s >= 1u) { v = log_sum(v, reached(b, before, s - 1u)); }
+                if (skips(b, s)) { v = log_sum(v, reached(b, before, s - 2u)); }
                 v += log_probability(t, b, label(b, s));
             }
-            let w = cell(b, t, s);
+            let w = cell(b, t + 1u, s);
             let bits = encode(ACC, v);
             alpha[w] = bits.x;
             if (wide(ACC) == 1u) { alpha[w + 1u] = bits.y; }
@@ -105,8 +111,11 @@ fn forward(
         write_y(b, select(-never(), Acc(0), places == 1u));
         return;
     }
-    var sum = reached(b, times - 1u, places - 1u);
-    if (places > 1u) { sum = log_sum(sum, reached(b, times - 1u, places - 2u)); }
+    // The sequence ends before these times, or behind them.
+    if (times <= p.first || times > p.first + p.steps) { return; }
+    let last = times - 1u - p.first;
+    var sum = reached(b, last, places - 1u);
+    if (places > 1u) { sum = log_sum(sum, reached(b, last, places - 2u)); }
     write_y(b, -sum);
 }
 
@@ -121,10 +130,11 @@ fn backward(
     let times = table[5u * b];
     let places = 2u * table[5u * b + 1u] + 1u;
     for (var back = 0u; back < p.steps; back++) {
-        let t = times - 1u - back;
-        for (var s = local; s < places && back < times; s += WG) {
+        let t = p.steps - 1u - back;
+        let time = p.first + t;
+        for (var s = local; s < places && time < times; s += WG) {
             var v = never();
-            if (back == 0u) {
+            if (time + 1u == times) {
                 if (s + 2u >= places) { v = log_probability(t, b, label(b, s)); }
             } else {
                 v = left(b, t + 1u, s);
@@ -146,7 +156,7 @@ fn slope(t: u32, b: u32, c: u32, sum: Acc) {
     let to = (t * p.count + b) * p.classes + c;
     let w = word(ACC, b);
     let loss = from_words(losses[w], losses[w + wide(ACC)]);
-    if (t >= table[5u * b] || (p.zero == 1u && m_is_inf(loss))) {
+    if (p.first + t >= table[5u * b] || (p.zero == 1u && m_is_inf(loss))) {
         write_y(to, Acc(0));
         return;
     }
@@ -182,7 +192,7 @@ fn gather(
     let which = id % p.most;
     let t = row / p.count;
     let b = row % p.count;
-    if (t >= p.steps || t >= table[5u * b] || which >= table[5u * b + 3u]) { return; }
+    if (t >= p.steps || p.first + t >= table[5u * b] || which >= table[5u * b + 3u]) { return; }
     let entry = table[5u * b + 4u] + 3u * which;
     let first = table[entry + 2u];
     var sum = never();

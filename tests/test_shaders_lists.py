@@ -117,7 +117,8 @@ def test_turns_make_rows_orthogonal(entry):
     assert np.abs(gram - gram * np.eye(n)).max() < 1e-4
 
 
-def test_ctc_sums_over_all_alignments():
+@pytest.mark.parametrize("parts", [[(0, 4)], [(0, 3), (3, 1)]])
+def test_ctc_sums_over_all_alignments(parts):
     steps, classes, labels = 4, 3, [1, 2]
     x = special.log_softmax(floats(steps, 1, classes), axis=2).astype(np.float32)
     places = 2 * len(labels) + 1
@@ -127,10 +128,19 @@ def test_ctc_sums_over_all_alignments():
         entries += [c, len(found), 5 + 2 + 9 + len(listed)]
         listed += found
     table = np.int32([steps, 2, 5, 3, 7, *labels, *entries, *listed])
-    params = [1, steps, classes, places, 0, 3, 0, 0, 0, 0, f32(-np.inf), 0]
-    cells, spare = np.zeros(steps * places, np.float32), np.zeros(1, np.float32)
-    arrays = [cells, spare, np.zeros(1, np.float32), x, table, x, x]
-    alpha, _, loss, *_ = run("ctc", "f32", arrays, params, (1, 1, 1), entry="forward")
+    spare, loss, alphas = np.zeros(1, np.float32), np.zeros(1, np.float32), []
+
+    def params(first, n):
+        return [1, first, n, classes, places, 0, 3, 0, 0, 0, 0, 0, f32(-np.inf), 0]
+
+    for first, n in parts:
+        # One row more is for the time before.
+        cells = np.zeros((n + 1, places), np.float32)
+        cells[0] = alphas[-1][-1] if alphas else 0
+        arrays = [cells, spare, loss, x[first:][:n], table, x, x]
+        made = run("ctc", "f32", arrays, params(first, n), (1, 1, 1), entry="forward")
+        alphas.append(made[0].reshape(n + 1, places))
+        loss = made[2]
 
     def collapsed(path):
         kept = [c for i, c in enumerate(path) if i == 0 or path[i - 1] != c]
@@ -139,11 +149,17 @@ def test_ctc_sums_over_all_alignments():
     every = [p for p in np.ndindex(*[classes] * steps) if collapsed(p) == labels]
     weights = np.array([sum(x[t, 0, c] for t, c in enumerate(p)) for p in every], float)
     close(loss, [-special.logsumexp(weights)], 1e-5)
-    g = np.float32([2])
-    arrays = [alpha, cells, np.zeros_like(x), x, table, loss, g]
-    arrays[1] = run("ctc", "f32", arrays, params, (1, 1, 1), entry="backward")[1]
-    arrays[2] = run("ctc", "f32", arrays, params, (1, 1, 1), entry="spread")[2]
-    got = run("ctc", "f32", arrays, params, (1, 1, 1), entry="gather")[2]
+    g, got, behind = np.float32([2]), [], 0
+    for (first, n), alpha in zip(parts[::-1], alphas[::-1], strict=True):
+        cells, own = np.zeros((n + 1, places), np.float32), x[first:][:n]
+        cells[-1] = behind
+        arrays = [alpha, cells, np.zeros_like(own), own, table, loss, g]
+        for entry, which in (("backward", 1), ("spread", 2), ("gather", 2)):
+            made = run("ctc", "f32", arrays, params(first, n), (1, 1, 1), entry=entry)
+            arrays[which] = made[which].reshape(arrays[which].shape)
+        got.insert(0, arrays[2])
+        behind = arrays[1][0]
+    got = np.concatenate(got)
     # What is expected of a class at a time, less how often the alignments are there.
     share = np.exp(weights - special.logsumexp(weights))
     there = np.zeros((steps, classes))

@@ -518,6 +518,28 @@ SEGMENTS = """
         own = lambda x: torch.segment_reduce(x.detach(), how, offsets=cut.to(x.device))
         check("NaN", lambda x: finite(own(x)), steps, **near)
 """
+# Sequences of which no kernel binds all times, all classes, or one time of all.
+PATHS = """
+    finite = lambda x: x.nan_to_num(5, 7, -7)
+    def paths(shape, times, lengths, **more):
+        t, n, classes = shape
+        target = torch.randint(1, classes, (n, max(lengths)))
+        def loss(x):
+            y = F.ctc_loss(x.log_softmax(-1), target.to(x.device), times, lengths,
+                           reduction="none", **more)
+            return y if more else finite(y)
+        check("ctc_loss", loss, torch.randn(shape).double(), tolerance=1e-8)
+    paths((1500, 2, 30), (1500, 1100), (20, 13))
+    paths((1500, 2, 30), (900, 0), (13, 0))
+    paths((900, 3, 9), (900, 3, 900), (40, 40, 1), zero_infinity=True)
+    paths((40, 200, 9), (40,) * 200, (20,) * 200)
+    paths((7, 1, 9_000), (6,), (3,))
+    paths((7, 2, 9_000), (6, 7), (3, 4), blank=8_999)
+    paths((7, 2, 9_000), (7, 2), (3, 4), zero_infinity=True)
+    ones = torch.ones(1, 5, dtype=torch.int64)
+    none = lambda x: F.ctc_loss(x.log_softmax(-1), ones.to(x.device), (3,), (5,), reduction="none")
+    check("without a path", lambda x: finite(none(x.detach())), (3, 1, 20_000))
+"""
 TELL = """
     print(len(names))
 """
@@ -542,6 +564,7 @@ TELL = """
         (MEETINGS, 41),
         (WAVES, 26),
         (SEGMENTS, 44),
+        (PATHS, 8),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -1,6 +1,7 @@
 //! Connectionist temporal classification: Graves et al. 2006, doi:10.1145/1143844.1143891.
 
 mod gpu;
+mod parts;
 
 use super::loss::{reduced, MEAN};
 use crate::alloc;
@@ -11,7 +12,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -209,6 +210,9 @@ impl Op for Ctc {
         });
         y[0].write_from(&Tensor::from_slice(&out, &[n], DType::F64)?)
     }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::losses(self, x[0])
+    }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(self::gpu::losses(gpu, &self.batch, x[0], &y[0]))
     }
@@ -282,6 +286,9 @@ impl Op for CtcGrad {
             }
         });
         y[0].write_from(&out)
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::gradient(self, x[0], x[1])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let of = &self.of;
