@@ -67,7 +67,7 @@ fn main(
     }
     workgroupBarrier();
     var end = p.keys;
-    if (CAUSAL) { end = min(end, i0 + TX); }
+    if (CAUSAL) { end = min(end, seen(i0 + TX)); }
     for (var j0 = 0u; j0 < end; j0 += TZ) {
         for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
             let e = local + l * THREADS;
@@ -88,7 +88,7 @@ fn main(
                 }
             }
         }
-        let edge = MASK || j0 + TZ > p.keys || (CAUSAL && j0 + TZ > i0 + 1u);
+        let edge = MASK || j0 + TZ > p.keys || (CAUSAL && j0 + TZ > seen(i0 + 1u));
         for (var a = 0u; a < M + zero; a++) { // unroll M
             let i = row + ROWS * a;
             var most = LOW;

@@ -138,7 +138,7 @@ fn queries(
     for (var a = 0u; a < M * C + zero; a++) { out[a] = vec4<f32>(); } // unroll M * C
     workgroupBarrier();
     var end = p.keys;
-    if (CAUSAL) { end = min(end, i0 + TX); }
+    if (CAUSAL) { end = min(end, seen(i0 + TX)); }
     for (var j0 = 0u; j0 < end; j0 += TZ) {
         for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
             let e = local + l * THREADS;
@@ -152,7 +152,7 @@ fn queries(
         }
         workgroupBarrier();
         let both = scores_and_slopes(row, col, zero);
-        let edge = MASK || j0 + TZ > p.keys || i0 + TX > p.queries || (CAUSAL && j0 + TZ > i0 + 1u);
+        let edge = MASK || j0 + TZ > p.keys || i0 + TX > p.queries || (CAUSAL && j0 + TZ > seen(i0 + 1u));
         for (var a = 0u; a < M + zero; a++) { // unroll M
             let i = row + ROWS * a;
             for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
@@ -239,7 +239,7 @@ fn keys(
     workgroupBarrier();
     // Queries before the first key see none of these.
     var start = 0u;
-    if (CAUSAL) { start = j0 / TZ * TZ; }
+    if (CAUSAL) { start = seeing(j0) / TZ * TZ; }
     for (var m = 0u; m < p.group; m++) {
         let head = own * p.group + m;
         for (var i0 = start; i0 < p.queries; i0 += TZ) {
@@ -265,7 +265,7 @@ fn keys(
             }
             workgroupBarrier();
             let both = scores_and_slopes(row, col, zero);
-            let edge = MASK || i0 + TZ > p.queries || j0 + TX > p.keys || (CAUSAL && j0 + TX > i0 + 1u);
+            let edge = MASK || i0 + TZ > p.queries || j0 + TX > p.keys || (CAUSAL && j0 + TX > seen(i0 + 1u));
             for (var a = 0u; a < M + zero; a++) { // unroll M
                 let j = row + ROWS * a;
                 for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4

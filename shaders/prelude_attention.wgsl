@@ -15,7 +15,8 @@ struct Params {
     bound: u32, // those are kept whose word is less
     all: u32, // or all of them
     random: vec4<u32>, // key and stream
-    // Strides along batch, heads, rows and components, and offsets, of q, k, v, mask, y, g, dq, dk, dv.
+    // Strides along batch, heads, rows and components, and offsets, of q, k, v, mask, y, g, dq, dk, dv; behind these
+    // by how many rows queries are ahead of keys.
     step: array<vec4<u32>, 9>,
     offset: array<vec4<u32>, 3>,
 }
@@ -98,9 +99,17 @@ fn four_v(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
     return x;
 }
 
+// How many of these keys a causal mask has before row i of these queries.
+fn seen(i: u32) -> u32 {
+    return u32(max(i32(i) + bitcast<i32>(p.offset[2].y), 0));
+}
+// Which of these queries is at the diagonal with key j, or the first.
+fn seeing(j: u32) -> u32 {
+    return u32(max(i32(j) - bitcast<i32>(p.offset[2].y), 0));
+}
 // Whether query i does not see key j; what a mask of numbers adds to the score comes later.
 fn hidden(batch: u32, head: u32, i: u32, j: u32) -> bool {
-    if (i >= p.queries || j >= p.keys || (CAUSAL && j > i)) { return true; }
+    if (i >= p.queries || j >= p.keys || (CAUSAL && j >= seen(i + 1u))) { return true; }
     if (MASK && A == BOOL) {
         let at = place(3u, batch, head, i, j);
         return lane_signed(A, mask[word(A, at)], at) == 0;

@@ -9,32 +9,34 @@ from test_shaders import close, f32, floats, run
 TANH, RELU, GRU, LSTM = range(4)
 
 
-def attention_case():
+def attention_case(ahead):
     """Returns shapes, operands and what NumPy makes of them in float64: one batch, causal.
 
-    Two heads of queries share one of keys.
+    Two heads of queries share one of keys; query 0 is that many rows ahead of key 0.
     """
     q, k = floats(2, 11, 5), floats(1, 13, 5, seed=1)
     v, g = floats(1, 13, 3, seed=2), floats(2, 11, 3, seed=3)
     mask = floats(11, 13, seed=4)
     wide = [t.astype(np.float64) for t in (q, k, v, g)]
     scores = 0.4 * wide[0] @ wide[1].swapaxes(1, 2) + mask
-    scores[:, np.arange(11)[:, None] < np.arange(13)] = -np.inf
-    top = scores.max(2, keepdims=True)
+    scores[:, np.arange(11)[:, None] + ahead < np.arange(13)] = -np.inf
+    # What sees nothing has weights of zero.
+    top = np.maximum(scores.max(2, keepdims=True), -3e38)
     p = np.exp(scores - top)
     total = p.sum(2, keepdims=True)
-    p /= total
+    inverse = np.where(total > 0, 1 / np.maximum(total, 1e-30), 0)
+    p *= inverse
     y = p @ wide[2]
     dp = wide[3] @ wide[2].swapaxes(1, 2)
     ds = p * (dp - (dp * p).sum(2, keepdims=True)) * 0.4
     dq = ds @ wide[1]
     dk = (ds.swapaxes(1, 2) @ wide[0]).sum(0, keepdims=True)
     dv = (p.swapaxes(1, 2) @ wide[3]).sum(0, keepdims=True)
-    stats = np.concatenate([top, 1 / total], 2).astype(np.float32)
+    stats = np.concatenate([top, inverse], 2).astype(np.float32)
     return (q, k, v, g, mask), (y, stats, dq, dk, dv)
 
 
-def attention_params(planes, tiles):
+def attention_params(planes, tiles, ahead):
     """Returns the parameter block: strides along batch, heads, rows and components of each."""
     shapes = [(2, 11, 5), (1, 13, 5), (1, 13, 3), (1, 11, 13), (2, 11, 3), (2, 11, 3)]
     shapes += [(2, 11, 5), (1, 13, 5), (1, 13, 3)]
@@ -42,19 +44,20 @@ def attention_params(planes, tiles):
     # The mask is one for all heads.
     step[13] = 0
     head = [11, 13, 2, 2, 5, 3, planes, tiles, f32(0.4), f32(1), 0, 1, 0, 0, 0, 0]
-    return [*head, *step, *[0] * 12]
+    return [*head, *step, *[0] * 9, ahead % 2**32, 0, 0]
 
 
 # Rows of a tile and of the one that passes by, and the rows and columns of invocations.
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("tile", [(8, 8, 8, 2), (16, 16, 8, 4), (8, 16, 4, 4)])
-def test_attention_and_its_gradients_match_numpy(tile, rolled):
-    (q, k, v, g, mask), (y, stats, dq, dk, dv) = attention_case()
+@pytest.mark.parametrize("ahead", [0, 3, -4])
+def test_attention_and_its_gradients_match_numpy(tile, rolled, ahead):
+    (q, k, v, g, mask), (y, stats, dq, dk, dv) = attention_case(ahead)
     kinds = dict(zip(("TX", "TZ", "ROWS", "COLUMNS"), tile, strict=True))
     kinds |= {"MASK": 1, "CAUSAL": 1, "D": 5, "ROLLED": rolled}
     tiles = -(-11 // tile[0])
     arrays = [np.zeros(y.shape, np.float32), np.zeros(stats.shape, np.float32), q, k, v, mask]
-    params = attention_params(2, tiles)
+    params = attention_params(2, tiles, ahead)
     got, found, *_ = run("attention", "f32", arrays, params, (2 * tiles, 1, 1), **kinds)
     close(got, y, 1e-5)
     close(found, stats, 1e-5)
@@ -66,7 +69,7 @@ def test_attention_and_its_gradients_match_numpy(tile, rolled):
     close(out[0], dq, 1e-5)
     close(out[1], (y * g).sum(2), 1e-5)
     tiles = -(-13 // tile[0])
-    params = attention_params(1, tiles)
+    params = attention_params(1, tiles, ahead)
     inputs[3] = out[1]
     out = run("attention_backward", "f32", [like[1], like[2], *inputs], params, (tiles, 1, 1),
               entry="keys", **kinds)  # fmt: skip

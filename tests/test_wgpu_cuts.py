@@ -540,6 +540,32 @@ PATHS = """
     none = lambda x: F.ctc_loss(x.log_softmax(-1), ones.to(x.device), (3,), (5,), reduction="none")
     check("without a path", lambda x: finite(none(x.detach())), (3, 1, 20_000))
 """
+# One head whose keys no kernel binds.
+HEADS = """
+    attend = F.scaled_dot_product_attention
+    line = [(1, 1, 40, 16), (1, 1, 3000, 16), (1, 1, 3000, 16)]
+    check("attention", attend, *line)
+    check("of other widths", attend, (40, 20), (3000, 20), (3000, 5))
+    causal = lambda q, k, v: attend(q, k, v, is_causal=True)
+    check("causal attention", causal, *[(1, 1, 2000, 16)] * 3)
+    check("more keys", causal, (1, 900, 16), (1, 2000, 16), (1, 2000, 16))
+    check("more queries", causal, (1, 2000, 16), (1, 900, 16), (1, 900, 16))
+    check("one mask", lambda q, k, v, m: attend(q, k, v, m.detach()), *line, (40, 3000))
+    check("one row", lambda q, k, v, m: attend(q, k, v, m.detach()), *line, (1, 3000))
+    check("one column", lambda q, k, v, m: attend(q, k, v, m.detach()), *line, (40, 1))
+    check("a mask that learns", attend, *line, (40, 3000))
+    hidden = torch.ones(40, 3000).bool()
+    # Whole parts of the keys, or all of them.
+    hidden[:9, :2000], hidden[9:20, 500:], hidden[20] = False, False, False
+    check("hidden keys", attend, *line, hidden)
+    check("grouped", lambda q, k, v: attend(q, k, v, enable_gqa=True),
+          (1, 4, 40, 16), (1, 1, 3000, 16), (1, 1, 3000, 16))
+    check("several", attend, (2, 3, 40, 16), (2, 3, 900, 16), (2, 3, 900, 16))
+    half = [torch.randn(1, 1, n, 16).bfloat16() for n in (40, 3000, 3000)]
+    # A step of bfloat16 is 2^-8.
+    check("of half", attend, *half, tolerance=1e-2)
+    check("dropout of nothing", lambda *x: attend(*x, dropout_p=1e-12), *line)
+"""
 TELL = """
     print(len(names))
 """
@@ -565,6 +591,7 @@ TELL = """
         (WAVES, 26),
         (SEGMENTS, 44),
         (PATHS, 8),
+        (HEADS, 14),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -37,6 +37,7 @@ const MASK: usize = 3;
 const Y: usize = 4;
 const G: usize = 5;
 const GRADS: usize = 6;
+const AHEAD: usize = 9;
 /// Components that a kernel takes at most, and buffers that one binds.
 const WIDEST: usize = 256;
 const BUFFERS: u32 = 9;
@@ -271,6 +272,7 @@ impl Flash {
         for (i, t) in x[..3].iter().enumerate() {
             p.put(i, t);
         }
+        p.offset[AHEAD] = self.ahead as i32 as u32;
         if self.mask {
             let mut shape: Dims = Dims::from_slice(&q.shape()[..q.ndim() - 1]);
             shape.push(rows(k));

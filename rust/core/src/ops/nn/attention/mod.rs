@@ -2,6 +2,7 @@
 
 mod cpu;
 mod gpu;
+mod parts;
 
 use super::softmax::Softmax;
 use crate::autograd::{mode, Vjp};
@@ -274,6 +275,7 @@ impl Call<'_> {
         let op = cpu::flash::Flash {
             scale: Bitwise(scale),
             causal: self.causal,
+            ahead: 0,
             mask: self.mask.is_some(),
             factor: factor.is_some(),
             dropped: (self.dropout > 0.0 && counted).then(|| gpu::Dropped::new(self.dropout)),

@@ -2,7 +2,7 @@
 //! weights again.
 
 use super::super::gpu::{self, Dropped};
-use super::super::{repeat_heads, SafeSoftmax};
+use super::super::{parts, repeat_heads, SafeSoftmax};
 use super::product::PAD;
 use super::{backward, forward, Attention, Gradients, Planes};
 use crate::autograd::{mode, Vjp};
@@ -13,7 +13,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Told,
+    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors, Told,
 };
 use crate::ops::linalg::matmul::swapped;
 use crate::shape::Dims;
@@ -29,6 +29,8 @@ use std::sync::Arc;
 pub struct Flash {
     pub scale: Bitwise,
     pub causal: bool,
+    /// By how many rows queries are ahead of keys, for a causal mask: 0 but for parts on the GPU.
+    pub ahead: isize,
     pub mask: bool,
     pub factor: bool,
     /// Dropout on the GPU, whose kernels count its numbers instead.
@@ -47,7 +49,7 @@ impl Flash {
 
 /// The gradients of [`Flash`]: inputs are g, the output and its statistics, then its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct FlashGrad(Flash);
+pub struct FlashGrad(pub Flash);
 
 /// A tensor's shape and steps with broadcasting to `shape`.
 struct Spread {
@@ -116,6 +118,11 @@ impl Flash {
 
     /// The host has no kernel that counts dropout's numbers.
     fn check_host(&self) -> Result<()> {
+        ensure!(
+            self.ahead == 0,
+            NotImplemented,
+            "scaled_dot_product_attention: the CPU has no kernel for a part of a causal mask"
+        );
         ensure!(
             self.dropped.is_none(),
             NotImplemented,
@@ -299,6 +306,10 @@ impl Op for Flash {
         self.launch(gpu, x, y)
     }
 
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::forward(self, x)
+    }
+
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         scores_shape(x[0], x[1]).iter().product::<usize>() / 8
             + x.iter().map(|t| t.numel()).sum::<usize>()
@@ -388,6 +399,10 @@ impl Op for FlashGrad {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         self.0.launch_backward(gpu, x, y)
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        parts::backward(self, x)
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
