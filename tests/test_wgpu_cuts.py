@@ -566,6 +566,113 @@ HEADS = """
     check("of half", attend, *half, tolerance=1e-2)
     check("dropout of nothing", lambda *x: attend(*x, dropout_p=1e-12), *line)
 """
+# Matrices that no kernel binds, and systems of them.
+SYSTEMS = """
+    near, exact = {"tolerance": 1e-8}, {"tolerance": 0}
+    linalg, parts = torch.linalg, torch.view_as_real
+    drawn = lambda *shape: torch.randn(shape).double()
+    square = drawn(150, 150)
+    for x in (square, drawn(2, 100, 100), drawn(100, 200, 2)):
+        whole = lambda x: x if x.shape[-1] > 2 else torch.view_as_complex(x)[:, :100]
+        shown = lambda x: parts(x) if x.is_complex() else x
+        check("inv", lambda x: shown(linalg.inv(whole(x))), x, **near)
+        few = lambda x: linalg.solve(whole(x), whole(x)[..., :3] * 2 + 1)
+        check("solve", lambda x: shown(few(x)), x, **near)
+        scale = (x.shape[-2 if x.shape[-1] > 2 else 0] / 2.718) ** 0.5
+        check("det", lambda x: shown(linalg.det(whole(x) / scale)), x, **near)
+        check("slogdet", lambda x: linalg.slogdet(whole(x))[1], x, **near)
+        check("sign", lambda x: shown(linalg.slogdet(whole(x).detach())[0]), x, **near)
+        check("lu_factor", lambda x: shown(linalg.lu_factor(whole(x))[0]), x, **near)
+        check("pivots", lambda x: linalg.lu_factor(whole(x).detach())[1], x, **exact)
+        def positive(x):
+            x = whole(x)
+            return x @ x.mH + torch.eye(x.shape[-1], device=x.device, dtype=x.dtype)
+        check("cholesky", lambda x: shown(linalg.cholesky(positive(x))), x, **near)
+        upper = lambda x: shown(linalg.cholesky(positive(x), upper=True))
+        check("cholesky", upper, x, **near)
+    check("single precision", lambda x: linalg.inv(x + 20 * torch.eye(200, device=x.device)),
+          (200, 200))
+    solve = lambda x, b: linalg.solve(x, b, left=False)
+    check("from the right", solve, square, drawn(9, 150), **near)
+    check("a vector", linalg.solve, square, drawn(150), **near)
+    check("two of one", linalg.solve, square, drawn(2, 150, 3), **near)
+    check("many", linalg.solve, drawn(8, 8), drawn(8, 4000), **near)
+    steep = square / 20 + 3 * torch.eye(150).double()
+    for upper in (False, True):
+        for unit in (False, True):
+            options = {"upper": upper, "unitriangular": unit}
+            solve = lambda a, b: linalg.solve_triangular(a, b, **options)
+            check("solve_triangular", solve, steep / 3, drawn(150, 4), **near)
+        solve = lambda a, b: linalg.solve_triangular(a, b, upper=upper, left=False)
+        check("from the right", solve, steep, drawn(4, 150), **near)
+        solve = lambda b, a: torch.cholesky_solve(b, a.tril() if not upper else a.triu(), upper)
+        check("cholesky_solve", solve, drawn(150, 4), steep, **near)
+    solve = lambda a, b: linalg.solve_triangular(a, b, upper=True)
+    check("many", solve, steep, drawn(150, 300), **near)
+    check("cholesky_inverse", lambda x: torch.cholesky_inverse(x.tril()), steep, **near)
+    check("lu", lambda x: torch.cat(linalg.lu(x)[1:]), square, **near)
+    solve = lambda x, b: torch.lu_solve(b, *linalg.lu_factor(x))
+    check("lu_solve", solve, square, drawn(150, 3), **near)
+    check("matrix_power", lambda x: linalg.matrix_power(x, -2), square, **near)
+    for shape in ((40_000, 2), (3000, 9), (9, 3000), (2, 40_000), (40_000, 1)):
+        check("lu_factor", lambda x: linalg.lu_factor(x.detach())[0], drawn(*shape), **near)
+        check("pivots", lambda x: linalg.lu_factor(x.detach())[1], drawn(*shape), **exact)
+    # The first step that has no pivot.
+    for at in (3, 140):
+        lost = square.clone()
+        lost[:, at] = 0
+        check("info", lambda x: linalg.inv_ex(x.detach())[1], lost, **exact)
+        low = square @ square.T
+        low[at] = low[:, at] = 0
+        check("info", lambda x: linalg.cholesky_ex(x.detach())[1], low, **exact)
+        none = lambda x: linalg.det(x.detach())
+        check("det", none, lost, **near)
+"""
+# Orthogonal factors of such matrices. Vectors may have either sign.
+FACTORS = """
+    near = {"tolerance": 1e-7}
+    linalg = torch.linalg
+    drawn = lambda *shape: torch.randn(shape).double()
+    tall, square = (1100, 8), (110, 110)
+    for shape in (tall, square, (100, 150), (20_000, 3), (2, 1000, 9)):
+        for k in range(2):
+            check("qr", lambda x: linalg.qr(x.detach())[k], drawn(*shape), **near)
+        if shape[-1] < 120:
+            check("qr", lambda x: sum(t.sum() for t in linalg.qr(x)), drawn(*shape), **near)
+    check("complete", lambda x: linalg.qr(x.detach(), "complete")[0], drawn(200, 150), **near)
+    lost = drawn(*square)
+    lost[:, 60:] = lost[:, :50]
+    check("what is lost", lambda x: torch.matmul(*linalg.qr(x.detach())), lost, **near)
+    check("geqrf", lambda x: torch.geqrf(x.detach())[1], drawn(*square), **near)
+    for shape in (tall, square, (8, 1100)):
+        x = drawn(*shape)
+        check("svdvals", linalg.svdvals, x, **near)
+        for k in (0, 2):
+            check("svd", lambda x: linalg.svd(x, full_matrices=False)[k].abs(), x, tolerance=1e-5)
+        def again(x):
+            u, s, v = linalg.svd(x, full_matrices=False)
+            return (u * s) @ v
+        check("svd", again, x, **near)
+    def whole(x):
+        u, s, v = linalg.svd(x.detach())
+        return torch.cat([u.mT @ u, (u[:, :8] * s) @ v], 1)
+    check("all vectors", whole, drawn(300, 8), **near)
+    check("rank", lambda x: linalg.matrix_rank(x.detach()), lost, tolerance=0)
+    check("pinv", linalg.pinv, drawn(*tall), **near)
+    for driver in ("gels", "gelsy", "gelsd"):
+        fit = lambda a, b: linalg.lstsq(a, b, driver=driver)[0]
+        check("lstsq", fit, drawn(*tall), drawn(1100, 3), **near)
+    check("lstsq", lambda a, b: linalg.lstsq(a, b)[0], drawn(140, 110), drawn(140, 3), **near)
+    for upper in ("L", "U"):
+        even = lambda x: (x + x.mT) / 2
+        check("eigvalsh", lambda x: linalg.eigvalsh(even(x), upper), drawn(*square), **near)
+        values = lambda x: linalg.eigh(even(x), upper)[0]
+        check("eigh", values, drawn(*square), **near)
+        vectors = lambda x: linalg.eigh(even(x), upper)[1].abs()
+        check("eigh", vectors, drawn(*square), tolerance=1e-5)
+    single = lambda x: linalg.eigvalsh((x + x.mT) / 2)
+    check("single precision", single, (150, 150), tolerance=1e-4)
+"""
 TELL = """
     print(len(names))
 """
@@ -592,6 +699,8 @@ TELL = """
         (SEGMENTS, 44),
         (PATHS, 8),
         (HEADS, 14),
+        (SYSTEMS, 61),
+        (FACTORS, 43),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

@@ -1,7 +1,7 @@
 //! Factorisations of small matrices on the GPU, and what is computed with their factors.
 
 use super::matmul::swapped;
-use super::{batch_of, cols, join, ldl_gpu, orthogonal, rows, Factor, Kind};
+use super::{batch_of, cols, halves, join, ldl_gpu, orthogonal, rows, Factor, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
@@ -38,6 +38,22 @@ const LANES: usize = 64;
 const MANY: usize = 256;
 /// Loop iterations of an invocation: software Vulkan ends it after 65,535.
 const MAX_TRIPS: usize = 60_000;
+
+/// Whether a kernel binds these matrices, and goes through a step of its work on them.
+fn takes(entry: &'static str, all: &[&Tensor]) -> bool {
+    let [m, n] = [rows(all[0]), cols(all[0])];
+    let trips = match entry {
+        "cholesky" => n + (n + MANY).div_ceil(2).pow(2) / MANY + 1,
+        "lu" => 10 + 2 * m.div_ceil(MANY) + (m * n).div_ceil(MANY),
+        _ => m + 1,
+    };
+    trips <= MAX_TRIPS && halves::are_small(all)
+}
+
+/// A matrix of a batch of one.
+fn alone(t: &Tensor) -> Result<Tensor> {
+    t.reshape_to(&[rows(t), cols(t)])
+}
 
 /// A dispatch over matrices, and what they bind; `of` is `work` where there is no other matrix.
 struct Job<'a> {
@@ -120,9 +136,17 @@ impl Job<'_> {
 
 /// A matrix's factors, the exchanged rows, and the first pivot that is zero.
 fn factors(gpu: &Gpu, a: &Tensor, exchange: bool) -> Result<[Tensor; 3]> {
-    let lu = a.copy_dense()?;
     let batch = Dims::from_slice(batch_of(a));
     let k = rows(a).min(cols(a));
+    if !takes("lu", &[a]) {
+        let [lu, pivots, info] = halves::lu(&alone(a)?, exchange)?;
+        return Ok([
+            lu.reshape_to(a.shape())?,
+            pivots.reshape_to(&join(&batch, &[k]))?,
+            info.reshape_to(&batch)?,
+        ]);
+    }
+    let lu = a.copy_dense()?;
     let ints = |tail: &[usize]| Tensor::empty(&join(&batch, tail), DType::I32, gpu.device());
     let (pivots, info, spare) = (ints(&[k])?, ints(&[])?, ints(&[])?);
     Job {
@@ -140,12 +164,23 @@ fn factors(gpu: &Gpu, a: &Tensor, exchange: bool) -> Result<[Tensor; 3]> {
 
 /// Overwrites `b` by the solution for a triangle, upper or of unit diagonal.
 fn substitute(gpu: &Gpu, a: &Tensor, b: &Tensor, triangle: [bool; 2]) -> Result<()> {
-    by_columns(gpu, "solve", a, b, None, triangle)
+    if !takes("solve", &[a, b]) {
+        let [upper, unit] = triangle;
+        let x = halves::triangular(&alone(a)?, &alone(b)?, upper, unit)?;
+        return b.write_from(&x.reshape_to(b.shape())?);
+    }
+    by_columns(gpu, "solve", Some(a), b, None, triangle)
 }
 
 /// Overwrites `b` by the solution for both factors and their pivots.
 fn solve(gpu: &Gpu, a: &Tensor, b: &Tensor, pivots: &Tensor) -> Result<()> {
-    by_columns(gpu, "permute", a, b, Some(pivots), [false; 2])?;
+    match takes("permute", &[b]) {
+        true => by_columns(gpu, "permute", None, b, Some(pivots), [false; 2])?,
+        false => {
+            let ordered = halves::exchanged(&alone(b)?, &pivots.reshape_to(&[rows(b)])?)?;
+            b.write_from(&ordered.reshape_to(b.shape())?)?;
+        }
+    }
     substitute(gpu, a, b, [false, true])?;
     substitute(gpu, a, b, [true, false])
 }
@@ -153,19 +188,19 @@ fn solve(gpu: &Gpu, a: &Tensor, b: &Tensor, pivots: &Tensor) -> Result<()> {
 fn by_columns(
     gpu: &Gpu,
     entry: &'static str,
-    a: &Tensor,
+    a: Option<&Tensor>,
     b: &Tensor,
     pivots: Option<&Tensor>,
     triangle: [bool; 2],
 ) -> Result<()> {
     let spare = |n: usize| Tensor::empty(&[n], DType::I32, gpu.device());
-    let (first, second) = (spare(1)?, spare(1)?);
+    let (first, second, third) = (spare(1)?, spare(1)?, spare(1)?);
     Job {
         entry,
         work: b,
         pivots: pivots.unwrap_or(&first),
         info: &second,
-        of: a,
+        of: a.unwrap_or(&third),
         triangle,
         exchange: false,
     }
@@ -225,6 +260,34 @@ fn values(of: Kind, a: &Tensor, y: &Tensor) -> Result<()> {
 }
 
 impl Factor {
+    /// Whether kernels take matrices of these sizes, as many as there are.
+    fn takes_all(&self, x: &[&Tensor], y: &[Tensor]) -> bool {
+        let all: Vec<&Tensor> = x.iter().copied().chain(y).collect();
+        let [m, n] = [rows(x[0]), cols(x[0])];
+        halves::are_small(&all) && m.max(n) < orthogonal::LONGEST && m * n < MAX_TRIPS * MANY / 2
+    }
+
+    /// Both halves of a batch, one after the other.
+    fn by_halves(&self, batch: &[usize], x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let count: usize = batch.iter().product();
+        let mut inputs = Vec::with_capacity(x.len());
+        for t in x {
+            let tail = [rows(t), cols(t)];
+            let wide = t.expand_to(&join(batch, &tail))?;
+            inputs.push(wide.reshape_to(&join(&[count], &tail))?);
+        }
+        for (from, n) in [(0, count / 2), (count / 2, count - count / 2)] {
+            let part = |t: &Tensor| t.narrow(0, from as i64, n as i64);
+            let own: Vec<Tensor> = inputs.iter().map(part).collect::<Result<_>>()?;
+            let own: Vec<&Tensor> = own.iter().collect();
+            for (to, made) in y.iter().zip(&dispatch::compute(self, &own)?) {
+                let all = join(&[count], &to.shape()[batch.len()..]);
+                part(&to.reshape_to(&all)?)?.write_from(made)?;
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes the results where there is a kernel; `false` where there is none.
     pub(super) fn on_gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x.iter().any(|t| t.numel() == 0) || y.iter().any(|t| t.numel() == 0) {
@@ -237,7 +300,15 @@ impl Factor {
         let whole = |t: &Tensor| dense(gpu, &t.expand_to(&join(&batch, &[rows(t), cols(t)]))?);
         let a = whole(x[0])?;
         let complex = a.dtype().is_complex();
+        if batch.iter().product::<usize>() > 1 && !self.takes_all(x, y) {
+            return self.by_halves(&batch, x, y);
+        }
         match self.0 {
+            Kind::Cholesky if !takes("cholesky", &[&a]) => {
+                let [l, info] = halves::cholesky(&alone(&a)?)?;
+                y[0].write_from(&l.reshape_to(y[0].shape())?)?;
+                y[1].write_from(&info.reshape_to(y[1].shape())?)?;
+            }
             Kind::Cholesky => {
                 y[0].write_scalar(0.into())?;
                 let spare = Tensor::empty(&[1], DType::I32, gpu.device())?;

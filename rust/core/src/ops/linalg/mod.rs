@@ -4,6 +4,7 @@ mod cpu;
 mod exponential;
 mod gpu;
 mod gradient;
+mod halves;
 mod ldl_gpu;
 mod orthogonal;
 mod solvers;

@@ -1,19 +1,20 @@
 //! Orthogonal factors on the GPU: QR by Householder's reflections, singular values and eigenvalues of
 //! symmetric matrices by Jacobi's rotations. What one dispatch must not take is cut into several.
 
-use super::{batch_of, cols, join, rows};
+use super::{batch_of, cols, halves, join, reflectors, rows};
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::launch::WORKGROUP;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::{Eq, Lt};
+use crate::ops::pointwise::compare::{Eq, LogicalOr, Lt, Ne};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Sqrt};
+use crate::ops::shape::join::cat;
 use crate::shape::{DimSet, Dims};
 use crate::tensor::Tensor;
-use crate::transfer::dense;
+use crate::transfer::{dense, is_short};
 
 params! {
     struct Block {
@@ -31,6 +32,8 @@ shader! { static ORTHOGONAL: Block = "orthogonal.wgsl", FLOATS }
 
 /// Loop iterations of an invocation: software Vulkan ends it after 65,535.
 const MAX_TRIPS: usize = 50_000;
+/// Rows or columns that kernels take fewer of.
+pub const LONGEST: usize = MAX_TRIPS / 4;
 /// Sweeps after which rotations have converged long since.
 const SWEEPS: usize = 16;
 /// Invocations that go through one matrix, a pair of rows each.
@@ -49,7 +52,7 @@ impl<'a> Job<'a> {
     fn new(gpu: &'a Gpu, [work, more, factors]: [&'a Tensor; 3]) -> Result<Job<'a>> {
         let (m, n) = (rows(work), cols(work));
         ensure!(
-            work.numel().max(more.numel()) < 1 << 31 && m.max(n) < MAX_TRIPS / 4,
+            work.numel().max(more.numel()) < 1 << 31 && m.max(n) < LONGEST,
             NotImplemented,
             "wgpu: linalg: matrices of {m} by {n}"
         );
@@ -118,8 +121,19 @@ pub fn identity(like: &Tensor, m: usize, n: usize) -> Result<Tensor> {
     Ok(y)
 }
 
+/// Whether kernels take matrices of these sizes.
+fn takes(all: &[&Tensor]) -> bool {
+    let long = |t: &&Tensor| rows(t).max(cols(t)) >= LONGEST;
+    halves::are_small(all) && !all.iter().any(long)
+}
+
 /// R above the reflectors of each matrix, and their factors.
 pub fn reflectors(gpu: &Gpu, a: &Tensor) -> Result<[Tensor; 2]> {
+    if !takes(&[a]) {
+        let [work, factors] = halves::reflectors(&a.reshape_to(&[rows(a), cols(a)])?)?;
+        let shape = join(batch_of(a), &[factors.numel()]);
+        return Ok([work.reshape_to(a.shape())?, factors.reshape_to(&shape)?]);
+    }
     let (work, m, n) = (dense(gpu, a)?.copy_dense()?, rows(a), cols(a));
     let factors = Tensor::empty(&join(batch_of(a), &[m.min(n)]), a.dtype(), a.device())?;
     let spare = Tensor::empty(&[1, 1], DType::I32, a.device())?;
@@ -133,6 +147,9 @@ pub fn reflectors(gpu: &Gpu, a: &Tensor) -> Result<[Tensor; 2]> {
 fn reflected(gpu: &Gpu, [work, factors]: &[Tensor; 2], height: usize) -> Result<Tensor> {
     let m = rows(work);
     let q = identity(work, m, height)?;
+    if !takes(&[work, &q]) {
+        return reflectors::reflected(work, factors, &q, false);
+    }
     let trips = (2 * m + 1) * height.div_ceil(WORKGROUP);
     let job = Job::new(gpu, [work, &q, factors])?;
     job.steps("reflected", WORKGROUP, m.min(cols(work)), trips)?;
@@ -152,6 +169,64 @@ pub fn qr(gpu: &Gpu, a: &Tensor, full: bool) -> Result<[Tensor; 2]> {
 
 /// Rows of `g` turned until they are orthogonal, and the same turns of an identity's rows.
 fn turned(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
+    let square = rows(g) * rows(g);
+    if !takes(&[g])
+        || !is_short(
+            g.device(),
+            g.numel() / (rows(g) * cols(g)) * square,
+            g.dtype(),
+        )
+    {
+        return turned_by_blocks(gpu, g);
+    }
+    turned_in(gpu, g, SWEEPS)
+}
+
+/// [`turned`] of one matrix by blocks of rows, of which a kernel takes two at a time: sweeps over all pairs, whose
+/// rows turn twice. Where rank is missing that takes some 15 of them for four blocks, more than for single rows.
+fn turned_by_blocks(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
+    let (n, m) = (rows(g), cols(g));
+    let room = (gpu.info().max_binding as usize / 5 * 4) / (g.dtype().size() * m.max(n));
+    let width = (room / 2).min(n.div_ceil(2)).min(LONGEST / 4);
+    ensure!(
+        width > 0 && m < LONGEST,
+        NotImplemented,
+        "wgpu: linalg: matrices of {m} by {n}"
+    );
+    let blocks = |t: &Tensor| -> Result<Vec<Tensor>> {
+        let t = t.reshape_to(&[rows(t), cols(t)])?;
+        let starts = (0..n).step_by(width);
+        starts
+            .map(|i| t.narrow(0, i as i64, width.min(n - i) as i64)?.copy_dense())
+            .collect()
+    };
+    let (mut work, mut v) = (blocks(g)?, blocks(&identity(g, n, n)?)?);
+    let count = work.len();
+    for _ in 0..2 * SWEEPS {
+        let mut moved = Tensor::zeros(&[], DType::Bool, g.device())?;
+        for (i, j) in (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))) {
+            let both = |t: &[Tensor]| cat(&[t[i].clone(), t[j].clone()], 0);
+            let [rows_of, turns] = turned_in(gpu, &both(&work)?, 2)?;
+            let along = turns.matmul(&both(&v)?)?;
+            let still = identity(&turns, rows(&turns), rows(&turns))?;
+            let other = apply(Ne, [&turns, &still])?.amax_mask(DimSet::last(2, 2)?, false)?;
+            moved = apply(LogicalOr, [&moved, &other])?;
+            let (first, second) = (rows(&work[i]) as i64, rows(&work[j]) as i64);
+            for (all, made) in [(&mut work, rows_of), (&mut v, along)] {
+                all[i] = made.narrow(0, 0, first)?.copy_dense()?;
+                all[j] = made.narrow(0, first, second)?.copy_dense()?;
+            }
+        }
+        if !moved.item()?.truth() {
+            break;
+        }
+    }
+    let whole = |t: &[Tensor], width| cat(t, 0)?.reshape_to(&join(batch_of(g), &[n, width]));
+    Ok([whole(&work, m)?, whole(&v, n)?])
+}
+
+/// [`turned`] by so many sweeps at most, of matrices that a kernel takes.
+fn turned_in(gpu: &Gpu, g: &Tensor, sweeps: usize) -> Result<[Tensor; 2]> {
     let (n, m) = (rows(g), cols(g));
     let (work, v) = (g.copy_dense()?, identity(g, n, n)?);
     let flag = Tensor::zeros(&[1], DType::I32, g.device())?;
@@ -160,13 +235,13 @@ fn turned(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
     let trips = (2 * m + n + 1) * n.div_ceil(2).div_ceil(LANES);
     if rounds * trips <= MAX_TRIPS {
         // One turn more than a sweep costs less than to ask whether it is needed.
-        for _ in 0..SWEEPS {
+        for _ in 0..sweeps {
             job.run("sweep", LANES, job.block.count as usize, [0, rounds])?;
         }
         return Ok([work, v]);
     }
     let groups = job.block.count as usize * n.div_ceil(2);
-    for _ in 0..SWEEPS {
+    for _ in 0..sweeps {
         flag.write_scalar(0.into())?;
         for round in 0..rounds {
             job.run("turn", LANES, groups, [round, round + 1])?;
@@ -203,6 +278,20 @@ pub fn svd(gpu: &Gpu, a: &Tensor, full: bool, vectors: bool) -> Result<Vec<Tenso
             y.reverse();
             y[0] = y[0].transpose(d - 2, d - 1)?;
             y[2] = y[2].transpose(d - 2, d - 1)?;
+        }
+        return Ok(y);
+    }
+    if !takes(&[a]) && rows(a) > cols(a) {
+        // Those of the triangle are fewer, and turned by Q.
+        let (n, m) = (cols(a) as i64, rows(a) as i64);
+        let [q, r] = qr(gpu, a, full)?;
+        let mut y = svd(gpu, &r.narrow(d - 2, 0, n)?, false, vectors)?;
+        if vectors {
+            let own = q.narrow(d - 1, 0, n)?.matmul(&y[0])?;
+            y[0] = match full {
+                true => cat(&[own, q.narrow(d - 1, n, m - n)?], d - 1)?,
+                false => own,
+            };
         }
         return Ok(y);
     }

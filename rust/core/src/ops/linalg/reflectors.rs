@@ -7,7 +7,7 @@ use crate::shape::Show;
 /// Q C (with `transpose` Q' C) for the product Q of the reflectors below the diagonal of `a`. As
 /// Q = I - V (I + D S)^-1 D V' with the factors D and the strict upper triangle S of V' V: Schreiber
 /// and Van Loan 1989, with factors that may be 0.
-fn reflected(a: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool) -> Result<Tensor> {
+pub(super) fn reflected(a: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool) -> Result<Tensor> {
     let (m, k) = (rows(a), tau.size(tau.ndim() - 1));
     let v = a.slice_dim(-1, Some(0), Some(k as i64), 1)?;
     let v = v.tril(-1)?.add(&factor_eye(a, m, k)?)?;
