@@ -2,7 +2,8 @@
 // as LAPACK has them, and their factors, a workgroup for a matrix, columns from `first` to `end`.
 // `reflected`: their product into the columns of an identity, the last reflector first. `sweep` and
 // `turn`: Jacobi's rotations of rows (Hestenes 1958, doi:10.1137/0106005), whole sweeps over the rows of
-// a matrix by a workgroup, or one round of disjoint pairs, a workgroup for each.
+// a matrix by a workgroup, or one round of disjoint pairs, a workgroup for each. Of complex numbers R has a real
+// diagonal.
 override WG: u32 = WORKGROUP;
 
 struct Params {
@@ -19,44 +20,77 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> more: array<u32>;
 @group(0) @binding(3) var<storage, read_write> factors: array<u32>;
 
-var<workgroup> found: array<vec3<Acc>, WG>;
+// The squares of two rows, and the product of one with the conjugate of the other.
+struct Products {
+    x: Real,
+    y: Real,
+    both: Acc,
+}
+var<workgroup> found: array<Products, WG>;
 
 fn read_work(i: u32) -> Acc {
     let w = word(ACC, i);
-    return from_words(work[w], work[w + wide(ACC)]);
+    let v = from_words(work[w], work[w + wide(ACC)]);
+    if (ACC != C128) { return v; }
+    return of_parts(v, from_words(work[w + 2u], work[w + 3u]));
 }
 fn write_work(i: u32, v: Acc) {
     let w = word(ACC, i);
     let bits = encode(ACC, v);
     work[w] = bits.x;
     if (wide(ACC) == 1u) { work[w + 1u] = bits.y; }
+    if (ACC == C128) {
+        let second = encode(ACC, second_part(v));
+        work[w + 2u] = second.x;
+        work[w + 3u] = second.y;
+    }
 }
 fn read_more(i: u32) -> Acc {
     let w = word(ACC, i);
-    return from_words(more[w], more[w + wide(ACC)]);
+    let v = from_words(more[w], more[w + wide(ACC)]);
+    if (ACC != C128) { return v; }
+    return of_parts(v, from_words(more[w + 2u], more[w + 3u]));
 }
 fn write_more(i: u32, v: Acc) {
     let w = word(ACC, i);
     let bits = encode(ACC, v);
     more[w] = bits.x;
     if (wide(ACC) == 1u) { more[w + 1u] = bits.y; }
+    if (ACC == C128) {
+        let second = encode(ACC, second_part(v));
+        more[w + 2u] = second.x;
+        more[w + 3u] = second.y;
+    }
 }
 fn read_factor(i: u32) -> Acc {
     let w = word(ACC, i);
-    return from_words(factors[w], factors[w + wide(ACC)]);
+    let v = from_words(factors[w], factors[w + wide(ACC)]);
+    if (ACC != C128) { return v; }
+    return of_parts(v, from_words(factors[w + 2u], factors[w + 3u]));
 }
 fn write_factor(i: u32, v: Acc) {
     let w = word(ACC, i);
     let bits = encode(ACC, v);
     factors[w] = bits.x;
     if (wide(ACC) == 1u) { factors[w + 1u] = bits.y; }
+    if (ACC == C128) {
+        let second = encode(ACC, second_part(v));
+        factors[w + 2u] = second.x;
+        factors[w + 3u] = second.y;
+    }
 }
 fn meet() {
     storageBarrier();
     workgroupBarrier();
 }
+fn nothing() -> Products {
+    return Products(Real(0), Real(0), of_real(Real(0)));
+}
+fn square(v: Acc) -> Real {
+    return real_part(times(v, conjugate(v)));
+}
 // Sums, or the largest, over the workgroup, in all of it.
-fn whole(local: u32, v: vec3<Acc>, largest: bool) -> vec3<Acc> {
+fn whole(local: u32, v: Products, largest: bool) -> Products {
     found[local] = v;
     workgroupBarrier();
     for (var s = WG / 2u; s > 0u; s /= 2u) {
@@ -64,9 +98,9 @@ fn whole(local: u32, v: vec3<Acc>, largest: bool) -> vec3<Acc> {
             let other = found[local + s];
             let own = found[local];
             if (largest) {
-                found[local] = vec3(larger(own.x, other.x), own.yz);
+                found[local].x = larger(own.x, other.x);
             } else {
-                found[local] = own + other;
+                found[local] = Products(own.x + other.x, own.y + other.y, own.both + other.both);
             }
         }
         workgroupBarrier();
@@ -87,46 +121,45 @@ fn householder(
     let n = p.columns;
     let start = g * p.rows * n;
     for (var j = p.first; j < p.end; j++) {
-        var top = Acc(0);
+        var top = nothing();
         for (var i = j + 1u + local; i < p.rows; i += WG) {
-            let v = abs(read_work(start + i * n + j));
-            if (v > top) { top = v; }
+            let v = pivot_size(read_work(start + i * n + j));
+            if (v > top.x) { top.x = v; }
         }
-        top = whole(local, vec3(top, Acc(0), Acc(0)), true).x;
+        top = whole(local, top, true);
         let alpha = read_work(start + j * n + j);
-        let unit = larger(abs(alpha), top);
-        let scale = select(Acc(1), Acc(1) / unit, is_true(unit));
-        var sum = Acc(0);
+        let unit = larger(pivot_size(alpha), top.x);
+        let scale = select(Real(1), Real(1) / unit, is_true(of_real(unit)));
+        var sum = nothing();
         for (var i = j + 1u + local; i < p.rows; i += WG) {
-            let v = read_work(start + i * n + j) * scale;
-            sum += v * v;
+            sum.x += square(read_work(start + i * n + j) * scale);
         }
-        sum = whole(local, vec3(sum, Acc(0), Acc(0)), false).x;
-        let live = top > Acc(0);
+        sum = whole(local, sum, false);
+        let live = top.x > Real(0) || is_true(alpha - of_real(real_part(alpha)));
         let own = alpha * scale;
-        let norm = sqrt(sum + own * own);
-        let beta = select(-norm, norm, less(alpha, Acc(0)));
-        var t = Acc(0);
-        if (live) { t = (beta - own) / beta; }
+        let norm = sqrt(sum.x + square(own));
+        let beta = select(-norm, norm, less(real_part(alpha), Real(0)));
+        var t = of_real(Real(0));
+        if (live) { t = (of_real(beta) - own) / beta; }
         for (var i = j + 1u + local; i < p.rows && live; i += WG) {
             let at = start + i * n + j;
-            write_work(at, read_work(at) * scale / (own - beta));
+            write_work(at, fraction(read_work(at) * scale, own - of_real(beta)));
         }
         meet();
         if (local == 0u) {
-            if (live) { write_work(start + j * n + j, beta / scale); }
+            if (live) { write_work(start + j * n + j, of_real(beta / scale)); }
             write_factor(g * min(p.rows, n) + j, t);
         }
         for (var c = j + 1u + local; c < n && live; c += WG) {
             var dot = read_work(start + j * n + c);
             for (var i = j + 1u; i < p.rows; i++) {
-                dot += read_work(start + i * n + j) * read_work(start + i * n + c);
+                dot += times(conjugate(read_work(start + i * n + j)), read_work(start + i * n + c));
             }
-            dot *= t;
+            dot = times(dot, conjugate(t));
             write_work(start + j * n + c, read_work(start + j * n + c) - dot);
             for (var i = j + 1u; i < p.rows; i++) {
                 let at = start + i * n + c;
-                write_work(at, read_work(at) - read_work(start + i * n + j) * dot);
+                write_work(at, read_work(at) - times(read_work(start + i * n + j), dot));
             }
         }
         meet();
@@ -151,13 +184,13 @@ fn reflected(
         for (var c = local; c < p.width && is_true(t); c += WG) {
             var dot = read_more(to + j * p.width + c);
             for (var i = j + 1u; i < p.rows; i++) {
-                dot += read_work(start + i * n + j) * read_more(to + i * p.width + c);
+                dot += times(conjugate(read_work(start + i * n + j)), read_more(to + i * p.width + c));
             }
-            dot *= t;
+            dot = times(dot, t);
             write_more(to + j * p.width + c, read_more(to + j * p.width + c) - dot);
             for (var i = j + 1u; i < p.rows; i++) {
                 let at = to + i * p.width + c;
-                write_more(at, read_more(at) - read_work(start + i * n + j) * dot);
+                write_more(at, read_more(at) - times(read_work(start + i * n + j), dot));
             }
         }
         meet();
@@ -171,32 +204,39 @@ fn pair(round: u32, i: u32) -> vec2<u32> {
     if (i == 0u) { return vec2(circle, round % circle); }
     return vec2((round + i) % circle, (round + circle - i) % circle);
 }
-// Cosine and sine of the turn that makes two rows orthogonal, by their squares and their product; a
-// sine of zero where they are.
-fn angle(v: vec3<Acc>) -> vec2<Acc> {
-    let least = from_words(p.least.x, p.least.y);
-    if (!less(least * sqrt(v.x) * sqrt(v.y), abs(v.z)) || v.z == Acc(0)) { return vec2(Acc(1), Acc(0)); }
-    let zeta = (v.y - v.x) / (Acc(2) * v.z);
-    let t = select(Acc(1), Acc(-1), zeta < Acc(0)) / (abs(zeta) + sqrt(Acc(1) + zeta * zeta));
-    let c = Acc(1) / sqrt(Acc(1) + t * t);
-    return vec2(c, c * t);
+// The turn that makes two rows orthogonal: its cosine, and its sine times the number of modulus one that makes
+// their product positive; a sine of zero where they are.
+struct Turn {
+    c: Real,
+    s: Acc,
 }
-fn turned(a: u32, b: u32, i: u32, t: vec2<Acc>) {
+fn angle(v: Products) -> Turn {
+    let least = real_part(from_words(p.least.x, p.least.y));
+    let size = modulus_of(v.both);
+    if (!less(least * sqrt(v.x) * sqrt(v.y), size) || size == Real(0)) { return Turn(Real(1), of_real(Real(0))); }
+    let zeta = (v.y - v.x) / (Real(2) * size);
+    let t = select(Real(1), Real(-1), zeta < Real(0)) / (abs(zeta) + sqrt(Real(1) + zeta * zeta));
+    let c = Real(1) / sqrt(Real(1) + t * t);
+    return Turn(c, v.both / size * (c * t));
+}
+fn turned(a: u32, b: u32, i: u32, t: Turn) {
     let x = read_work(a + i);
     let y = read_work(b + i);
-    write_work(a + i, t.x * x - t.y * y);
-    write_work(b + i, t.y * x + t.x * y);
+    write_work(a + i, t.c * x - times(t.s, y));
+    write_work(b + i, times(conjugate(t.s), x) + t.c * y);
 }
-fn turned_along(a: u32, b: u32, i: u32, t: vec2<Acc>) {
+fn turned_along(a: u32, b: u32, i: u32, t: Turn) {
     let x = read_more(a + i);
     let y = read_more(b + i);
-    write_more(a + i, t.x * x - t.y * y);
-    write_more(b + i, t.y * x + t.x * y);
+    write_more(a + i, t.c * x - times(t.s, y));
+    write_more(b + i, times(conjugate(t.s), x) + t.c * y);
 }
-fn products(a: u32, b: u32, i: u32) -> vec3<Acc> {
+fn add_products(sum: ptr<function, Products>, a: u32, b: u32, i: u32) {
     let x = read_work(a + i);
     let y = read_work(b + i);
-    return vec3(x * x, y * y, x * y);
+    (*sum).x += square(x);
+    (*sum).y += square(y);
+    (*sum).both += times(x, conjugate(y));
 }
 
 @compute @workgroup_size(WG)
@@ -212,11 +252,11 @@ fn turn(
     let live = g < p.count && max(both.x, both.y) < p.rows;
     let a = (g * p.rows + both.x) * p.columns;
     let b = (g * p.rows + both.y) * p.columns;
-    var sum = vec3(Acc(0), Acc(0), Acc(0));
-    for (var i = local; i < p.columns && live; i += WG) { sum += products(a, b, i); }
+    var sum = nothing();
+    for (var i = local; i < p.columns && live; i += WG) { add_products(&sum, a, b, i); }
     sum = whole(local, sum, false);
     let t = angle(sum);
-    if (!live || t.y == Acc(0)) { return; }
+    if (!live || !is_true(t.s)) { return; }
     for (var i = local; i < p.columns; i += WG) { turned(a, b, i, t); }
     let c = (g * p.rows + both.x) * p.width;
     let d = (g * p.rows + both.y) * p.width;
@@ -239,10 +279,10 @@ fn sweep(
             if (max(both.x, both.y) < p.rows) {
                 let a = (g * p.rows + both.x) * p.columns;
                 let b = (g * p.rows + both.y) * p.columns;
-                var sum = vec3(Acc(0), Acc(0), Acc(0));
-                for (var i = 0u; i < p.columns; i++) { sum += products(a, b, i); }
+                var sum = nothing();
+                for (var i = 0u; i < p.columns; i++) { add_products(&sum, a, b, i); }
                 let t = angle(sum);
-                if (is_true(t.y)) {
+                if (is_true(t.s)) {
                     for (var i = 0u; i < p.columns; i++) { turned(a, b, i, t); }
                     let c = (g * p.rows + both.x) * p.width;
                     let d = (g * p.rows + both.y) * p.width;

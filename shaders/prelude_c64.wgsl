@@ -42,6 +42,10 @@ fn second_part(v: Acc) -> Acc {
 }
 
 alias Real = f32;
+// NaN where either is NaN.
+fn larger(a: Real, b: Real) -> Real {
+    return select(b, a, nan_bits(a) | below(b, a));
+}
 fn less(a: Real, b: Real) -> bool {
     return below(a, b);
 }

@@ -1,5 +1,5 @@
-// Products and quotients of complex numbers, the conjugate, the real part and a number that is real, and the size by
-// which pivots are compared.
+// Products and quotients of complex numbers, the conjugate, the real part and a number that is real, the size by
+// which pivots are compared, and the modulus.
 fn times(a: Acc, b: Acc) -> Acc {
     return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
@@ -20,4 +20,10 @@ fn of_real(v: Real) -> Acc {
 }
 fn pivot_size(v: Acc) -> Real {
     return abs(v.x) + abs(v.y);
+}
+fn modulus_of(v: Acc) -> Real {
+    if (!is_true(v)) { return pivot_size(v); }
+    let unit = pivot_size(v);
+    let d = v / unit;
+    return unit * sqrt(d.x * d.x + d.y * d.y);
 }

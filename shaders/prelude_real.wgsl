@@ -1,5 +1,5 @@
 // Real numbers as complex ones have them: products and quotients, the conjugate, the real part and a number that is
-// real, and the size by which pivots are compared.
+// real, the size by which pivots are compared, and the modulus.
 fn times(a: Acc, b: Acc) -> Acc {
     return a * b;
 }
@@ -16,5 +16,8 @@ fn of_real(v: Real) -> Acc {
     return v;
 }
 fn pivot_size(v: Acc) -> Real {
+    return abs(v);
+}
+fn modulus_of(v: Acc) -> Real {
     return abs(v);
 }

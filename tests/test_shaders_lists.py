@@ -80,12 +80,21 @@ def test_dropout_keeps_what_its_mask_says():
     assert set(mask) == {0, 1} and abs(mask.mean() - 0.75) < 0.06
 
 
-@pytest.mark.parametrize("acc", ["f32", "f64"])
+TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
+
+
+def normal(acc, *shape):
+    """Returns numbers of a shader's type, complex ones with both parts."""
+    x = rng().standard_normal((*shape, 2))
+    return (x[..., 0] + 1j * x[..., 1] if acc[0] == "c" else x[..., 0]).astype(TYPES[acc])
+
+
+@pytest.mark.parametrize("acc", TYPES)
 @pytest.mark.parametrize(("m", "n"), [(20, 6), (5, 9), (7, 7)])
 def test_reflectors_make_r_and_their_product_q(acc, m, n):
     needs(acc)
-    dtype, tol = (np.float32, 1e-5) if acc == "f32" else (np.float64, 1e-13)
-    a = rng().standard_normal((2, m, n)).astype(dtype)
+    dtype, tol = TYPES[acc], 1e-5 if acc in ("f32", "c64") else 1e-13
+    a = normal(acc, 2, m, n)
     k = min(m, n)
     arrays = [a, np.zeros(2, dtype), np.zeros((2, k), dtype)]
     work, _, tau = run("orthogonal", acc, arrays, [2, m, n, 1, 0, k, 0, 0], (2, 1, 1),
@@ -94,26 +103,30 @@ def test_reflectors_make_r_and_their_product_q(acc, m, n):
     q = run("orthogonal", acc, [work, q, tau], [2, m, n, m, 0, k, 0, 0], (2, 1, 1),
             entry="reflected", WG=64)[1]  # fmt: skip
     close(q @ np.triu(work), a, 10 * tol)
-    close(q.transpose(0, 2, 1) @ q, np.broadcast_to(np.eye(m), (2, m, m)), 10 * tol)
+    close(q.conj().transpose(0, 2, 1) @ q, np.broadcast_to(np.eye(m), (2, m, m)), 10 * tol)
     # LAPACK's signs.
-    np.testing.assert_array_equal(np.sign(np.triu(work)), np.sign(np.linalg.qr(a, "complete")[1]))
+    close(np.triu(work), np.linalg.qr(a, "complete")[1], 100 * tol)
 
 
+@pytest.mark.parametrize("acc", TYPES)
 @pytest.mark.parametrize("entry", ["sweep", "turn"])
-def test_turns_make_rows_orthogonal(entry):
+def test_turns_make_rows_orthogonal(entry, acc):
+    needs(acc)
     n, m = 7, 12
-    work, v = floats(2, n, m), np.broadcast_to(np.eye(n, dtype=np.float32), (2, n, n)).copy()
+    work, v = normal(acc, 2, n, m), np.broadcast_to(np.eye(n, dtype=TYPES[acc]), (2, n, n)).copy()
+    kind = np.finfo(TYPES[acc]).dtype
+    least = [*np.array([np.finfo(kind).eps], kind).view(np.uint32), 0][:2]
     a, factors = work.copy(), np.zeros(1, np.uint32)
     for _ in range(8):
         for first, end in [(0, 7)] if entry == "sweep" else [(r, r + 1) for r in range(7)]:
-            params = [2, n, m, n, first, end, f32(EPS), 0]
+            params = [2, n, m, n, first, end, *least]
             groups = (2 if entry == "sweep" else 2 * 4, 1, 1)
-            work, v, factors = run("orthogonal", "f32", [work, v, factors], params, groups,
+            work, v, factors = run("orthogonal", acc, [work, v, factors], params, groups,
                                    entry=entry, WG=64)  # fmt: skip
     close(v @ a, work, 1e-4)
-    lengths = np.sort(np.linalg.norm(work.astype(float), axis=2))[:, ::-1]
-    close(lengths, np.linalg.svd(a.astype(float), compute_uv=False), 1e-5)
-    gram = work @ work.transpose(0, 2, 1)
+    lengths = np.sort(np.linalg.norm(work, axis=2))[:, ::-1]
+    close(lengths, np.linalg.svd(a.astype(complex), compute_uv=False), 1e-5)
+    gram = work @ work.conj().transpose(0, 2, 1)
     assert np.abs(gram - gram * np.eye(n)).max() < 1e-4
 
 

@@ -25,6 +25,12 @@ def index(x: Any, *shape: int) -> Any:
     return (torch.arange(n) * 7 % 4).reshape(shape).to(x.device)
 
 
+def again(parts: Any) -> Any:
+    """A matrix of its singular vectors and values."""
+    u, s, v = parts
+    return (u * s) @ v
+
+
 # Of a (4, 5), b (5, 4), c (2, 4, 5) and d (2, 5, 3).
 CALLS: dict[str, Call] = {
     "sum": lambda a, b, c, d: a.sum(),
@@ -54,6 +60,16 @@ CALLS: dict[str, Call] = {
     "conv1d": lambda a, b, c, d: F.conv1d(c, d.permute(2, 0, 1)[:, :, :4].mT[:, :4], b[0, :3]),
     "conv2d": lambda a, b, c, d: F.conv2d(c[None], d[None, :, :2], stride=2, padding=1),
     "conv_transpose2d": lambda a, b, c, d: F.conv_transpose2d(c[None], d[:, None], stride=2),
+    "qr": lambda a, b, c, d: torch.cat([*torch.linalg.qr(c.mT)], 1),
+    "qr_of_wide": lambda a, b, c, d: torch.linalg.qr(a)[1].abs(),
+    "svd": lambda a, b, c, d: torch.linalg.svd(c, full_matrices=False)[0].abs(),
+    "svd_of_tall": lambda a, b, c, d: torch.linalg.svd(d, full_matrices=False)[2].abs(),
+    "svd_again": lambda a, b, c, d: again(torch.linalg.svd(a, full_matrices=False)),
+    "eigh": lambda a, b, c, d: torch.linalg.eigh(c @ c.mH)[1].abs(),
+    "eigh_of_upper": lambda a, b, c, d: torch.linalg.eigh(a @ a.mH, "U")[0],
+    "lstsq": lambda a, b, c, d: torch.linalg.lstsq(b, a.mT[:, :3])[0],
+    "lstsq_of_wide": lambda a, b, c, d: torch.linalg.lstsq(a, b.mT[:, :3])[0],
+    "pinv": lambda a, b, c, d: torch.linalg.pinv(c),
     "gather": lambda a, b, c, d: a.gather(0, index(a, 3, 5)),
     "scatter": lambda a, b, c, d: a.scatter(0, index(a, 1, 5), b.t()),
     "scatter_number": lambda a, b, c, d: a.scatter(0, index(a, 2, 5), 2.5),
@@ -147,11 +163,59 @@ def test_values_and_factors_of_matrices_are_those_of_the_cpu(dtype: str) -> None
         assert got.device.type == "wgpu"
         size = max(1.0, float(want.abs().max()))
         np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), atol=tolerance * size)
+    # All vectors, and phases by which a vector begins with a real number.
+    u, s, v = (t.cpu().numpy() for t in torch.linalg.svd(c[0].mT.to("wgpu")))
+    np.testing.assert_allclose(u.conj().T @ u, np.eye(5), atol=tolerance)
+    np.testing.assert_allclose((u[:, :4] * s) @ v, c[0].mT.numpy(), atol=100 * tolerance)
+    vectors = torch.linalg.eigh(square.to("wgpu"))[1].cpu().numpy()
+    np.testing.assert_allclose(vectors[:, 0].imag, 0, atol=tolerance)
     low = torch.linalg.cholesky(square.to("wgpu") + torch.eye(4, device="wgpu"))
     np.testing.assert_allclose(
         (low @ low.mH).cpu().numpy(), (square + torch.eye(4)).numpy(), atol=100 * tolerance
     )
     assert low.triu(1).abs().max().item() == 0
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [("complex64", 3e-5), ("complex128", 1e-12)])
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_vectors_of_hermitian_and_other_matrices_equal_numpys(
+    n: int, dtype: str, tol: float
+) -> None:
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((3, n, n + 3)) + 1j * rng.standard_normal((3, n, n + 3))
+    even = a[:, :, :n] + a[:, :, :n].conj().transpose(0, 2, 1)
+    # All alike, and two alike ones of which the smaller is zero.
+    even[1] = 2 * np.eye(n)
+    even[2] = a[2, :, :1] @ a[2, :, :1].conj().T
+    a[1, :, n // 2 :] = 0
+
+    def there(x: Any) -> Any:
+        return torch.from_numpy(x.astype(dtype)).to("wgpu")
+
+    def close(x: Any, y: Any, scale: float) -> None:
+        np.testing.assert_allclose(x, y, atol=scale * tol)
+
+    w, v = (t.cpu().numpy() for t in torch.linalg.eigh(there(even)))
+    want = np.linalg.eigvalsh(even)
+    scale = np.abs(want).max()
+    close(w, want, scale)
+    close((v * w[:, None]) @ v.conj().transpose(0, 2, 1), even, 20 * scale)
+    close(v.conj().transpose(0, 2, 1) @ v, np.broadcast_to(np.eye(n), (3, n, n)), 20)
+    for x in (a, a.transpose(0, 2, 1)):
+        parts = torch.linalg.svd(there(x), full_matrices=False)
+        u, s, vh = (t.cpu().numpy() for t in parts)
+        size = s.max()
+        close(s, np.linalg.svd(x, compute_uv=False), size)
+        close((u * s[:, None]) @ vh, x, 20 * size)
+        eye = np.broadcast_to(np.eye(n), (3, n, n))
+        close(u.conj().transpose(0, 2, 1) @ u, eye, 20)
+        close(vh @ vh.conj().transpose(0, 2, 1), eye, 20)
+        q, r = (t.cpu().numpy() for t in torch.linalg.qr(there(x)))
+        close(q @ r, x, 20 * size)
+        close(q.conj().transpose(0, 2, 1) @ q, eye, 20)
+    b = rng.standard_normal((n + 3, 2)) + 1j
+    found = torch.linalg.lstsq(there(a[0].T), there(b))[0].cpu().numpy()
+    close(found, np.linalg.lstsq(a[0].T, b, rcond=None)[0], 100)
 
 
 def test_singular_systems_name_the_dependent_column() -> None:

@@ -672,6 +672,19 @@ FACTORS = """
         check("eigh", vectors, drawn(*square), tolerance=1e-5)
     single = lambda x: linalg.eigvalsh((x + x.mT) / 2)
     check("single precision", single, (150, 150), tolerance=1e-4)
+    parts, both = torch.view_as_real, torch.view_as_complex
+    for shape in ((80, 80, 2), (900, 6, 2), (6, 900, 2), (13_000, 1, 2)):
+        for k in range(2):
+            own = lambda x: parts(linalg.qr(both(x).detach())[k])
+            check("complex qr", own, drawn(*shape), **near)
+    for shape in ((80, 80, 2), (900, 6, 2)):
+        own = lambda x: parts(linalg.lstsq(both(x), both(x)[:, :2] * 1j + 1)[0])
+        check("complex lstsq", own, drawn(*shape), **near)
+        own = lambda x: linalg.svd(both(x), full_matrices=False)[2].abs()
+        check("complex svd", own, drawn(*shape), tolerance=1e-5)
+    for k in range(2):
+        own = lambda x: linalg.eigh(both(x) + both(x).mH)[k].abs()
+        check("complex eigh", own, drawn(80, 80, 2), tolerance=1e-5)
 """
 TELL = """
     print(len(names))
@@ -700,7 +713,7 @@ TELL = """
         (PATHS, 8),
         (HEADS, 14),
         (SYSTEMS, 61),
-        (FACTORS, 43),
+        (FACTORS, 57),
     ],
 )
 def test_calls_on_tensors_larger_than_a_binding_equal_the_cpu(calls: str, count: int) -> None:

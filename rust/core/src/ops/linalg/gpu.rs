@@ -11,7 +11,6 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{Lt, Ne};
 use crate::ops::pointwise::unary::{Abs, Log, LogicalNot, Sgn, Sign};
 use crate::ops::reduce::complex_product;
-use crate::ops::shape::join::stack;
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::transfer::dense;
@@ -246,19 +245,6 @@ fn least_squares(gpu: &Gpu, a: &Tensor, b: &Tensor, y: &[Tensor], rcond: f64) ->
     y[1].write_from(&apply(LogicalNot, [&sure])?.to_dtype(DType::I32)?)
 }
 
-/// The real matrices of twice the size that are complex ones: each number is a block of two rows.
-fn as_real_blocks(a: &Tensor) -> Result<Tensor> {
-    let (re, im) = (a.real_part(0)?, a.real_part(1)?);
-    let blocks = [stack(&[re.clone(), im.neg()?], -1)?, stack(&[im, re], -1)?];
-    stack(&blocks, -3)?.reshape_to(&join(batch_of(a), &[2 * rows(a), 2 * cols(a)]))
-}
-
-/// Singular values or eigenvalues of complex matrices: their blocks have each of them twice.
-fn values(of: Kind, a: &Tensor, y: &Tensor) -> Result<()> {
-    let found = dispatch::compute(&Factor(of), &[&as_real_blocks(a)?])?;
-    y.write_from(&found[0].slice_dim(-1, None, None, 2)?)
-}
-
 impl Factor {
     /// Whether kernels take matrices of these sizes, as many as there are.
     fn takes_all(&self, x: &[&Tensor], y: &[Tensor]) -> bool {
@@ -370,19 +356,8 @@ impl Factor {
                     y[1].write_from(&logs.sum_mask(last, false, None)?)?;
                 }
             }
-            Kind::SingularValues | Kind::Eigenvalues if complex => values(self.0, &a, &y[0])?,
             // These compute with real numbers.
-            Kind::Qr { .. }
-            | Kind::Reflectors
-            | Kind::Svd { .. }
-            | Kind::Eigh
-            | Kind::LeastSquares { .. }
-            | Kind::Ldl
-            | Kind::LdlSolve
-                if complex =>
-            {
-                return Ok(false)
-            }
+            Kind::LeastSquares { .. } | Kind::Ldl | Kind::LdlSolve if complex => return Ok(false),
             Kind::Qr { full } => deliver(y, &orthogonal::qr(gpu, &a, full)?)?,
             Kind::Reflectors => deliver(y, &orthogonal::reflectors(gpu, &a)?)?,
             Kind::Svd { full } => deliver(y, &orthogonal::svd(gpu, &a, full, true)?)?,

@@ -199,22 +199,46 @@ pub fn reflectors(a: &Tensor) -> Result<[Tensor; 2]> {
     Ok([beside(left, right)?, cat(&[factors, more], 0)?])
 }
 
-/// [`reflectors`] of one column, or one row, of real numbers.
+/// [`reflectors`] of one column, or one row.
 fn reflector(a: &Tensor) -> Result<[Tensor; 2]> {
-    let none = zero(a)?;
-    if rows(a) < 2 {
-        return Ok([a.copy_dense()?, none.expand_to(&[1])?.copy_dense()?]);
+    if cols(a) > 1 {
+        let [own, factor] = reflector(&first(a, 1, 1)?)?;
+        let right = reflected(&own, &factor, &rest(a, 1, 1)?, true)?;
+        return Ok([beside(own, right)?, factor]);
     }
-    let largest = |t: &Tensor| apply(Abs, [t])?.amax_mask(DimSet::last(2, 2)?, true);
-    let (size, one) = (largest(a)?, Tensor::number(Scalar::Int(1))?);
+    let complex = a.dtype().is_complex();
+    let part = |t: &Tensor, k: i64| {
+        if complex {
+            t.real_part(k)
+        } else {
+            Ok(t.clone())
+        }
+    };
+    let sizes = apply(Abs, [a])?;
+    let largest = |t: &Tensor| t.amax_mask(DimSet::last(2, 2)?, true);
+    let (size, none) = (largest(&sizes)?, zero(&sizes)?);
+    let one = Tensor::number(Scalar::Int(1))?;
     let size = where_(&apply(Eq, [&size, &none])?, &one, &size)?;
     let own = a.div(&size)?;
     let (top, low) = (first(&own, 0, 1)?, rest(&own, 0, 1)?);
     let norm = own.vector_norm(2.0, DimSet::last(2, 2)?, true)?;
-    let beta = where_(&apply(Lt, [&top, &none])?, &norm, &norm.neg()?)?;
-    let still = apply(Eq, [&largest(&low)?, &none])?;
-    let factor = where_(&still, &none, &beta.sub(&top)?.div(&beta)?)?;
-    let low = where_(&still, &none, &low.div(&top.sub(&beta)?)?)?;
-    let top = where_(&still, &first(a, 0, 1)?, &beta.mul(&size)?)?;
+    let beta = where_(&apply(Lt, [&part(&top, 0)?, &none])?, &norm, &norm.neg()?)?;
+    let mut off = match rows(a) > 1 {
+        true => largest(&rest(&sizes, 0, 1)?)?,
+        false => none.clone(),
+    };
+    if complex {
+        off = off.add(&apply(Abs, [&part(&top, 1)?])?)?;
+    }
+    // What lies on the axis stays there.
+    let still = apply(Eq, [&off, &none])?;
+    let nothing = zero(a)?;
+    let factor = where_(&still, &nothing, &beta.sub(&top)?.div(&beta)?)?;
+    let low = where_(&still, &nothing, &low.div(&top.sub(&beta)?)?)?;
+    let top = where_(
+        &still,
+        &first(a, 0, 1)?,
+        &beta.mul(&size)?.to_dtype(a.dtype())?,
+    )?;
     Ok([above(top, low)?, factor.reshape_to(&[1])?])
 }

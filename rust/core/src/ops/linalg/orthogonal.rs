@@ -1,7 +1,7 @@
 //! Orthogonal factors on the GPU: QR by Householder's reflections, singular values and eigenvalues of
 //! symmetric matrices by Jacobi's rotations. What one dispatch must not take is cut into several.
 
-use super::{batch_of, cols, halves, join, reflectors, rows};
+use super::{adjoint, batch_of, cols, halves, join, reflectors, rows};
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
@@ -27,8 +27,8 @@ params! {
         least: [u32; 2],
     }
 }
-const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
-shader! { static ORTHOGONAL: Block = "orthogonal.wgsl", FLOATS }
+const NUMBERS: &[Acc] = &[Acc::F32, Acc::F64, Acc::C64, Acc::C128];
+shader! { static ORTHOGONAL: Block = "orthogonal.wgsl", NUMBERS }
 
 /// Loop iterations of an invocation: software Vulkan ends it after 65,535.
 const MAX_TRIPS: usize = 50_000;
@@ -56,7 +56,8 @@ impl<'a> Job<'a> {
             NotImplemented,
             "wgpu: linalg: matrices of {m} by {n}"
         );
-        let least = match work.dtype() {
+        let real = work.dtype().part();
+        let least = match real {
             DType::F64 => f64::EPSILON,
             _ => f32::EPSILON as f64,
         };
@@ -67,7 +68,7 @@ impl<'a> Job<'a> {
             width: more.size(more.ndim() - 1) as u32,
             first: 0,
             end: 0,
-            least: Acc::of(work.dtype())?.words(least),
+            least: Acc::of(real)?.words(least),
         };
         Ok(Job {
             gpu,
@@ -92,7 +93,7 @@ impl<'a> Job<'a> {
             ..self.block
         };
         ORTHOGONAL
-            .launch(Acc::of(self.work.dtype())?)
+            .launch(Acc::of_any(self.work.dtype())?)
             .entry(entry)
             .set("WG", lanes as u32)
             .writes_words(self.work)
@@ -256,8 +257,8 @@ fn turned_in(gpu: &Gpu, g: &Tensor, sweeps: usize) -> Result<[Tensor; 2]> {
 /// The largest magnitude in each matrix, one where that is zero, as [.., 1, 1].
 fn scale_of(a: &Tensor) -> Result<Tensor> {
     let top = apply(Abs, [a])?.amax_mask(DimSet::last(2, a.ndim())?, true)?;
-    let zero = Tensor::zeros(&[], a.dtype(), a.device())?;
-    let one = Tensor::full(&[], Scalar::Int(1), a.dtype(), a.device())?;
+    let zero = Tensor::zeros(&[], top.dtype(), a.device())?;
+    let one = Tensor::full(&[], Scalar::Int(1), top.dtype(), a.device())?;
     where_(&apply(Eq, [&top, &zero])?, &one, &top)
 }
 
@@ -267,6 +268,14 @@ fn ordered(x: &Tensor, order: &Tensor) -> Result<Tensor> {
     shape.push(1);
     let index = order.reshape_to(&shape)?.expand_to(x.shape())?;
     x.take_along(x.ndim() - 2, &index)
+}
+
+/// The real parts.
+fn real(t: &Tensor) -> Result<Tensor> {
+    match t.dtype().is_complex() {
+        true => t.real_part(0),
+        false => Ok(t.clone()),
+    }
 }
 
 /// U, S and V' of each matrix, or S alone.
@@ -295,12 +304,15 @@ pub fn svd(gpu: &Gpu, a: &Tensor, full: bool, vectors: bool) -> Result<Vec<Tenso
         }
         return Ok(y);
     }
-    let size = scale_of(a)?;
+    let (size, complex) = (scale_of(a)?, a.dtype().is_complex());
     let g = dense(gpu, &a.div(&size)?.transpose(d - 2, d - 1)?)?;
     let [g, v] = turned(gpu, &g)?;
-    let squares = g
-        .mul(&g)?
-        .sum_mask(DimSet::last(1, g.ndim())?, false, None)?;
+    let sizes = if complex {
+        apply(Abs, [&g])?
+    } else {
+        g.clone()
+    };
+    let squares = (sizes.mul(&sizes)?).sum_mask(DimSet::last(1, g.ndim())?, false, None)?;
     let (s, order) = apply(Sqrt, [&squares])?.sort(-1, true)?;
     let scaled = s.mul(&size.reshape_to(&join(batch_of(a), &[1]))?)?;
     if !vectors {
@@ -310,27 +322,33 @@ pub fn svd(gpu: &Gpu, a: &Tensor, full: bool, vectors: bool) -> Result<Vec<Tenso
     let mut column: Dims = s.shape().clone();
     column.push(1);
     let s = s.reshape_to(&column)?;
-    let zero = Tensor::zeros(&[], a.dtype(), a.device())?;
+    let zero = Tensor::zeros(&[], s.dtype(), a.device())?;
     let none = apply(Eq, [&s, &zero])?;
-    let u = where_(&none, &zero, &g.div(&s)?)?.transpose(d - 2, d - 1)?;
+    let u = g.div(&s)?;
+    let u = where_(&none, &zero.to_dtype(u.dtype())?, &u)?.transpose(d - 2, d - 1)?;
     // What lies beside the rows of full rank is made orthogonal too.
     let [q, r] = qr(gpu, &u, full)?;
-    let diagonal = r.diagonal(0, d - 2, d - 1)?;
-    let one = Tensor::full(&[], Scalar::Int(1), a.dtype(), a.device())?;
+    let diagonal = real(&r.diagonal(0, d - 2, d - 1)?)?;
+    let one = Tensor::full(&[], Scalar::Int(1), s.dtype(), a.device())?;
     let sign = where_(&apply(Lt, [&diagonal, &zero])?, &one.neg()?, &one)?;
     let n = cols(a) as i64;
     let own = q.narrow(d - 1, 0, n)?;
     let sign = sign.reshape_to(&join(batch_of(a), &[1, n as usize]))?;
     own.write_from(&own.detach().mul(&sign)?)?;
-    Ok(vec![q, scaled, v])
+    Ok(vec![q, scaled, v.conj()?])
 }
 
-/// Eigenvalues, ascending, and eigenvectors, in columns, of symmetric matrices of which the triangle
-/// below the diagonal counts.
+/// Eigenvalues, ascending, and eigenvectors, in columns, of symmetric or Hermitian matrices of which the triangle
+/// below the diagonal counts. Complex eigenvectors begin with a real number.
 pub fn eigh(gpu: &Gpu, a: &Tensor) -> Result<[Tensor; 2]> {
     let d = a.ndim() as i64;
     let low = dense(gpu, a)?.tril(0)?;
-    let a = low.add(&low.tril(-1)?.transpose(d - 2, d - 1)?)?;
+    let a = low.add(&adjoint(&low.tril(-1)?)?)?;
+    let complex = a.dtype().is_complex();
+    if complex {
+        let own = a.diagonal(0, d - 2, d - 1)?;
+        own.write_from(&real(&own)?.to_dtype(a.dtype())?)?;
+    }
     let size = scale_of(&a)?;
     let a = a.div(&size)?;
     // Without a negative eigenvalue, singular vectors are eigenvectors.
@@ -340,9 +358,18 @@ pub fn eigh(gpu: &Gpu, a: &Tensor) -> Result<[Tensor; 2]> {
     let shifted = a.add(&identity(&a, rows(&a), rows(&a))?.mul(&bound)?)?;
     let [_, v] = turned(gpu, &dense(gpu, &shifted)?)?;
     // Rayleigh's quotients know nothing of the shift.
-    let values = v.matmul(&a)?.mul(&v)?;
+    let values = real(&v.matmul(&a)?.mul(&v.conj()?)?)?;
     let values = values.sum_mask(DimSet::last(1, v.ndim())?, false, None)?;
     let (values, order) = values.sort(-1, false)?;
     let values = values.mul(&size.reshape_to(&join(batch_of(&a), &[1]))?)?;
-    Ok([values, ordered(&v, &order)?.transpose(d - 2, d - 1)?])
+    let vectors = adjoint(&ordered(&v, &order)?)?;
+    if !complex {
+        return Ok([values, vectors]);
+    }
+    let first = vectors.narrow(d - 2, 0, 1)?;
+    let size = apply(Abs, [&first])?;
+    let none = apply(Eq, [&size, &Tensor::zeros(&[], size.dtype(), a.device())?])?;
+    let one = Tensor::full(&[], Scalar::Int(1), a.dtype(), a.device())?;
+    let turn = where_(&none, &one, &first.conj()?.div(&size)?)?;
+    Ok([values, vectors.mul(&turn)?])
 }
