@@ -86,6 +86,11 @@ fn meet() {
 fn nothing() -> Products {
     return Products(Real(0), Real(0), of_real(Real(0)));
 }
+// The least number whose reciprocal is one.
+fn tiny() -> Real {
+    let long = ACC == F64 || ACC == C128;
+    return real_part(from_words(select(0x00800000u, 0u, long), select(0u, 0x00100000u, long)));
+}
 fn square(v: Acc) -> Real {
     return real_part(times(v, conjugate(v)));
 }
@@ -135,7 +140,9 @@ fn householder(
             sum.x += square(read_work(start + i * n + j) * scale);
         }
         sum = whole(local, sum, false);
-        let live = top.x > Real(0) || is_true(alpha - of_real(real_part(alpha)));
+        // What is left of a column that depends on others may be as good as nothing.
+        let counts = is_nan(of_real(unit)) || less(tiny(), unit);
+        let live = counts && (top.x > Real(0) || is_true(alpha - of_real(real_part(alpha))));
         let own = alpha * scale;
         let norm = sqrt(sum.x + square(own));
         let beta = select(-norm, norm, less(real_part(alpha), Real(0)));
