@@ -90,11 +90,6 @@ def _momentum(group: dict[str, Any]) -> float | None:
     return value if type(value) is float and value > 0 else None
 
 
-def _is_cycled(betas: Any) -> bool:
-    """Return whether a schedule may change the first of these decays."""
-    return type(betas) is tuple and type(betas[0]) is float
-
-
 class _Rate:
     """What of a group's options a fused step takes anew in each call."""
 
@@ -148,11 +143,10 @@ class _Capture:
         self.twice = False
         self.taken: list[_Rate] = []
         self.cells: list[tuple[_Cell, Number]] = []
-        # Groups whose learning rate may change.
-        self.live: dict[int, Any] = {}
-        # Groups whose first decay may change, with the others; and those where it may not.
-        self.cycled: dict[int, tuple[Any, tuple[Any, ...]]] = {}
-        self.fixed: set[int] = set()
+        # Options of groups that may change, by the group and the name, each with what says whether
+        # the record takes them as they are by now; and those that may not, of some parameter.
+        self.options: dict[tuple[int, str], Callable[[], bool]] = {}
+        self.fixed: set[tuple[int, str]] = set()
         # Counts of steps with a test of what they are once there is one more, and what that said.
         self.tests: list[tuple[Any, Callable[[float], bool], bool]] = []
         self.scalers: dict[int, Any] = {}
@@ -186,7 +180,17 @@ class _Capture:
         self.recorder.rated(float(rate), _momentum(group))
         return float(rate)
 
-    def followed_rate(self, group: dict[str, Any]) -> Any:
+    def _followed(
+        self, group: dict[str, Any], name: str, fits: bool, value: float, read: Any, holds: Any
+    ) -> Any:
+        """Return a number among a group's options, as one that may be another one next time."""
+        if not (fits and holds()):
+            self.fixed.add((id(group), name))
+            return value
+        self.options[id(group), name] = holds
+        return Number(value, read)
+
+    def followed_rate(self, group: dict[str, Any], fits: bool) -> Any:
         """Return the learning rate of a group as a number that may be another one next time."""
         rate = group["lr"]
         if self.thread != threading.get_ident():
@@ -197,19 +201,32 @@ class _Capture:
                 return group["lr"].item()
         if type(rate) not in (int, float):
             return rate
-        self.live.setdefault(id(group), group)
-        return Number(rate, lambda: _rate(group["lr"]))
+        read = lambda: _rate(group["lr"])  # noqa: E731
+        holds = lambda: type(read()) in (int, float)  # noqa: E731
+        return self._followed(group, "lr", fits, rate, read, holds)
+
+    def followed_momentum(self, group: dict[str, Any], fits: bool) -> Any:
+        """Return the momentum of a group as a number that may be another one next time."""
+        momentum = group["momentum"]
+        if self.thread != threading.get_ident():
+            return momentum
+        holds = lambda: _momentum(group) is not None  # noqa: E731
+        read = lambda: group["momentum"]  # noqa: E731
+        return self._followed(group, "momentum", fits, momentum, read, holds)
 
     def followed_betas(self, group: dict[str, Any], fits: bool) -> tuple[Any, ...]:
         """Return the decays of a group, the first as a number that may be another one next time."""
         betas = group["betas"]
         if self.thread != threading.get_ident():
             return betas
-        if not (fits and _is_cycled(betas)):
-            self.fixed.add(id(group))
-            return betas
-        self.cycled[id(group)] = group, betas[1:]
-        return Number(betas[0], lambda: group["betas"][0]), *betas[1:]
+        others = betas[1:]
+
+        def holds() -> bool:
+            now = group["betas"]
+            return type(now) is tuple and type(now[0]) is float and now[1:] == others
+
+        read = lambda: group["betas"][0]  # noqa: E731
+        return self._followed(group, "betas", fits, betas[0], read, holds), *others
 
     def followed(self, x: Any, more: int) -> Any:
         """Return what a tensor of an optimizer holds; `more` than when the call began."""
@@ -289,19 +306,15 @@ class _Entry:
     def __init__(self, program: Any, guards: Any, capture: _Capture, spec: Any) -> None:
         self.program, self.guards, self.spec = program, guards, spec
         self.rates, self.tests = capture.taken, capture.tests
-        self.cells, self.live = capture.cells, list(capture.live.values())
-        self.cycled = [capture.cycled[key] for key in capture.cycled.keys() - capture.fixed]
+        self.cells = capture.cells
+        self.options = [capture.options[key] for key in capture.options.keys() - capture.fixed]
 
     def __call__(self, tensors: list[Any]) -> list[Any] | None:
         if not self.guards.hold():
             return None
         rates = [rate.now() for rate in self.rates]
-        plain = (type(_rate(group["lr"])) in (int, float) for group in self.live)
-        if None in rates or not all(plain):
+        if None in rates or not all(holds() for holds in self.options):
             return None
-        for group, others in self.cycled:
-            if not (_is_cycled(group["betas"]) and group["betas"][1:] == others):
-                return None
         if not all(test(count.item() + 1) is found for count, test, found in self.tests):
             return None
         for cell, number in self.cells:
@@ -468,9 +481,9 @@ class Recorded:
         if before is None:
             return result
         program = trace.program(before) if same else "it returns something else each time"
-        cycled = capture.cycled.keys() - capture.fixed
-        live = {key: {"lr"} for key in capture.live}
-        live |= {key: live.get(key, set()) | {"betas"} for key in cycled}
+        live: dict[int, set[str]] = {}
+        for group, name in capture.options.keys() - capture.fixed:
+            live.setdefault(group, set()).add(name)
         live |= {id(taken.group): taken.names for taken in capture.taken}
         for scaler in capture.scalers.values():
             walk.scaler(scaler)

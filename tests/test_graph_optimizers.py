@@ -27,7 +27,10 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "adafactor": lambda p: torch.optim.Adafactor(p, lr=0.05, weight_decay=0.1),
     "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1, weight_decay=0.01),
     "adamax": lambda p: torch.optim.Adamax(p, lr=0.05),
-    "adadelta": lambda p: torch.optim.Adadelta(p, lr=0.5),
+    "adadelta": lambda p: torch.optim.Adadelta(p, lr=0.5, weight_decay=0.01),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.05, weight_decay=0.01),
+    "rmsprop centered": lambda p: torch.optim.RMSprop(p, lr=0.05, momentum=0.5, centered=True),
+    "muon": lambda p: torch.optim.Muon([t for t in p if t.ndim == 2], lr=0.05),
     "rprop": lambda p: torch.optim.Rprop(p, lr=0.01),
 }
 
@@ -79,7 +82,7 @@ def test_steps_that_depend_on_their_number_are_recorded(device: str, kind: str) 
         losses = []
         for i, (x, y) in enumerate(batches(device, 14)):
             losses.append(train(x, y))
-            if i > 4 and kind not in ("adadelta", "rprop"):
+            if i > 4:
                 schedule.step()
         if recorded:
             # RAdam begins without its denominator, and ASGD's mean begins late.

@@ -67,17 +67,18 @@ CYCLED: dict[str, Callable[[Any], Any]] = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.1),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, betas=(0.8, 0.99), amsgrad=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1, momentum=0.9),
+    "muon": lambda p: torch.optim.Muon([t for t in p if t.ndim == 2], lr=0.1),
+    "muon plain": lambda p: torch.optim.Muon(
+        [t for t in p if t.ndim == 2], lr=0.1, nesterov=False, adjust_lr_fn="match_rms_adamw"
+    ),
     "nadam": lambda p: torch.optim.NAdam(p, lr=0.1, decoupled_weight_decay=True),
     "radam": lambda p: torch.optim.RAdam(p, lr=0.1),
     "adamax": lambda p: torch.optim.Adamax(p, lr=0.1),
 }
 
 
-# RMSprop has no kernel for a GPU.
-@pytest.mark.parametrize(
-    ("device", "kind"),
-    [(d, k) for d in DEVICES for k in CYCLED if (d, k) != ("wgpu", "rmsprop")],
-)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", CYCLED)
 def test_momentum_that_a_schedule_cycles_is_taken_anew_in_each_call(device: str, kind: str) -> None:
     def run(recorded: bool) -> list[Any]:
         torch.manual_seed(0)
@@ -99,6 +100,29 @@ def test_momentum_that_a_schedule_cycles_is_taken_anew_in_each_call(device: str,
             # RAdam begins without its denominator.
             assert len(call.programs) == 1 + (kind == "radam")
         return [t.detach().cpu() for t in [*losses, *net.parameters()]]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [torch.optim.RMSprop, torch.optim.Adadelta, torch.optim.SGD])
+def test_rate_of_half_parameters_gives_the_bits_of_training(device: str, kind: Any) -> None:
+    def run(recorded: bool) -> list[Any]:
+        # Both are of one group; a number is not followed into half types.
+        make = lambda d: torch.ones(4, dtype=d, device=device, requires_grad=True)  # noqa: E731
+        leaves = [make(d) for d in (torch.float32, torch.half)]
+        optimizer = kind(leaves, lr=0.1)
+
+        def step() -> None:
+            for leaf in leaves:
+                leaf.grad = leaf.detach() * 2
+            optimizer.step()
+
+        call = torch.graph(step) if recorded else step
+        for i in range(12):
+            optimizer.param_groups[0]["lr"] = 0.1 if i < 6 else 0.03
+            call()
+        return [leaf.detach().cpu() for leaf in leaves]
 
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
 

@@ -14,7 +14,7 @@ from .optimizer import (
     check_lr,
     decayed,
     new_step,
-    number,
+    rate_of,
 )
 
 __all__ = ["Adadelta"]
@@ -101,5 +101,4 @@ class Adadelta(GradientOptimizer):
         v.mul_(rho).add_(g * g * (1 - rho))
         delta = (u + eps).sqrt() / (v + eps).sqrt() * g
         u.mul_(rho).add_(delta * delta * (1 - rho))
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
-        add_scaled(p, delta, -lr)
+        add_scaled(p, delta, rate_of(group, p) * -1)

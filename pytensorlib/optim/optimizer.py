@@ -591,15 +591,30 @@ def learning_rate(group: dict[str, Any]) -> float:
     return float(number(group["lr"])) if rate is None else rate
 
 
-def rate_of(group: dict[str, Any]) -> Any:
+def _fits(p: Any) -> bool:
+    """Return whether a step of a parameter rounds a number as it rounds a tensor of it."""
+    return p.dtype in (pt.float32, pt.float64)
+
+
+def rate_of(group: dict[str, Any], p: Any = None) -> Any:
     """Return the learning rate, as a number that is followed where a call is recorded.
 
-    Itself where the step is differentiable.
+    Itself where the step is differentiable. With a parameter, only where its step can be the same.
     """
     if group.get("differentiable"):
         return group["lr"]
     recording = _recording.current
-    return number(group["lr"]) if recording is None else recording.followed_rate(group)
+    if recording is None:
+        return number(group["lr"])
+    return recording.followed_rate(group, p is None or _fits(p))
+
+
+def momentum_of(group: dict[str, Any], p: Any) -> Any:
+    """Return the momentum, as a number that a recorded call follows: a schedule may cycle it."""
+    recording = _recording.current
+    if recording is None or group.get("differentiable"):
+        return group["momentum"]
+    return recording.followed_momentum(group, _fits(p))
 
 
 def betas_of(group: dict[str, Any], p: Any) -> tuple[Any, ...]:
@@ -610,7 +625,7 @@ def betas_of(group: dict[str, Any], p: Any) -> tuple[Any, ...]:
     recording = _recording.current
     if recording is None or group.get("differentiable") or group.get("capturable"):
         return group["betas"]
-    return recording.followed_betas(group, p.dtype in (pt.float32, pt.float64))
+    return recording.followed_betas(group, _fits(p))
 
 
 def count_of(state: dict[str, Any]) -> Any:
@@ -645,7 +660,7 @@ def put(state: Any, x: Any) -> None:
 
 def _in_one_pass(x: Any, p: Any) -> bool:
     """Return whether a step may take a number as it is: it rounds as with a tensor of it then."""
-    return type(x) is not Number and p.dtype in (pt.float32, pt.float64)
+    return type(x) is not Number and _fits(p)
 
 
 def add_times(p: Any, update: Any, x: Any) -> None:
@@ -676,7 +691,9 @@ def _beside(scale: Any, p: Any) -> Any:
 
 def add_scaled(p: Any, update: Any, scale: Any) -> None:
     """``p += scale * update`` in place; `scale` is a number or a tensor of one element."""
-    if isinstance(scale, pt.Tensor):
+    if type(scale) is Number:
+        p.add_(update * factor(scale, p))
+    elif isinstance(scale, pt.Tensor):
         p.addcmul_(update, _beside(scale, p))
     else:
         p.add_(update, alpha=scale)
@@ -684,7 +701,9 @@ def add_scaled(p: Any, update: Any, scale: Any) -> None:
 
 def add_quotient(p: Any, above: Any, below: Any, scale: Any) -> None:
     """``p += scale * above / below`` in place; `scale` is a number or a tensor of one element."""
-    if isinstance(scale, pt.Tensor):
+    if type(scale) is Number:
+        p.add_(above / below * factor(scale, p))
+    elif isinstance(scale, pt.Tensor):
         p.addcdiv_(above * _beside(scale, p), below)
     else:
         p.addcdiv_(above, below, value=scale)

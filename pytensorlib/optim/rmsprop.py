@@ -16,9 +16,11 @@ from .optimizer import (
     check,
     check_lr,
     decayed,
+    factor,
     learning_rate,
+    momentum_of,
     new_step,
-    number,
+    rate_of,
 )
 
 __all__ = ["RMSprop"]
@@ -132,7 +134,7 @@ class RMSprop(GradientOptimizer):
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
         alpha, v = group["alpha"], state["square_avg"]
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        lr = rate_of(group, p)
         v.mul_(alpha).add_(g * g * (1 - alpha))
         if group["centered"]:
             mean = state["grad_avg"]
@@ -141,7 +143,7 @@ class RMSprop(GradientOptimizer):
         below = v.sqrt() + group["eps"]
         if group["momentum"] > 0:
             buffer = state["momentum_buffer"]
-            buffer.mul_(group["momentum"]).addcdiv_(g, below)
-            add_scaled(p, buffer, -lr)
+            buffer.mul_(factor(momentum_of(group, p), p)).addcdiv_(g, below)
+            add_scaled(p, buffer, lr * -1)
         else:
-            add_quotient(p, g, below, -lr)
+            add_quotient(p, g, below, lr * -1)

@@ -12,6 +12,7 @@ from .optimizer import (
     check_lr,
     new_step,
     number,
+    rate_of,
 )
 
 __all__ = ["Rprop"]
@@ -89,6 +90,7 @@ class Rprop(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
+        rate_of(group)  # Only the first step takes it: a recorded one holds whatever it is.
         down, up = group["etas"]
         prev, size = state["prev"], state["step_size"]
         sign = (g * prev.clone()).sign()
