@@ -7,6 +7,8 @@ override WEIGHTED: bool = false;
 // Whether sums are divided by what belongs to the output, or terms by what belongs to the input.
 override OVER_SUM: bool = false;
 override OVER_TERM: bool = false;
+// Binary digits of the weights of bytes, which are whole numbers.
+override DIGITS: u32 = 0u;
 override WORDS: bool = false; // whether an invocation has all elements of a word
 override WG: u32 = WORKGROUP;
 
@@ -35,6 +37,11 @@ fn number(base: u32, i: u32) -> Acc {
     return from_words(table[w], table[w + wide(ACC)]);
 }
 
+// To the nearest number of a byte.
+fn byte(sum: i32) -> Acc {
+    return Acc(clamp((sum + ((1 << DIGITS) >> 1u)) >> DIGITS, 0, 255));
+}
+
 fn element(id: u32) -> Acc {
     let c = id % p.inner;
     let i = id / p.inner % p.outputs;
@@ -48,6 +55,7 @@ fn element(id: u32) -> Acc {
         sum += v;
     }
     if (OVER_SUM) { sum /= number(p.divisor_at, i); }
+    if (DIGITS > 0u) { return byte(i32(sum)); }
     return sum;
 }
 

@@ -40,6 +40,21 @@ def test_resample_is_a_sparse_matrix(divided, acc):
     close(y, want, 1e-5 if acc == "f32" else 1e-13)
 
 
+def test_resample_of_bytes_rounds_and_stays_within_them():
+    # Whole weights of seven binary digits: halves go up, what leaves 0 to 255 is its end.
+    matrix = np.array([[64, 64, 0], [-16, 160, -16], [128, 0, 0], [32, 32, 64]])
+    rows = [np.flatnonzero(r) for r in matrix]
+    weight = np.concatenate([r[at] for r, at in zip(matrix, rows)])
+    parts = [np.cumsum([0, *map(len, rows)]), np.concatenate(rows), weight]
+    table = np.concatenate(parts).astype(np.int32).view(np.uint32)
+    x = rng().choice(np.array([0, 1, 2, 127, 254, 255], np.uint8), (2, 3, 4))
+    params = [32, 3, 4, 4, 0, 0, 5, 5 + len(parts[1]), 0]
+    y, *_ = run("resample", "i32", [np.zeros((2, 4, 4), np.uint8), x, table], params, (1, 1, 1),
+                X=FORMATS["uint8"], Y=FORMATS["uint8"], WEIGHTED=True, DIGITS=7)  # fmt: skip
+    want = np.einsum("ij,ojc->oic", matrix, x.astype(int)) / 128
+    assert np.array_equal(y, np.floor(want + 0.5).clip(0, 255))
+
+
 @pytest.mark.parametrize("op", [SET, ADD, MULTIPLY, MAX, MIN])
 def test_the_end_of_each_run_meets_what_is_there(op):
     keys = np.sort(rng().integers(0, 12, (2, 40)), axis=1).astype(np.uint32)

@@ -271,3 +271,26 @@ def test_scatter_multiplies_by_a_number() -> None:
     x, at = torch.arange(1.0, 7, device="wgpu").view(2, 3), torch.tensor([[2, 0]], device="wgpu")
     y = x.scatter(1, at, 10, reduce="multiply")
     assert y.tolist() == [[10, 2, 30], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_bytes_are_resized_on_the_gpu(mode, antialias) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (2, 3, 21, 34)).astype(np.uint8)
+    for size in ((21, 34), (40, 50), (9, 13), (21, 7), (64, 34), (1, 1)):
+        for corners in (False, True):
+
+            def f(t, *size, corners=corners):
+                return F.interpolate(
+                    t, size=size, mode=mode, align_corners=corners, antialias=antialias
+                )
+
+            got = f(torch.from_numpy(x).to("wgpu"), *size).cpu()
+            assert got.dtype == torch.uint8
+            # Recorded PyTorch holds the CPU to its bits.
+            assert torch.equal(got, f(torch.from_numpy(x), *size))
+            # In float64, rounded after the rows. Weights of 14 digits may round one the other way,
+            # of which the columns take at most 1.5 times.
+            rows = f(torch.from_numpy(x).double(), 21, size[1]).add(0.5).floor().clamp(0, 255)
+            exact = f(rows, *size).clamp(0, 255)
+            assert (got.double() - exact).abs().max() <= 0.5 + 0.1 + 1.5

@@ -47,9 +47,11 @@ pub fn run(gpu: &Gpu, op: &Resample, x: &Tensor, y: &Tensor) -> Result<()> {
         }
         return Ok(());
     }
-    let weighted = op.axes.iter().any(|a| !a.weight.is_empty()) || op.divisors.is_some();
+    let weighted = op.axes.iter().any(|a| !a.weight.is_empty());
+    // Whole weights, and sums that are rounded after each dimension, the last one first.
+    let bytes = weighted && y.dtype() == DType::U8 && op.divisors.is_none();
     ensure!(
-        !weighted || y.dtype().is_float(),
+        bytes || y.dtype().is_float() || !(weighted || op.divisors.is_some()),
         NotImplemented,
         "wgpu: resample: weights of {}",
         y.dtype()
@@ -59,7 +61,7 @@ pub fn run(gpu: &Gpu, op: &Resample, x: &Tensor, y: &Tensor) -> Result<()> {
     let order: Vec<usize> = match op.divisors {
         // What is divided by depends on the place, also where elements stay where they are.
         Some(_) => (0..op.axes.len()).collect(),
-        None => op.order(&from, &to, false),
+        None => op.order(&from, &to, bytes),
     };
     let Some((&last, rest)) = order.split_last() else {
         return y.write_from(x);
@@ -70,10 +72,10 @@ pub fn run(gpu: &Gpu, op: &Resample, x: &Tensor, y: &Tensor) -> Result<()> {
     for &d in rest {
         shape[lead + d] = to[d];
         let next = Tensor::empty(&shape, acc.dtype(), gpu.device())?;
-        pass(gpu, op, acc, d, lead, &x, &next)?;
+        pass(gpu, op, acc, d, bytes, &x, &next)?;
         x = next;
     }
-    pass(gpu, op, acc, last, lead, &x, y)
+    pass(gpu, op, acc, last, bytes, &x, y)
 }
 
 fn pass(
@@ -81,11 +83,13 @@ fn pass(
     op: &Resample,
     acc: Acc,
     d: usize,
-    lead: usize,
+    bytes: bool,
     x: &Tensor,
     y: &Tensor,
 ) -> Result<()> {
-    let axis = &op.axes[d];
+    let lead = y.ndim() - op.axes.len();
+    let fixed = bytes.then(|| op.axes[d].fixed()).transpose()?;
+    let (axis, digits) = fixed.as_ref().map_or((&op.axes[d], 0), |(a, n)| (a, *n));
     let longest = axis.most_terms();
     ensure!(
         longest < MAX_TERMS && x.numel().max(y.numel()) < 1 << 31,
@@ -108,7 +112,9 @@ fn pass(
         at
     };
     let index_at = axis.start.len() as u32;
-    let weight_at = put(&mut table, &axis.weight);
+    let unit = 2f64.powi(digits);
+    let weights: Vec<f64> = axis.weight.iter().map(|w| w * unit).collect();
+    let weight_at = put(&mut table, &weights);
     let divisors = op.divisors.as_ref().map(|all| &all[d]);
     let divisor_at = put(&mut table, divisors.map_or(&[], |v| &v[..]));
     let host = Tensor::from_slice(&table, &[table.len()], DType::I32)?;
@@ -127,6 +133,7 @@ fn pass(
     RESAMPLE
         .launch(acc)
         .set("WEIGHTED", !axis.weight.is_empty())
+        .set("DIGITS", digits as u32)
         .set("OVER_SUM", divisors.is_some() && !op.adjoint)
         .set("OVER_TERM", divisors.is_some() && op.adjoint)
         .writes("Y", y)
