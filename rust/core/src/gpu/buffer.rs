@@ -230,6 +230,11 @@ impl Buffer {
         self.rest.is_some()
     }
 
+    /// The bytes of each of its wgpu buffers but the last, where it is several.
+    pub(super) fn step(&self) -> Option<u64> {
+        self.rest.as_ref().map(|r| r.step)
+    }
+
     /// The segment of a byte, and where that segment begins.
     fn segment(&self, byte: u64) -> (&Arc<Raw>, u64) {
         let first = self.raw.as_ref().expect("a live buffer has memory");

@@ -133,8 +133,23 @@ pub struct Tape {
     film: Film,
     /// What the kernels had for themselves, which nobody else gets meanwhile.
     _own: Vec<Buffer>,
-    /// Memory that may be other memory next time, by the caller's numbers, where it is used.
-    open: Vec<Option<usize>>,
+    /// Memory that may be other memory next time, by the caller's numbers.
+    open: Vec<Open>,
+}
+
+/// A buffer that may be another one next time.
+#[derive(Default)]
+struct Open {
+    /// The numbers of its segments, where they are used.
+    at: SmallVec<[Option<usize>; 1]>,
+    /// What [`Buffer::step`] says of it.
+    step: Option<u64>,
+}
+
+impl Open {
+    fn is_used(&self) -> bool {
+        self.at.iter().any(Option::is_some)
+    }
 }
 
 /// That what a tape holds may go to other threads, which the compiler takes long to see.
@@ -196,14 +211,17 @@ impl Taping<'_> {
             return Ok(None);
         };
         film.told.sort_by_key(|t| t.step);
-        // What is several buffers is not put in the place of another.
-        if open.iter().flatten().any(|b| b.is_segmented()) {
-            return Ok(None);
-        }
         let known: Vec<u64> = known.flat_map(Buffer::raws).map(|r| r.id).collect();
         let numbers = &film.numbers;
-        let number = |b: &&Buffer| numbers.get(&b.raw().id).copied();
-        let open: Vec<Option<usize>> = open.iter().map(|b| b.as_ref().and_then(number)).collect();
+        let number = |raw: &Arc<Raw>| numbers.get(&raw.id).copied();
+        let opened = |b: &Buffer| Open {
+            at: b.raws().map(number).collect(),
+            step: b.step(),
+        };
+        let open: Vec<Open> = open
+            .iter()
+            .map(|b| b.map_or_else(Open::default, opened))
+            .collect();
         let noted = gpu.fault_memory();
         let mut own = Vec::new();
         for raw in &film.memory {
@@ -228,27 +246,35 @@ impl Taping<'_> {
 impl Tape {
     /// Puts the caller's memory in the place of what it was, by number; false where it does not fit.
     pub fn fit(&mut self, gpu: &Gpu, buffers: &[Option<&Buffer>]) -> bool {
-        let mut new: SmallVec<[(usize, &Buffer); 8]> = SmallVec::new();
-        for (at, buffer) in self.open.iter().zip(buffers) {
-            let Some(at) = *at else { continue };
+        let mut new: SmallVec<[(usize, &Arc<Raw>); 8]> = SmallVec::new();
+        for (open, buffer) in self.open.iter().zip(buffers) {
+            if !open.is_used() {
+                continue;
+            }
             let Some(buffer) = *buffer else { return false };
-            if buffer.raw().id != self.film.memory[at].id {
-                new.push((at, buffer));
+            let before = new.len();
+            let raws = || open.at.iter().zip(buffer.raws());
+            for (at, raw) in raws().filter_map(|(at, raw)| at.map(|at| (at, raw))) {
+                if raw.id != self.film.memory[at].id {
+                    new.push((at, raw));
+                }
+            }
+            let alike = buffer.step() == open.step && buffer.raws().count() == open.at.len();
+            if !alike || new.len() > before && buffer.window().is_some() {
+                return false;
             }
         }
         new.is_empty() || self.rebind(gpu, &new)
     }
 
-    fn rebind(&mut self, gpu: &Gpu, new: &[(usize, &Buffer)]) -> bool {
+    fn rebind(&mut self, gpu: &Gpu, new: &[(usize, &Arc<Raw>)]) -> bool {
         let mut memory = self.film.memory.clone();
-        for &(at, buffer) in new {
-            let raw = buffer.raw.as_ref().expect("a live buffer has memory");
+        for &(at, raw) in new {
             // The pool gives buffers of more than one size for the same bytes. No kernel asks for the
             // size, but what is larger than a binding is seen through windows.
-            let bound = |size: u64| size <= gpu.info.max_binding;
-            let fits = bound(raw.buffer.size()) && bound(memory[at].buffer.size());
-            let whole = !buffer.is_segmented() && buffer.window().is_none();
-            if !fits || raw.life != self.life || !whole {
+            let (size, old) = (raw.buffer.size(), memory[at].buffer.size());
+            let fits = size == old || size.max(old) <= gpu.info.max_binding;
+            if !fits || raw.life != self.life {
                 return false;
             }
             memory[at] = raw.clone();
