@@ -449,8 +449,9 @@ def elementwise(body: str, *inputs: Any) -> Any:
     """Compute each element of a result by WGSL of one's own.
 
     The text runs with wgpu's checks: no load or store leaves its buffer, and loops end. It has no
-    derivative: `library.custom_op` gives it one, and what the CPU computes, as the second example
-    does.
+    derivative, and asking for one raises: `library.custom_op` gives it one, and what the CPU
+    computes, as the second example does. It is recorded, profiled and cut where a tensor is larger
+    than a binding, as any operator is; `check_against` has nothing to compare it with.
 
     Parameters
     ----------
@@ -508,44 +509,7 @@ def elementwise(body: str, *inputs: Any) -> Any:
     dtype = inputs[0].dtype
     for x in inputs[1:]:
         dtype = _C.promote_types(dtype, x.dtype)
-    wide = [x.detach().to(dtype) for x in _C.broadcast_tensors(*inputs)]
-    y = _C.empty_like(wide[0], memory_format=_C.contiguous_format)
-    if y.numel():
-        _C._wgpu_elementwise(
-            _elementwise_text(body, len(inputs)), [x.contiguous() for x in wide], y
-        )
-    return y
-
-
-def _elementwise_text(body: str, n: int) -> str:
-    """Return a shader after the convention of ``shaders/README.md``."""
-    formats = "".join(f"override X{k}: u32 = F32;\n" for k in range(n))
-    loads = "".join(
-        f"@group(0) @binding({k + 2}) var<storage, read> x{k}: array<u32>;\n"
-        f"fn load{k}(i: u32) -> Acc {{\n    let at = p.x{k} + i;\n    let w = word(X{k}, at);\n"
-        f"    return decode(X{k}, x{k}[w], x{k}[w + wide(X{k})], at);\n}}\n"
-        for k in range(n)
-    )
-    given = ", ".join(f"load{k}(id)" for k in range(n))
-    fields = "".join(f" x{k}: u32," for k in range(6))
-    return f"""// uses store, math
-override Y: u32 = F32;
-{formats}override WG: u32 = WORKGROUP;
-struct Params {{ n: u32, y: u32,{fields} }}
-@group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
-{loads}{body}
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {{
-    let id = (group.x + group.y * groups.x) * WG + local;
-    if (id >= p.n) {{ return; }}
-    store_y(p.y + id, op({given}));
-}}
-"""
+    return _C._wgpu_elementwise(body, [x.to(dtype) for x in _C.broadcast_tensors(*inputs)])
 
 
 def to_buffer(tensor: Any, device: Any, usage: int | None = None) -> Any:

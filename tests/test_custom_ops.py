@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_wgpu_runtime import run
 
 import pytensorlib as torch
 from pytensorlib import library
@@ -186,6 +187,42 @@ def test_custom_op_of_wgsl_computes_and_differentiates_as_on_the_cpu():
     np.testing.assert_allclose(grads[0][1], (values**3).sum(0), rtol=1e-6)
     for a, b in zip(*grads, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+def test_elementwise_is_recorded_told_and_refused_a_derivative_as_other_operators():
+    call = torch.compile(lambda x: torch.wgpu.elementwise(CUBE, x, x + 1) * 2, fullgraph=True)
+    # Equal numbers at first: what a record takes for a constant would stay.
+    for i in (1.0, 1.0, 1.0, 2.0, 3.0):
+        x = torch.full((3, 5), i, device="wgpu")
+        assert call(x).tolist() == [[2 * (i + 1) * i**3] * 5] * 3
+    assert call.programs[0].kept > 0
+    with torch.profiler.profile() as prof, torch.wgpu.check_against("cpu") as check:
+        torch.wgpu.elementwise("fn op(x: Acc) -> Acc { return x; }", x)
+    assert "aten::elementwise" in {e.key for e in prof.key_averages()}
+    assert check.compared == 0  # only the GPU can compute it
+    w = torch.ones(3, device="wgpu", requires_grad=True)
+    y = torch.wgpu.elementwise("fn op(x: Acc) -> Acc { return x; }", w)
+    with pytest.raises(NotImplementedError, match="derivative for 'wgpu.elementwise'.*custom_op"):
+        y.sum().backward()
+
+
+WITH_SMALL_BINDINGS = """
+    import pytensorlib as torch
+    body = "fn op(x: Acc, y: Acc) -> Acc { return x * y + x; }"
+    for shape in ((100_003,), (1, 50_000), (300, 400), (3, 1, 70_000)):
+        x = torch.arange(torch.Size(shape).numel()).reshape(shape).remainder(13)
+        for dtype in (torch.float32, torch.int64, torch.uint8):
+            a, b = x.to(dtype), (x % 5).to(dtype)
+            y = torch.wgpu.elementwise(body, a.to("wgpu"), b.to("wgpu"))
+            print(torch.equal(y.cpu(), a * b + a))
+"""
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+def test_elementwise_over_tensors_larger_than_a_binding_equals_the_cpu():
+    small = {"PYTENSORLIB_WGPU_MAX_BINDING": "65536", "PYTENSORLIB_WGPU_FALLBACK": "error"}
+    assert run(WITH_SMALL_BINDINGS, **small) == "True\n" * 12
 
 
 @pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")

@@ -1,12 +1,11 @@
 //! The GPU from Python: what it is, its memory, and ops that it has no kernel for.
 
 use crate::error::IntoPy;
-use crate::tensor::borrow;
-use pyo3::exceptions::PyRuntimeError;
+use crate::tensor::{borrow, wrap};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pytensorlib_core::device::Device;
-use pytensorlib_core::gpu::{stored, Acc, Gpu, Shader};
+use pytensorlib_core::gpu::{stored, Gpu};
+use pytensorlib_core::ops::pointwise::written::written;
 use pytensorlib_core::tensor::Tensor;
 use pytensorlib_core::transfer::{self, Fallback};
 
@@ -167,29 +166,12 @@ fn _wgpu_kept(index: u8) -> PyResult<(Option<std::path::PathBuf>, String)> {
     Ok((stored::folder(), stored::name(info)))
 }
 
-/// Runs a shader's text that others wrote, of one invocation for each element of `y`, which like the
-/// inputs is contiguous.
+/// What WGSL of others computes of each element of these tensors, which have one shape and type.
 #[pyfunction]
-fn _wgpu_elementwise(text: &str, x: Vec<Bound<'_, PyAny>>, y: &Bound<'_, PyAny>) -> PyResult<()> {
-    const FORMATS: [&str; 6] = ["X0", "X1", "X2", "X3", "X4", "X5"];
-    let y = borrow(y)?;
+fn _wgpu_elementwise(py: Python<'_>, body: &str, x: Vec<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
     let x: Vec<Tensor> = x.iter().map(borrow).collect::<PyResult<_>>()?;
-    let Device::Wgpu(index) = y.device() else {
-        return Err(PyRuntimeError::new_err(
-            "wgpu.elementwise: expected a tensor on the GPU",
-        ));
-    };
-    let gpu = Gpu::at(index).py()?;
-    let acc = Acc::of(y.dtype()).py()?;
-    let mut p = [0; 8];
-    (p[0], p[1]) = (y.numel() as u32, y.offset() as u32);
-    let shader = Shader::<[u32; 8]>::untrusted("wgpu.elementwise", text);
-    let mut launch = shader.launch(acc).writes("Y", &y);
-    for ((t, format), offset) in x.iter().zip(FORMATS).zip(&mut p[2..]) {
-        *offset = t.offset() as u32;
-        launch = launch.reads(format, t);
-    }
-    launch.threads(gpu, &p, y.numel()).py()
+    let x: Vec<&Tensor> = x.iter().collect();
+    wrap(py, written(body, &x).py()?)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

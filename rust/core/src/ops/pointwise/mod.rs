@@ -18,6 +18,7 @@ pub mod real;
 pub mod special;
 pub mod ternary;
 pub mod unary;
+pub mod written;
 
 crate::ops::family! { activation arithmetic compare fake_quantize math }
 
