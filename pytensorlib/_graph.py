@@ -297,7 +297,9 @@ def _modes() -> Any:
     if state is not None and any(state.enabled.values()):
         cast = (*sorted(state.enabled.items()), *sorted(state.dtypes.items()), state.caches)
     flags = pt.is_grad_enabled(), pt.is_inference_mode_enabled(), pt.is_anomaly_enabled()
-    return flags, pt.get_default_dtype(), cast
+    # Where a tensor is made that names no device, or "wgpu" without a number.
+    places = pt.get_default_device(), _C._wgpu_current()
+    return flags, pt.get_default_dtype(), places, cast
 
 
 class _Entry:
@@ -557,12 +559,12 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
 
     Calls are of one kind by the shapes, strides, types and devices of the tensors among their
     arguments, by other arguments' values, and by grad and inference mode, autocast and the default
-    type. They are recorded anew where something else differs that can be reached from the function:
-    variables of enclosing functions, globals and attributes that it names, modules, their
-    attributes and parameters, optimizers and their options. A learning rate and a momentum may
-    change, and random numbers go on. Other effects in Python (a counter, a line that is printed)
-    take place where a call is recorded, and not where it is run again; and what else a function
-    asks, such as the time or an entry of a file, is taken to stay.
+    type and device. They are recorded anew where something else differs that can be reached from
+    the function: variables of enclosing functions, globals and attributes that it names, modules,
+    their attributes and parameters, optimizers and their options. A learning rate and a momentum
+    may change, and random numbers go on. Other effects in Python (a counter, a line that is
+    printed) take place where a call is recorded, and not where it is run again; and what else a
+    function asks, such as the time or an entry of a file, is taken to stay.
 
     Parameters
     ----------

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any
 
 import pytensorlib as pt
 
-from . import wgpu
+from . import _C, wgpu
 from ._named import fill
 
 __all__ = [
@@ -40,13 +39,6 @@ fill(
     "wgpu does not tell; torch.accelerator.memory_stats() has what is allocated and reserved.",
     "get_device_capability get_memory_info reset_accumulated_memory_stats reset_peak_memory_stats",
 )
-
-
-class _Current(threading.local):
-    index = 0
-
-
-_current = _Current()
 
 
 def is_available() -> bool:
@@ -120,13 +112,14 @@ def current_device_index() -> int:
     >>> torch.accelerator.current_device_index()
     0
     """
-    return _current.index
+    return _C._wgpu_current()
 
 
 def set_device_index(device: Any) -> None:
-    """Choose the GPU that the functions of this module mean where none is named.
+    """Choose the GPU that is meant on this thread where none is named.
 
-    ``device="wgpu"`` without a number goes on to mean the first one.
+    It is ``device="wgpu"`` without a number, what `current_accelerator` names, and what functions
+    of this module and of `torch.wgpu` take.
 
     Parameters
     ----------
@@ -144,19 +137,15 @@ def set_device_index(device: Any) -> None:
     >>> if torch.accelerator.is_available():
     ...     torch.accelerator.set_device_index(0)
     """
-    index = _index(device)
+    index = wgpu._index(device)
     if not 0 <= index < device_count():
         raise RuntimeError(
             f"torch.accelerator.set_device_index: there are {device_count()} GPUs, got {device!r}"
         )
-    _current.index = index
+    _C._wgpu_set_current(index)
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index
-
-
-def _index(device: Any) -> int:
-    return _current.index if device is None else wgpu._index(device)
 
 
 class device_index(contextlib.ContextDecorator):
@@ -207,7 +196,7 @@ def synchronize(device: Any = None, /) -> None:
     >>> if torch.accelerator.is_available():
     ...     torch.accelerator.synchronize()
     """
-    wgpu.synchronize(_index(device))
+    wgpu.synchronize(device)
 
 
 def empty_cache() -> None:
@@ -219,7 +208,7 @@ def empty_cache() -> None:
     >>> torch.accelerator.empty_cache()
     """
     if is_available():
-        wgpu.empty_cache(_current.index)
+        wgpu.empty_cache()
 
 
 def empty_host_cache() -> None:
@@ -251,7 +240,7 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
     >>> isinstance(torch.accelerator.memory_stats(), dict)
     True
     """
-    return wgpu.memory_stats(_index(device)) if is_available() else {}
+    return wgpu.memory_stats(device) if is_available() else {}
 
 
 def memory_allocated(device: Any = None, /) -> int:

@@ -1,9 +1,10 @@
 """The GPU, reached through wgpu: Vulkan, Metal or DX12.
 
-Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``, which is the first adapter; others
-are ``"wgpu:1"`` and so on. Ops without a GPU kernel run on the CPU, with one warning each;
-`fallbacks` counts them. The environment variable ``PYTENSORLIB_WGPU_FALLBACK`` may say "error" or
-"silent" instead, as `set_fallback` does. What can be used again, compiled kernels and the quickest
+Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``, which is the first adapter, or the
+one that `torch.accelerator.set_device_index` chose; others are ``"wgpu:1"`` and so on. Ops without
+a GPU kernel run on the CPU, with one warning each; `fallbacks` counts them. The environment
+variable ``PYTENSORLIB_WGPU_FALLBACK`` may say "error" or "silent" instead, as `set_fallback` does.
+What can be used again, compiled kernels and the quickest
 tiles of products (``PYTENSORLIB_TUNE``: "0", "1" or "full"), is kept in a folder of the user's
 (``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty). Products and convolutions of
 float16 and bfloat16, also under `torch.autocast`, and of float32 in less than the highest precision
@@ -46,12 +47,14 @@ __all__ = [
 
 def _index(device: Any) -> int:
     """Return the number of the adapter that a device, its name, its number or None means."""
-    if device is None or isinstance(device, int):
-        return device or 0
+    if device is None:
+        return _C._wgpu_current()
+    if isinstance(device, int):
+        return device
     device = _C.device(device)
     if device.type != "wgpu":
         raise ValueError(f"Expected a wgpu device, but got: {device}")
-    return device.index or 0
+    return _C._wgpu_current() if device.index is None else device.index
 
 
 def device_count() -> int:
@@ -93,7 +96,7 @@ def get_device_properties(device: Any = None) -> dict[str, Any]:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Returns
     -------
@@ -123,7 +126,7 @@ def get_device_name(device: Any = None) -> str:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Returns
     -------
@@ -150,7 +153,7 @@ def synchronize(device: Any = None) -> None:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Raises
     ------
@@ -172,7 +175,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Returns
     -------
@@ -196,7 +199,7 @@ def memory_allocated(device: Any = None) -> int:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Returns
     -------
@@ -218,7 +221,7 @@ def empty_cache(device: Any = None) -> None:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Examples
     --------
@@ -237,7 +240,7 @@ def set_memory_cap(size: int | None, device: Any = None) -> None:
     size : int or None
         Bytes; beyond them `OutOfMemoryError` is raised.
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Examples
     --------
@@ -312,7 +315,7 @@ def memory_summary(device: Any = None, largest: int = 10) -> str:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
     largest : int, default 10
         So many tensors are named, of those with at least a MiB: their sizes, the operators that
         made them and the modules at work then, by their classes.
@@ -354,7 +357,7 @@ def peaks(device: Any = None) -> tuple[float, float] | None:
     Parameters
     ----------
     device : device, str or int, optional
-        The first one where it is left out.
+        The current one where it is left out.
 
     Returns
     -------
@@ -561,7 +564,7 @@ def from_buffer(buffer: Any, queue: Any, shape: Any, dtype: Any = None, device: 
     dtype : dtype, optional
         What the buffer holds; by default the default dtype.
     device : device, optional
-        Where the tensor lives; by default the first GPU.
+        Where the tensor lives; by default the current GPU.
 
     Returns
     -------

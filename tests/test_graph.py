@@ -453,3 +453,15 @@ def test_nothing_is_kept_of_a_function_that_is_gone() -> None:
     del f
     gc.collect()
     assert gone() is None and memory() is None
+
+
+def test_default_device_is_a_part_of_the_kind_of_a_call() -> None:
+    made = torch.graph(lambda: torch.ones(2) * 2, fullgraph=True)
+    assert all(made().device.type == "cpu" for _ in range(4)) and len(made.programs) == 1
+    torch.set_default_device("meta")
+    try:
+        with pytest.raises(RuntimeError, match="tensors without memory"):
+            made()
+    finally:
+        torch.set_default_device(None)
+    assert made().device.type == "cpu" and len(made.programs) == 1

@@ -150,6 +150,28 @@ for f in (lambda: a + b, lambda: torch.cat([a, b]), lambda: torch.add(a, 1, out=
         raise AssertionError("operands on two devices")
 torch.set_default_device(last)
 assert torch.zeros(1).device == last == torch.get_default_device()
+torch.set_default_device(None)
+
+# The current device is what "wgpu" means, on this thread; so it is for `torch.cuda.set_device`.
+import threading
+torch.accelerator.set_device_index(n - 1)
+here = torch.accelerator.current_accelerator()
+assert torch.ones(2, device="wgpu").device == last == torch.ones(2).to(here).device
+assert torch.wgpu.memory_allocated() == torch.wgpu.memory_allocated(last)
+seen = []
+thread = threading.Thread(target=lambda: seen.append(torch.ones(2, device="wgpu").device))
+thread.start()
+thread.join()
+assert seen == [torch.device("wgpu:0")]
+made = torch.compile(lambda: torch.ones(2, device="wgpu") * 2)
+assert all(made().device == last for _ in range(4)) and len(made.programs) == 1
+with torch.accelerator.device_index(0):
+    assert torch.ones(2, device="wgpu").device == made().device == torch.device("wgpu:0")
+assert torch.ones(2, device="wgpu").device == made().device == last
+try:
+    torch.accelerator.set_device_index(n)
+except RuntimeError:
+    assert torch.accelerator.current_device_index() == n - 1
 """
 
 

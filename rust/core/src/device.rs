@@ -15,7 +15,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// Parses `cpu`, `wgpu` (the first one) and `wgpu:1`. Whether there is such an adapter shows
+    /// Parses `cpu`, `wgpu` (the [current](current_gpu) one) and `wgpu:1`. Whether there is such an adapter shows
     /// when memory is taken from it.
     pub fn parse(text: &str) -> Result<Device> {
         if let Some(Ok(index)) = text.strip_prefix("wgpu:").map(str::parse) {
@@ -23,7 +23,7 @@ impl Device {
         }
         match text {
             "cpu" | "cpu:0" => Ok(Device::Cpu),
-            "wgpu" => Ok(Device::Wgpu(0)),
+            "wgpu" => Ok(Device::Wgpu(current_gpu())),
             "meta" => Ok(Device::Meta),
             _ if text.starts_with("meta:") => Ok(Device::Meta),
             _ if text.starts_with("cuda") => bail!(
@@ -77,6 +77,17 @@ impl std::fmt::Display for Device {
             Device::Wgpu(index) => write!(f, "wgpu:{index}"),
         }
     }
+}
+
+thread_local!(static CURRENT: Cell<u8> = const { Cell::new(0) });
+
+/// The GPU that is meant where no number is said, on this thread.
+pub fn current_gpu() -> u8 {
+    CURRENT.get()
+}
+
+pub fn set_current_gpu(index: u8) {
+    CURRENT.set(index);
 }
 
 thread_local!(static DEFAULT: Cell<Device> = const { Cell::new(Device::Cpu) });

@@ -39,10 +39,12 @@ pub fn elsewhere(f: &mut (dyn FnMut() + Send)) -> Result<()> {
     let first = outer.is_none();
     let chain = outer.unwrap_or_default();
     let (off, place) = (overrides::is_off(), device::default_device());
+    let current = device::current_gpu();
     let work = Mutex::new(f);
     let inside = |py: Python<'_>| {
         overrides::set_off(off);
         device::set_default_device(place);
+        device::set_current_gpu(current);
         CHAIN.set(Some(chain.clone()));
         let number = thread_number(py).unwrap_or(0);
         let before = chain.swap(number, Ordering::Relaxed);

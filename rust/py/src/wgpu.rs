@@ -4,6 +4,7 @@ use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use pytensorlib_core::device;
 use pytensorlib_core::gpu::{stored, Gpu};
 use pytensorlib_core::ops::pointwise::written::written;
 use pytensorlib_core::tensor::Tensor;
@@ -17,6 +18,17 @@ fn _wgpu_available() -> bool {
 #[pyfunction]
 fn _wgpu_count() -> usize {
     Gpu::count()
+}
+
+/// The GPU that is meant where none is named, on this thread.
+#[pyfunction]
+fn _wgpu_current() -> u8 {
+    device::current_gpu()
+}
+
+#[pyfunction]
+fn _wgpu_set_current(index: u8) {
+    device::set_current_gpu(index);
 }
 
 /// The adapter: `name`, `backend`, `driver`, what it can do, and its limits.
@@ -177,6 +189,8 @@ fn _wgpu_elementwise(py: Python<'_>, body: &str, x: Vec<Bound<'_, PyAny>>) -> Py
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_available, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_count, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_current, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_set_current, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_info, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
