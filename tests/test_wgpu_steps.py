@@ -115,24 +115,33 @@ def batches(kind: str, n: int) -> list[tuple[Any, Any]]:
 
 
 def train(
-    kind: str, device: str, n: int, given: list[tuple[Any, Any]] | None = None
+    kind: str,
+    device: str,
+    n: int,
+    given: list[tuple[Any, Any]] | None = None,
+    compiled: bool = False,
 ) -> tuple[list[float], list[int]]:
     """Train on one batch, or on those given; return losses and the dispatches of each step."""
-    make, optimizer, _ = STEPS[kind]
+    make, make_optimizer, _ = STEPS[kind]
     torch.manual_seed(0)
     model = make().to(device)
     given = [(x.to(device), y.to(device)) for x, y in given or [data(kind)]]
-    step = optimizer(model.parameters())
-    losses, counts = [], []
-    for i in range(n):
-        x, y = given[i % len(given)]
-        before = wgpu.memory_stats()["dispatches"]
-        step.zero_grad()
+    optimizer = make_optimizer(model.parameters())
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
         loss = F.cross_entropy(model(x), y)
         loss.backward()
-        step.step()
-        losses.append(loss.detach())
+        optimizer.step()
+        return loss.detach()
+
+    call = torch.compile(step, fullgraph=True) if compiled else step
+    losses, counts = [], []
+    for i in range(n):
+        before = wgpu.memory_stats()["dispatches"]
+        losses.append(call(*given[i % len(given)]))
         counts.append(wgpu.memory_stats()["dispatches"] - before)
+    assert not compiled or call.programs[0].kept > 0
     return [float(v) for v in losses], counts
 
 
@@ -152,9 +161,10 @@ def test_training_step_dispatches_are_few_and_losses_equal_cpu(kind: str) -> Non
 @pytest.mark.parametrize("kind", ["cnn", "gpt", "lstm"])
 def test_training_of_a_hundred_steps_follows_the_cpu(kind: str) -> None:
     given = batches(kind, 25)
-    cpu, gpu = (train(kind, device, 100, given)[0] for device in ("cpu", "wgpu"))
+    cpu = train(kind, "cpu", 100, given)[0]
     assert cpu[-1] < cpu[0]
-    assert gpu == pytest.approx(cpu, abs=1e-3)
+    for compiled in (False, True):
+        assert train(kind, "wgpu", 100, given, compiled)[0] == pytest.approx(cpu, abs=1e-3)
 
 
 def dispatches(run: Callable[[], Any]) -> int:
