@@ -282,6 +282,22 @@ def test_chain_of_one_shape_is_one_kernel() -> None:
     assert bits(got) == bits(want)
 
 
+def test_difference_and_quotient_of_a_value_with_itself_keep_nan() -> None:
+    a = torch.tensor([1.0, 0.0, float("inf"), float("nan")]).repeat(50).to("wgpu")
+    calls = [
+        lambda a: a - a,
+        lambda a: a / a,
+        lambda a: a.sub_(a) + 1,
+        lambda a: (a - a).half(),
+        lambda a: torch.softmax(a.reshape(4, -1), 0).sub_(a.reshape(4, -1)).mul_(2),
+        lambda a: (lambda b: (b - b).sum(0))(a.reshape(50, 4) * 1),
+    ]
+    for call in calls:
+        with fused(True):
+            got = call(a * 2).cpu()
+        torch.testing.assert_close(got, call(a.cpu() * 2), equal_nan=True)
+
+
 def test_results_that_died_unread_launch_nothing() -> None:
     a = x(4, 33)
     with fused(True):

@@ -207,7 +207,7 @@ pub(super) struct Arg {
     pub dtype: DType,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Source {
     Load(usize),
     Node(usize),
