@@ -38,9 +38,13 @@ struct Params {
 @group(0) @binding(2) var<storage, read> x: array<u32>;
 var<workgroup> partial: array<Acc, WG>;
 
-fn load_x(i: u32) -> Acc {
+// Element `i`, in whose place a kernel may have what makes it.
+fn read_x(i: u32) -> Acc {
     let w = word(X, i);
-    let v = decode(X, x[w], x[w + wide(X)], i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn load_x(i: u32) -> Acc {
+    let v = read_x(i);
     switch MAP {
         case SQUARE: { return v * v; }
         case MAGNITUDE: { return abs(v); }

@@ -42,7 +42,7 @@ def bits(t: Any) -> bytes:
     t = t.detach().cpu().clone(memory_format=torch.contiguous_format)
     if t.dtype.is_floating_point:
         t[t.isnan()] = float("nan")
-    return bytes(t.view(torch.uint8).numpy().tobytes()) if t.numel() else b""
+    return bytes(t.reshape(-1).view(torch.uint8).numpy().tobytes()) if t.numel() else b""
 
 
 def launched(f: Callable[[], Any]) -> tuple[int, Any]:
@@ -70,9 +70,11 @@ def tensors(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
 def changed(rng: random.Random, pool: list[Any]) -> None:
     """Do one thing to the tensors of a pool."""
     pick = lambda: rng.choice(pool)  # noqa: E731
-    kind = rng.randrange(15)
+    kind = rng.randrange(18)
     x = pick()
-    if kind < 5:
+    if kind > 14:
+        pool.extend(reduced(rng, x, pick()))
+    elif kind < 5:
         row, count, sample = rng.choice(ROWS)
         args = [pick() if isinstance(a, np.ndarray) else a for a in sample.args]
         if count > 1 and rng.random() < 0.3:
@@ -138,6 +140,36 @@ def headed(rng: random.Random, x: Any) -> Any:
     leaf = x.clone().requires_grad_()
     (F.layer_norm(leaf, (n,)) * torch.softmax(leaf, -1)).sum().backward()
     return leaf.grad
+
+
+def reduced(rng: random.Random, x: Any, other: Any) -> list[Any]:
+    """Return what a reduction gives of what may be made as it is read, and sometimes that too."""
+    makes = [
+        lambda: x * 2,
+        lambda: x + other,
+        lambda: (x.float() - 1).abs(),
+        lambda: x.to(getattr(torch, rng.choice(TYPES))),
+        lambda: torch.where(x > 1, x, other),
+        lambda: torch.erfinv(torch.tanh(x.float())) * other,
+        lambda: torch.lgamma(x.float()),
+    ]
+    y = rng.choice(makes)()
+    kept = [y] if rng.random() < 0.2 else []
+    if rng.random() < 0.2:
+        y = y.mul_(other.to(y.dtype)) if y.dtype != torch.bool else y
+    views = [y, y, y, y.flip(0), y[..., -1:], y[:1]]
+    if y.dim() > 1 and y.shape[0] == y.shape[-1]:
+        views.append(y.transpose(0, -1))
+    y = rng.choice(views)
+    dims = rng.sample(range(y.dim()), rng.randint(1, y.dim()))
+    if y.dtype.is_floating_point:
+        z = rng.choice([torch.sum, torch.mean, torch.amax, torch.linalg.vector_norm])(
+            y, dim=dims, keepdim=True
+        )
+    else:
+        z = rng.choice([torch.sum, torch.any, torch.all, torch.amin])(y, dim=dims, keepdim=True)
+    after = [lambda: z.expand(x.shape).clone(), lambda: x.float() * z, lambda: (z * 2 + 1) * other]
+    return [*kept, rng.choice(after)()]
 
 
 def result(seed: int, steps: int) -> list[Any]:
@@ -251,6 +283,58 @@ def test_result_of_a_kernel_that_ends_with_others_is_there_too() -> None:
     want = x(6, 33).cpu() @ x(17, 33).cpu().t()
     assert y.cpu().numpy() == pytest.approx((want + 1).numpy(), abs=1e-4)
     assert z.cpu().numpy() == pytest.approx(want.relu().numpy(), abs=1e-4)
+
+
+def test_reductions_begin_with_what_makes_their_operand() -> None:
+    a, c, row, many = x(6, 33), x(6, 33), x(33), x(300, 1001)
+    rows = many[:, :1000].half()
+    calls: dict[str, tuple[int, Callable[[], Any], Callable[[Any], Any]]] = {
+        "rows": (1, lambda: (a * row + 1).sum(1), lambda t: (t(a) * t(row) + 1).sum(1)),
+        "columns": (1, lambda: (a - c).abs().amax(0), lambda t: (t(a) - t(c)).abs().amax(0)),
+        "all": (1, lambda: ((a - c) * 3).mean(), lambda t: ((t(a) - t(c)) * 3).mean()),
+        "turned": (1, lambda: (a * 2).t().sum(0), lambda t: (t(a) * 2).sum(1)),
+        "a part": (1, lambda: (a * c)[1:3].sum(1), lambda t: (t(a) * t(c))[1:3].sum(1)),
+        "truths": (1, lambda: (a > c).sum(1), lambda t: (t(a) > t(c)).sum(1)),
+        "wide": (1, lambda: a.double().sum(1), lambda t: t(a).sum(1)),
+        "whole": (1, lambda: (a * 9).long().sum(), lambda t: t((a * 9).cpu().long()).sum()),
+        # In two passes.
+        "parts": (2, lambda: (many - 1).sum(), lambda t: (t(many) - 1).sum()),
+        "halves": (2, lambda: (rows * 0.5).float().sum(), lambda t: (t(rows) * 0.5).sum()),
+        # What follows a sum is a kernel of its own then: it has fewer elements.
+        "both": (2, lambda: (a * a).mean(1).add(1).rsqrt(), lambda t: (t(a) ** 2).mean(1) + 1),
+        # Its own loops are within those of the sum.
+        "loops": (2, lambda: torch.special.zeta(row.abs() + 2, 3).sum(), lambda t: None),
+    }
+    for name, (count, call, exact) in calls.items():
+        with fused(False):
+            alone, want = launched(call)
+        with fused(True):
+            found, got = launched(call)
+        assert bits(got) == bits(want), name
+        assert found == count <= alone - (name != "loops"), (name, found, alone)
+        y = exact(lambda t: t.cpu().double())
+        if y is not None:
+            y = y.rsqrt() if name == "both" else y
+            torch.testing.assert_close(got.cpu().double(), y.double(), rtol=1e-4, atol=1e-3)
+
+
+def test_operand_of_a_reduction_is_there_for_whoever_holds_it() -> None:
+    a = x(6, 33)
+    with fused(True):
+        y = a * 2
+        s = y.sum(1)
+        z = y + 1
+        want = a.cpu() * 2
+        assert torch.equal(y.cpu(), want) and torch.equal(z.cpu(), want + 1)
+        assert s.cpu().numpy() == pytest.approx(want.sum(1).numpy(), abs=1e-4)
+        # What the operand is made of changes, goes, and its memory is another tensor's.
+        y = a * 3
+        s = y.sum(0)
+        a.zero_()
+        del y
+        z = torch.full((6, 33), 7.0, device="wgpu") + 1
+        assert s.cpu().numpy() == pytest.approx((want * 1.5).sum(0).numpy(), abs=1e-4)
+        assert z.min().item() == 8
 
 
 def test_parts_of_one_tensor_are_written_by_one_kernel() -> None:

@@ -9,11 +9,13 @@
 use super::head::Head;
 use super::key::{Key, Map};
 use super::pipeline::Tail;
+use super::place::{Place, Walk};
 use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
 use super::shader::Acc;
 use super::{clock, fault, fused, stream, Buffer, Gpu, View};
 use crate::dtype::DType;
 use crate::error::{function_name, Result};
+use crate::layout::reach;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -54,118 +56,9 @@ pub(super) struct Body {
     pub key: Key,
     pub acc: Acc,
     pub text: String,
-    /// Bytes of the text and of all that it calls.
+    /// Bytes of the text and of all that it calls, and whether there are loops among that.
     pub length: usize,
-}
-
-/// Where the elements of a view lie, one for each logical index.
-#[derive(Clone, PartialEq)]
-pub(super) struct Place {
-    pub offset: usize,
-    /// Bytes of an element.
-    pub size: usize,
-    pub walk: Walk,
-}
-
-#[derive(Clone, PartialEq)]
-pub(super) enum Walk {
-    /// Every logical index is the same element.
-    Still,
-    /// In the order of logical indices, without gaps.
-    Linear,
-    /// By the strides over the group's shape.
-    Strided(SmallVec<[isize; 6]>),
-}
-
-impl Place {
-    pub fn of(v: &View) -> Place {
-        let walk = if v.is_contiguous() {
-            Walk::Linear
-        } else if v
-            .shape
-            .iter()
-            .zip(v.strides)
-            .all(|(&n, &s)| n == 1 || s == 0)
-        {
-            Walk::Still
-        } else {
-            let steps = v.shape.iter().zip(v.strides);
-            Walk::Strided(steps.map(|(&n, &s)| if n == 1 { 0 } else { s }).collect())
-        };
-        Place {
-            offset: v.offset,
-            size: v.dtype.size(),
-            walk,
-        }
-    }
-
-    pub fn is_strided(&self) -> bool {
-        matches!(self.walk, Walk::Strided(_))
-    }
-
-    /// The bytes between its first element and its last one.
-    fn span(&self, n: usize, shape: &[usize]) -> (isize, isize) {
-        let (mut low, mut high) = (0, 0);
-        match &self.walk {
-            Walk::Still => {}
-            Walk::Linear => high = n as isize - 1,
-            Walk::Strided(steps) => {
-                for (&n, &s) in shape.iter().zip(steps) {
-                    let reach = (n as isize - 1) * s;
-                    *(if reach < 0 { &mut low } else { &mut high }) += reach;
-                }
-            }
-        }
-        let at = |i| (self.offset as isize + i) * self.size as isize;
-        (at(low), at(high + 1))
-    }
-
-    /// Whether they have no element in common, as far as that is easily told.
-    fn is_apart(&self, other: &Place, n: usize, shape: &[usize]) -> bool {
-        let ((a, b), (c, d)) = (self.span(n, shape), other.span(n, shape));
-        if b <= c || d <= a {
-            return true;
-        }
-        let (Walk::Strided(steps), true) = (&self.walk, self.walk == other.walk) else {
-            return false;
-        };
-        let mut dims: SmallVec<[(isize, isize); 6]> = shape
-            .iter()
-            .zip(steps)
-            .map(|(&n, s)| (s.abs(), n as isize - 1))
-            .collect();
-        dims.sort_by_key(|d| std::cmp::Reverse(d.0));
-        let apart = self.offset as isize - other.offset as isize;
-        self.size == other.size && !meet(apart, &dims)
-    }
-
-    /// Whether one invocation can write whole words of it, for a run of logical indices.
-    fn is_writable(&self, shape: &[usize]) -> bool {
-        match &self.walk {
-            Walk::Linear => (self.offset * self.size).is_multiple_of(4),
-            Walk::Still => false,
-            Walk::Strided(steps) => {
-                let moves = |(&n, &s): (&usize, &isize)| n == 1 || s != 0;
-                self.size >= 4 && shape.iter().zip(steps).all(moves)
-            }
-        }
-    }
-}
-
-/// Whether some steps along these dimensions, at most so many each way, come to `distance`.
-fn meet(distance: isize, dims: &[(isize, isize)]) -> bool {
-    let [(step, most), inner @ ..] = dims else {
-        return distance == 0;
-    };
-    if *step == 0 || *most == 0 {
-        return meet(distance, inner);
-    }
-    let reach: isize = inner.iter().map(|(step, most)| step * most).sum();
-    let first = -(reach - distance).div_euclid(*step);
-    let last = (distance + reach).div_euclid(*step);
-    // Where strides do not nest there are many ways.
-    last - first > 2
-        || (first.max(-most)..=last.min(*most)).any(|k| meet(distance - k * step, inner))
+    pub loops: bool,
 }
 
 /// A view that the group reads as it was before.
@@ -181,12 +74,18 @@ pub(super) struct Store {
     past: u64,
     pub place: Place,
     pub value: Source,
+    /// Whether a head reads it, which is still to come.
+    read: bool,
 }
 
 impl Store {
-    /// Whether anybody can still read it.
-    fn is_live(&self) -> bool {
+    /// Whether anybody but a head can still read it.
+    fn is_held(&self) -> bool {
         self.to.past() == self.past
+    }
+
+    fn is_live(&self) -> bool {
+        self.read || self.is_held()
     }
 }
 
@@ -215,6 +114,16 @@ pub(super) enum Source {
     Head,
 }
 
+impl Source {
+    /// A mask of nodes with this one, if it is one.
+    fn mark(&self, mask: u64) -> u64 {
+        match self {
+            Source::Node(j) => mask | 1 << j,
+            Source::Load(_) | Source::Head => mask,
+        }
+    }
+}
+
 /// Kernels over as many logical indices.
 pub(super) struct Group {
     pub n: usize,
@@ -227,6 +136,24 @@ pub(super) struct Group {
     words: usize,
     /// The kernel that has the others in the place where it stores.
     pub head: Option<Head>,
+    /// What makes that which the head reads.
+    before: Option<Before>,
+    /// Memory that nobody else gets until the group is recorded.
+    kept: SmallVec<[Buffer; 1]>,
+}
+
+/// A group that comes before another one's head.
+pub(super) struct Before {
+    group: Box<Group>,
+    /// The place that the head reads, which may take the values instead; none of the results of parts.
+    taken: Option<Taken>,
+}
+
+/// What a head takes as it is made: the node that makes it, and the element that is its first.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    pub node: usize,
+    pub offset: usize,
 }
 
 /// A kernel that asks to wait.
@@ -265,20 +192,24 @@ impl Group {
             stores: Vec::new(),
             words: 0,
             head: None,
+            before: None,
+            kept: SmallVec::new(),
         }
     }
 
     /// The group of a kernel that gives `y`.
-    pub fn led(head: Head, y: &View) -> Group {
+    pub fn led(head: Head, y: &View, before: Option<Before>) -> Group {
         let stores = vec![Store {
             to: y.buffer.lent(),
             past: y.buffer.past(),
             place: head.place.clone(),
             value: Source::Head,
+            read: false,
         }];
         Group {
             stores,
             head: Some(head),
+            before,
             ..Group::new(y.numel())
         }
     }
@@ -292,6 +223,47 @@ impl Group {
         self.live(b).next().is_some()
             || writes && self.loads.iter().any(|l| l.from.same(b))
             || self.head.as_ref().is_some_and(|h| h.meets(b, writes))
+            || self
+                .before
+                .as_ref()
+                .is_some_and(|g| g.group.meets(b, writes))
+    }
+
+    /// Lets a head that reads `x`, and has so many words of parameters, wait for what the group makes of it: what it
+    /// may take in its place, where that are not the results of parts. `None` where the group cannot wait with it.
+    fn precedes(&mut self, x: &View, params: usize, max_buffers: usize) -> Option<Option<Taken>> {
+        if let Some(head) = &self.head {
+            // The results of parts: what comes before those is what is worth the wait.
+            let first = |b: &Before| b.group.before.is_none();
+            let parts = self.nodes.is_empty() && head.y().same(x.buffer);
+            return (parts && self.before.as_ref().is_some_and(first)).then_some(None);
+        }
+        self.stores.retain(Store::is_live);
+        let mut ids: SmallVec<[u64; 16]> = self.loads.iter().map(|l| l.from.raw().id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let dims = self.shape.as_ref().map_or(0, |s| s.len());
+        let words = HEAD + params.next_multiple_of(4) + self.words;
+        let words = words + self.loads.len() * (1 + dims) + dims;
+        let (low, high) = reach(x.offset, x.shape, x.strides);
+        let mut own = self.stores.iter_mut().filter(|s| s.to.same(x.buffer));
+        let (Some(store), None) = (own.next(), own.next()) else {
+            return None;
+        };
+        let first = store.place.offset;
+        let whole = store.place.walk == Walk::Linear && first <= low && high <= first + self.n;
+        let Source::Node(node) = store.value else {
+            return None;
+        };
+        let fits = whole
+            && self.nodes[node].dtype == x.dtype
+            && ids.len() < max_buffers
+            && words <= MAX_WORDS
+            // Loops within the loops of a reduction would be more than software Vulkan goes through.
+            && self.nodes.iter().all(|n| !n.body.loops);
+        store.read |= fits;
+        let offset = store.place.offset;
+        fits.then_some(Some(Taken { node, offset }))
     }
 
     /// The live store at this place, where there is one.
@@ -347,7 +319,11 @@ impl Group {
                 let reads = |(v, p)| known((v, p)) || !h.meets(v.buffer, false);
                 let over = h.y().same(call.y.buffer) && h.place == call.y_place;
                 // As narrow as the head's, or else words.
+                let before = self.before.as_ref().map(|b| &b.group);
+                let meets = |v: &View, writes| before.is_some_and(|g| g.meets(v.buffer, writes));
                 (call.y_place.size >= 4 || call.y_place.size == h.place.size)
+                    && !meets(&call.y, true)
+                    && !call.x.iter().any(|v| meets(v, false))
                     && call.x.iter().zip(&call.x_places).all(reads)
                     && (over || !h.meets(call.y.buffer, true))
             })
@@ -383,6 +359,7 @@ impl Group {
             past: to.past(),
             place: place.clone(),
             value: Source::Node(node),
+            read: false,
         });
     }
 
@@ -418,6 +395,18 @@ impl Group {
         if gpu.is_outside() {
             gpu.tear();
         }
+        if let Some(Before { group, taken }) = self.before.take() {
+            let taken = taken.filter(|_| !group.stores.iter().any(Store::is_held));
+            match (taken, self.head.take_if(|_| taken.is_some())) {
+                (Some(taken), Some(head)) => {
+                    let needed = group.needed(1 << taken.node);
+                    let recorded = fused::record_taken(gpu, &head, &group, needed, taken);
+                    group.named(recorded, needed, Some(&head))?;
+                    self.read_from(&head);
+                }
+                _ => group.record(gpu)?,
+            }
+        }
         self.stores.retain(Store::is_live);
         // A head stores elements one by one, which costs more where they share words: one such result
         // is what it has alone.
@@ -426,16 +415,7 @@ impl Group {
             self.read_from(&head);
             self.named(head.record(gpu), 0, Some(&head))?;
         }
-        let read = |mask, source: &Source| match source {
-            Source::Node(j) => mask | 1u64 << j,
-            Source::Load(_) | Source::Head => mask,
-        };
-        let mut needed = self.stores.iter().map(|s| &s.value).fold(0, read);
-        for (i, node) in self.nodes.iter().enumerate().rev() {
-            if needed >> i & 1 == 1 {
-                needed = node.x.iter().map(|a| &a.source).fold(needed, read);
-            }
-        }
+        let needed = self.needed(self.stores.iter().fold(0, |mask, s| s.value.mark(mask)));
         let recorded = match (needed.count_ones(), &self.head) {
             (0, None) => Ok(()),
             (0, Some(head)) => head.record(gpu),
@@ -445,6 +425,16 @@ impl Group {
             _ => fused::record(gpu, &self, needed),
         };
         self.named(recorded, needed, self.head.as_ref())
+    }
+
+    /// These nodes and all whose values they read.
+    fn needed(&self, mut mask: u64) -> u64 {
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            if mask >> i & 1 == 1 {
+                mask = node.x.iter().fold(mask, |mask, a| a.source.mark(mask));
+            }
+        }
+        mask
     }
 
     /// Says in an error which operators a kernel of the head and of these nodes works for.
@@ -519,15 +509,25 @@ impl Waiting {
         let known = self.bodies.entry((tail.key, acc as u8)).or_insert_with(|| {
             let fits = acc.has_functions(tail.text) && fused::is_closed(tail.text);
             fits.then(|| {
+                let (length, loops) = fused::measured(acc, tail.text);
                 Arc::new(Body {
                     key: tail.key,
                     acc,
                     text: tail.text.to_string(),
-                    length: fused::length(acc, tail.text),
+                    length,
+                    loops,
                 })
             })
         });
         known.clone()
+    }
+
+    /// Takes the group out that makes what a head takes, with what it may take of it.
+    pub(super) fn before(&mut self, gpu: &Gpu, x: View, params: usize) -> Option<Before> {
+        let i = self.groups.iter().position(|g| g.meets(x.buffer, false))?;
+        let taken = self.groups[i].precedes(&x, params, gpu.max_buffers())?;
+        let group = Box::new(self.groups.remove(i));
+        Some(Before { group, taken })
     }
 
     pub(super) fn add(&mut self, gpu: &Gpu, group: Group) -> Result<()> {
@@ -674,6 +674,16 @@ impl Gpu {
         match waiting.groups.is_empty() {
             true => Ok(()),
             false => waiting.settle(self, touched.into_iter()),
+        }
+    }
+
+    /// Gives up memory: a head that waits and reads it has it until then, so that what follows may wait in other
+    /// memory.
+    pub(super) fn hand_over(&self, memory: Buffer) {
+        let mut waiting = self.waiting.lock();
+        let reads = |g: &&mut Group| g.head.as_ref().is_some_and(|h| h.meets(&memory, true));
+        if let Some(group) = waiting.groups.iter_mut().find(reads) {
+            group.kept.push(memory);
         }
     }
 

@@ -1,11 +1,12 @@
 //! The kernel of a group of pointwise bodies: what tells it from others, its parameters, and its text,
 //! which is made only where no such group was seen before.
 
-use super::fuse::{Arg, Body, Group, Load, Node, Place, Source, Store, Walk, HEAD, MAX_PLACES};
+use super::fuse::{Arg, Body, Group, Load, Node, Source, Store, Taken, HEAD, MAX_PLACES};
 use super::head::Head;
 use super::key::key;
 use super::launch::{Bound, WORKGROUP};
 use super::pipeline::{Bindings, Make};
+use super::place::{Place, Walk};
 use super::shader::Acc;
 use super::tape::Tolds;
 use super::{clock, fault, text, Buffer, Gpu};
@@ -17,7 +18,10 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
+mod taken;
 mod wide;
+
+pub(super) use taken::record_taken;
 
 const NAME: &str = "fused";
 
@@ -41,6 +45,8 @@ struct Plan<'a> {
     loads: SmallVec<[(usize, &'a Load); 16]>,
     stores: &'a [Store],
     head: Option<&'a Head>,
+    /// What the head takes, which stores nothing else then.
+    taken: Option<Taken>,
     /// Bindings beside the head's: those written to first.
     buffers: SmallVec<[&'a Buffer; 8]>,
     writes: usize,
@@ -89,6 +95,7 @@ impl<'a> Plan<'a> {
             loads,
             stores,
             head,
+            taken: None,
             buffers,
             writes,
             dims: SmallVec::new(),
@@ -98,6 +105,14 @@ impl<'a> Plan<'a> {
         }
         plan.times = plan.units(gpu, group.n);
         plan
+    }
+
+    /// What the head binds.
+    fn head_bound(&self) -> SmallVec<[Bound<'a>; 16]> {
+        let mut bound = self.head.map_or_else(SmallVec::new, Head::bound);
+        // What is taken is the last.
+        bound.truncate(bound.len() - self.taken.is_some() as usize);
+        bound
     }
 
     /// The dimensions that strided places walk through.
@@ -165,6 +180,7 @@ impl<'a> Plan<'a> {
             self.loads.len(),
             self.stores.len(),
             self.writes,
+            self.taken.map_or(0, |t| self.node(t.node) + 1),
         ];
         k.extend(counts.map(|n| n as u64));
         k.extend([self.buffers.len() as u64, self.dims.len() as u64]);
@@ -202,10 +218,11 @@ impl<'a> Plan<'a> {
     }
 
     /// The parameter block, in the order in which the text takes its words. The first is how many
-    /// logical indices there are, or where the head's result begins.
+    /// logical indices there are, or where the head's result begins, or what it takes.
     fn words(&self, n: usize) -> SmallVec<[u32; 64]> {
         // The second word is a zero of which no compiler knows.
         let first = self.head.map_or(n, |h| h.place.offset);
+        let first = self.taken.map_or(first, |t| t.offset);
         let mut w: SmallVec<[u32; 64]> = SmallVec::from_slice(&[first as u32, 0]);
         debug_assert_eq!(w.len(), HEAD);
         for (_, node) in &self.nodes {
@@ -238,10 +255,11 @@ impl<'a> Plan<'a> {
 
     fn text(&self) -> Result<String> {
         let mut writer = Writer::new(self);
-        match self.head {
-            None if self.times > 0 => writer.wide(),
-            None => writer.main(),
-            Some(_) => writer.finish(),
+        match (self.head, self.taken) {
+            (None, _) if self.times > 0 => writer.wide(),
+            (None, _) => writer.main(),
+            (Some(_), None) => writer.finish(),
+            (Some(_), Some(taken)) => writer.take_x(taken),
         }
         writer.whole()
     }
@@ -252,22 +270,27 @@ pub(super) fn is_wide(gpu: &Gpu, group: &Group, needed: u64) -> bool {
     gpu.is_wide(2 * group.n) && Plan::of(gpu, group, needed).times > 0
 }
 
-/// Bytes of a body and of all that it calls.
-pub(super) fn length(acc: Acc, body: &str) -> usize {
+/// Bytes of a body and of all that it calls, and whether there are loops among that.
+pub(super) fn measured(acc: Acc, body: &str) -> (usize, bool) {
     let texts = [text::PRELUDE, acc.prelude(), acc.math(), SCALAR];
     let items: Vec<_> = texts.iter().flat_map(|t| text::items(t)).collect();
-    let named = text::named(&items, body).into_iter().map(str::len);
-    named.sum::<usize>() + body.len()
+    let mut all = text::named(&items, body);
+    all.push(body);
+    let loops = |t: &&str| text::words(t).any(|w| matches!(w, "for" | "loop" | "while"));
+    (all.iter().map(|t| t.len()).sum(), all.iter().any(loops))
 }
 
 /// Records the nodes that `needed` names as one kernel.
 pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
-    let plan = Plan::of(gpu, group, needed);
-    let mut bound = plan.head.map_or_else(SmallVec::new, Head::bound);
+    record_plan(gpu, &Plan::of(gpu, group, needed), group.n)
+}
+
+fn record_plan(gpu: &Gpu, plan: &Plan, n: usize) -> Result<()> {
+    let mut bound = plan.head_bound();
     let mut words = plan.head.map_or_else(SmallVec::new, |h| h.params.clone());
     words.resize(words.len().next_multiple_of(4), 0);
     let told = plan.told(words.len());
-    words.extend(plan.words(group.n));
+    words.extend(plan.words(n));
     let own = bound.len()..bound.len() + plan.writes;
     bound.extend(plan.buffers.iter().map(|&buffer| Bound {
         buffer,
@@ -283,7 +306,7 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
         },
     };
     let units = WORKGROUP * plan.times.max(1);
-    let groups = group.n.div_ceil(plan.lanes).div_ceil(units);
+    let groups = n.div_ceil(plan.lanes).div_ceil(units);
     let grid = gpu.grid(plan.head.map_or(groups, |h| h.groups))?;
     let mut pipelines = gpu.pipelines.lock();
     let pipeline = pipelines.known(&gpu.device, plan.key(), make, || plan.text())?;
@@ -454,14 +477,17 @@ impl<'a, 'g> Writer<'a, 'g> {
                     (STORE_EACH, FINISH_EACH),
                 ];
                 let finished = |own: String, (store, finish)| own.replace(store, finish);
-                let mut own = calls.into_iter().fold(own, finished);
+                let mut own = match self.plan.taken {
+                    Some(_) => taken::without_reads(&own)?,
+                    None => calls.into_iter().fold(own, finished),
+                };
                 if own.contains(FINISH_EACH) {
                     own.push_str(EACH);
                 }
                 (own, library)
             }
         };
-        let bound = self.plan.head.map_or(0, |h| h.buffers.len());
+        let bound = self.plan.head_bound().len();
         for i in 0..self.plan.buffers.len() {
             let access = match i < self.plan.writes {
                 true => "read_write",

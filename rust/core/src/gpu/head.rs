@@ -1,10 +1,12 @@
 //! Kernels that wait as the head of a group: pointwise kernels that read what they give, or only have its
-//! shape, run where they store it (`store_y`), before it is memory.
+//! shape, run where they store it (`store_y`), before it is memory. A reduction may have those that make what it
+//! reads in the place of its loads (`read_x`), where nobody else reads that.
 
-use super::fuse::{Group, Place};
+use super::fuse::Group;
 use super::key::Key;
 use super::launch::{Bound, NOTHING};
 use super::pipeline::{Kernel, Tail};
+use super::place::Place;
 use super::shader::{Acc, Numbers, Source};
 use super::tape::{Told, Tolds};
 use super::{clock, fault, Buffer, Gpu, View};
@@ -99,7 +101,7 @@ impl Gpu {
         &self,
         kernel: &Kernel,
         buffers: &[Option<Bound>],
-        y: View,
+        (x, y): (Option<View>, View),
         params: &[u8],
         groups: usize,
         told: &[Told],
@@ -130,6 +132,11 @@ impl Gpu {
         {
             return Ok(false);
         }
+        let mut before = None;
+        if let (Some(x), [own], [_]) = (x, written, read) {
+            waiting.settle(self, [(own.buffer, true)].into_iter())?;
+            before = waiting.before(self, x, params.len() / 4);
+        }
         let touched = all.iter().enumerate();
         waiting.settle(self, touched.map(|(i, b)| (b.buffer, i < kernel.writes)))?;
         let mut words = SmallVec::from_elem(0, params.len() / 4);
@@ -149,7 +156,7 @@ impl Gpu {
             place: Place::of(&y),
             op: fault::name(),
         };
-        waiting.add(self, Group::led(head, &y))?;
+        waiting.add(self, Group::led(head, &y, before))?;
         Ok(true)
     }
 }

@@ -86,6 +86,7 @@ pub struct Launch<'a, P> {
     buffers: SmallVec<[Option<Bound<'a>>; 9]>,
     writes: usize,
     result: Option<View<'a>>,
+    taken: Option<View<'a>>,
     told: Tolds,
 }
 
@@ -101,6 +102,7 @@ impl<P: bytemuck::NoUninit> Shader<P> {
             buffers: smallvec![],
             writes: 0,
             result: None,
+            taken: None,
             told: Tolds::new(),
         }
     }
@@ -192,6 +194,15 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         Launch { result, ..self }
     }
 
+    /// The only buffer that it reads is read by `read_x`, elements of `x`, each once: pointwise kernels that make
+    /// them, of which nobody else will read any, may run there and then.
+    pub fn takes(self, x: View<'a>) -> Self {
+        Launch {
+            taken: Some(x),
+            ..self
+        }
+    }
+
     /// Records `n` invocations, in workgroups of [`WORKGROUP`].
     pub fn threads(self, gpu: &Gpu, params: &P, n: usize) -> Result<()> {
         self.groups(gpu, params, n.div_ceil(WORKGROUP))
@@ -220,7 +231,15 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// Records `n` workgroups with the beginning of a parameter block.
     pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
         if let Some(y) = self.result {
-            if gpu.wait_as_head(&self.kernel(), &self.buffers, y, params, n, &self.told)? {
+            let kernel = self.kernel();
+            if gpu.wait_as_head(
+                &kernel,
+                &self.buffers,
+                (self.taken, y),
+                params,
+                n,
+                &self.told,
+            )? {
                 return Ok(());
             }
         }

@@ -20,6 +20,7 @@ pub mod launch;
 pub mod order;
 mod peak;
 mod pipeline;
+mod place;
 pub mod pointwise;
 pub mod reduce;
 pub mod scan;

@@ -277,7 +277,9 @@ pub fn reduce(
     }
     let partial = Scratch::new(gpu, &[plan.rows, plan.splits], acc.dtype())?;
     pass(gpu, op, map, 1.0, &plan, acc, x, partial.view())?;
-    reduce(gpu, op, again, scale, partial.view(), [1].into(), y)
+    reduce(gpu, op, again, scale, partial.view(), [1].into(), y)?;
+    gpu.hand_over(partial.buffer);
+    Ok(())
 }
 
 /// The outermost dimension of those that are more than a kernel counts, kept or reduced.
@@ -382,7 +384,8 @@ fn pass(
         .set("PAIRS", pairs)
         .writes("Y", to)
         .reads("X", from)
-        .gives((plan.splits == 1).then_some(y))
+        .takes(x)
+        .gives(y)
         .groups(gpu, &p, plan.groups().div_ceil(rows))
 }
 

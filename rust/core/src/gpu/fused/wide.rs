@@ -5,7 +5,8 @@
 //! What a unit gives is computed by a function `each` of the words that it reads, which is the text that other
 //! kernels have in their place.
 
-use super::super::fuse::{Place, Source, Walk};
+use super::super::fuse::Source;
+use super::super::place::{Place, Walk};
 use super::{format, mask, Plan, Writer};
 use crate::gpu::launch::WORKGROUP;
 use crate::gpu::Gpu;
