@@ -211,6 +211,11 @@ fn pair(round: u32, i: u32) -> vec2<u32> {
     if (i == 0u) { return vec2(circle, round % circle); }
     return vec2((round + i) % circle, (round + circle - i) % circle);
 }
+// Of a complex number this small the digits do not do to tell its direction, and a row would change its length.
+fn faint() -> Real {
+    let long = ACC == F64 || ACC == C128;
+    return real_part(from_words(select(0x0d800000u, 0u, long), select(0u, 0x03800000u, long)));
+}
 // The turn that makes two rows orthogonal: its cosine, and its sine times the number of modulus one that makes
 // their product positive; a sine of zero where they are.
 struct Turn {
@@ -220,7 +225,9 @@ struct Turn {
 fn angle(v: Products) -> Turn {
     let least = real_part(from_words(p.least.x, p.least.y));
     let size = modulus_of(v.both);
-    if (!less(least * sqrt(v.x) * sqrt(v.y), size) || size == Real(0)) { return Turn(Real(1), of_real(Real(0))); }
+    if (!less(least * sqrt(v.x) * sqrt(v.y), size) || !less(faint(), size)) {
+        return Turn(Real(1), of_real(Real(0)));
+    }
     let zeta = (v.y - v.x) / (Real(2) * size);
     let t = select(Real(1), Real(-1), zeta < Real(0)) / (abs(zeta) + sqrt(Real(1) + zeta * zeta));
     let c = Real(1) / sqrt(Real(1) + t * t);

@@ -81,7 +81,8 @@ macro_rules! compiled {
 /// only portable ones. On aarch64 the portable ones are NEON's. Type parameters, each with one bound, and then constants stand in brackets.
 ///
 /// * `fn name[T: Bound; const N: usize](x: &[T]) -> T { .. }`, safe or not, calls the best one.
-/// * `unsafe fn name[T: Bound; in V](x: &[T]) { .. }`: V is the register of [`Vectors`] for `T`.
+/// * `unsafe fn name[T: Bound; in V](x: &[T]) { .. }`: V is the register of `Vectors` for `T`, a `Simd`; both
+///   are in scope.
 /// * `fn name[..] -> Kernel<T> = (x: *const T) { .. }` returns the best one, a function pointer;
 ///   `-> Kernel<T>, at most avx2 = ..` where wider vectors are not worth their code.
 /// * `match avx512 => .., avx2 => .., neon => .., portable => ..` is the value for the best set, in
@@ -117,7 +118,6 @@ macro_rules! per_isa {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         $v unsafe fn $name<$T: $B>($($arg: $t),*) $(-> $r)? {
-            use $crate::cpu::simd::{Simd, Vectors};
             $crate::per_isa!(@each [unsafe] [$T: $B, $V: Simd<Elem = $T>]
                 ($($arg: $t),*) [$(-> $r)?] $body);
             // SAFETY: the caller gives what the body asks for; the machine has the instructions.

@@ -9,7 +9,7 @@ use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
-use crate::cpu::simd::Simd;
+use crate::cpu::simd::{Simd, Vectors};
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;
 use crate::per_isa;
@@ -226,14 +226,12 @@ unsafe fn scaled<V: Simd>(
     // SAFETY: the caller's.
     unsafe {
         if s.inner == 1 {
+            let (same_w, same_b) = (Same(one), Same(none));
             return match (w, b) {
-                (Some(weight), Some(bias)) => each::<V>(s.d, &Affine { normal, weight, bias, y }),
-                (Some(weight), None) => each::<V>(s.d, &Affine { normal, weight, bias: Same(none), y }),
-                (None, Some(bias)) => each::<V>(s.d, &Affine { normal, weight: Same(one), bias, y }),
-                (None, None) => {
-                    let (weight, bias) = (Same(one), Same(none));
-                    each::<V>(s.d, &Affine { normal, weight, bias, y })
-                }
+                (Some(w), Some(b)) => each::<V>(s.d, &Affine(normal, w, b, y)),
+                (Some(w), None) => each::<V>(s.d, &Affine(normal, w, same_b, y)),
+                (None, Some(b)) => each::<V>(s.d, &Affine(normal, same_w, b, y)),
+                (None, None) => each::<V>(s.d, &Affine(normal, same_w, same_b, y)),
             };
         }
         for d in 0..s.d {
@@ -242,7 +240,7 @@ unsafe fn scaled<V: Simd>(
             let x = normal.x.add(d * s.inner);
             let y = y.add(d * s.inner);
             let normal = Normal { x, ..normal };
-            each::<V>(s.inner, &Affine { normal, weight, bias, y });
+            each::<V>(s.inner, &Affine(normal, weight, bias, y));
         }
     }
 }
@@ -582,7 +580,7 @@ per_isa! {
                 }
             } else {
                 let (weight, bias) = (Same(k), Same(a));
-                each::<V>(n, &Affine { normal: off, weight, bias, y });
+                each::<V>(n, &Affine(off, weight, bias, y));
             }
             job.y.keep(span, by);
         }

@@ -202,20 +202,16 @@ impl<T: Float> Factor<T> for Same<T> {
     }
 }
 
-/// `normal * weight + bias`.
-pub struct Affine<T, W, B> {
-    pub normal: Normal<T>,
-    pub weight: W,
-    pub bias: B,
-    pub y: *mut T,
-}
+/// `normal * weight + bias`, and where it is written.
+pub struct Affine<T, W, B>(pub Normal<T>, pub W, pub B, pub *mut T);
 impl<T: Float, W: Factor<T>, B: Factor<T>> Map<T> for Affine<T, W, B> {
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
+        let Affine(normal, weight, bias, y) = self;
         // SAFETY: the caller's.
         unsafe {
-            let y = self.normal.at::<V>(i).fma(self.weight.at(i), self.bias.at(i));
-            y.store(self.y.add(i));
+            let v = normal.at::<V>(i).fma(weight.at(i), bias.at(i));
+            v.store(y.add(i));
         }
     }
 }
