@@ -142,7 +142,7 @@ fn householder(
         sum = whole(local, sum, false);
         // What is left of a column that depends on others may be as good as nothing.
         let counts = is_nan(of_real(unit)) || less(tiny(), unit);
-        let live = counts && (top.x > Real(0) || is_true(alpha - of_real(real_part(alpha))));
+        let live = counts && (less(Real(0), top.x) || is_true(alpha - of_real(real_part(alpha))));
         let own = alpha * scale;
         let norm = sqrt(sum.x + square(own));
         let beta = select(-norm, norm, less(real_part(alpha), Real(0)));
