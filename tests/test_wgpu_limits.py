@@ -89,13 +89,13 @@ def test_ops_that_are_not_cut_run_on_the_cpu() -> None:
     told = run(
         """
         import pytensorlib as torch
-        y = torch.linalg.inv(2 * torch.eye(200, device="wgpu"))[7, 7]
+        y = torch.linalg.ldl_factor(2 * torch.eye(200, device="wgpu")).LD[7, 7]
         print(y.device, y.item(), torch.wgpu.fallbacks() != {})
         """,
         PYTENSORLIB_WGPU_MAX_BINDING="65536",
         PYTENSORLIB_WGPU_FALLBACK="silent",
     )
-    assert told == "wgpu:0 0.5 True\n"
+    assert told == "wgpu:0 2.0 True\n"
 
 
 def test_more_buffers_than_there_is_memory_for_are_out_of_memory() -> None:

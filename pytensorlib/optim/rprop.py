@@ -90,7 +90,8 @@ class Rprop(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
-        rate_of(group)  # Only the first step takes it: a recorded one holds whatever it is.
+        if "lr" in group:  # Only the first step takes it: a recorded one holds whatever it is.
+            rate_of(group)
         down, up = group["etas"]
         prev, size = state["prev"], state["step_size"]
         sign = (g * prev.clone()).sign()
