@@ -9,8 +9,8 @@ import pytensorlib as pt
 import pytensorlib.nn.functional as F
 
 Array = np.ndarray[Any, Any]
-# Of results and of gradients, beside the largest of each: some 20 and 50 roundings of the type that is
-# computed in; half types round once more, by 2^-8 and 2^-11.
+# Of results and of gradients, beside the largest of each: some 30 and 90 roundings of the type that
+# is computed in; half types round once more, by 2^-8 and 2^-11.
 TOLERANCE = {"float32": 2e-6, "float64": 1e-14, "bfloat16": 1e-2, "float16": 2e-3}
 # A vector has 2 to 16 lanes, four of them are a step, 64 steps a sum, and 2048 elements are taken
 # together; rows beyond 4096 have their mean corrected.
