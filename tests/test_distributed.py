@@ -112,19 +112,55 @@ def test_without_mpi_the_package_says_what_to_install(monkeypatch: pytest.Monkey
         run.main(["--nproc-per-node=2", "script.py"])
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no end of a process")
-def test_of_ranks_that_ended_together_the_one_that_waited_is_not_the_first(tmp_path: Path) -> None:
-    ranks = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in range(3)]
-    for rank, state in enumerate(("in", "in", "out")):
-        (tmp_path / f"{rank}.now").write_text(f"{ranks[rank].pid}\n{state}\nis there")
-    watch = run.Watch(tmp_path, 3)
-    watch.look(0)
-    assert watch.lost == []
+def ranks_in(folder: Path, states: tuple[str, ...]) -> list["subprocess.Popen[bytes]"]:
+    """Start a process for each rank, with the line that it would have written."""
+    ranks = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in states]
+    for rank, state in enumerate(states):
+        (folder / f"{rank}.now").write_text(f"{ranks[rank].pid}\n{state}\nis there")
+    return ranks
+
+
+def end(ranks: list["subprocess.Popen[bytes]"]) -> None:
     for process in ranks:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no end of a process")
+def test_of_ranks_that_ended_together_the_one_that_waited_is_not_the_first(tmp_path: Path) -> None:
+    ranks = ranks_in(tmp_path, ("in", "in", "out"))
+    watch = run.Watch(tmp_path, 3)
+    watch.look(0)
+    assert watch.lost == []
+    end(ranks)
     watch.look(5)
     assert watch.lost == [2, 0, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no end of a process")
+def test_rank_that_began_while_the_launcher_waited_may_be_the_first(tmp_path: Path) -> None:
+    ranks = ranks_in(tmp_path, ("in", "out"))
+    line = (tmp_path / "1.now").rename(tmp_path / "later")
+    watch = run.Watch(tmp_path, 2)
+
+    class Poll:
+        """Waits; meanwhile rank 1 writes its first line and both ranks end."""
+
+        def __init__(self) -> None:
+            self.poll_of_system = watch.poll
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.poll_of_system, name)
+
+        def poll(self, milliseconds: float) -> list[tuple[int, int]]:
+            if line.exists():
+                line.rename(tmp_path / "1.now")
+                end(ranks)
+            return self.poll_of_system.poll(milliseconds)
+
+    watch.poll = Poll()
+    watch.look(5)
+    assert watch.lost == [1, 0]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes are asked as POSIX systems are")

@@ -222,34 +222,39 @@ class Watch:
 
     def look(self, seconds: float) -> None:
         """Wait for that long, or until a rank ends."""
-        for rank in range(self.size):
-            line = None if rank in self.seen else read_line(self.folder, rank)
-            if line is not None:
-                self.seen.add(rank)
-                self.follow(rank, line[0])
-        if self.poll is None or not self.files:
+        gone = self.follow()
+        if self.poll is None or not (self.files or gone):
             time.sleep(seconds)
             return
-        ranks = []
-        for file, _ in self.poll.poll(seconds * 1e3):
-            self.poll.unregister(file)
-            os.close(file)
-            ranks.append(self.files.pop(file))
+        if gone or self.poll.poll(seconds * 1e3):
+            # Several may have ended since: the one that began it may not have been followed yet.
+            gone += self.follow()
+            for file, _ in self.poll.poll(0):
+                self.poll.unregister(file)
+                os.close(file)
+                gone.append(self.files.pop(file))
         # Of several since the last look, one that waited for others was ended for their sake.
-        for rank in sorted(ranks, key=self.waited):
+        for rank in sorted(gone, key=self.waited):
             self.ended(rank)
 
-    def follow(self, rank: int, pid: int) -> None:
-        """Have the system tell when a process ends."""
-        if self.poll is None:
-            return
-        try:
-            file = os.pidfd_open(pid)
-        except OSError:  # it has ended
-            self.ended(rank)
-            return
-        self.files[file] = rank
-        self.poll.register(file, select.POLLIN)
+    def follow(self) -> list[int]:
+        """Have the system tell when a new rank ends; returns those that have ended."""
+        gone = []
+        for rank in range(self.size):
+            line = None if rank in self.seen else read_line(self.folder, rank)
+            if line is None:
+                continue
+            self.seen.add(rank)
+            if self.poll is None:
+                continue
+            try:
+                file = os.pidfd_open(line[0])
+            except OSError:
+                gone.append(rank)
+                continue
+            self.files[file] = rank
+            self.poll.register(file, select.POLLIN)
+        return gone
 
     def waited(self, rank: int) -> bool:
         """Return whether a rank was in a collective."""
