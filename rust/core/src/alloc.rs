@@ -12,6 +12,7 @@
 
 mod map;
 mod room;
+mod scratch;
 
 use crate::error::{Error, Kind, Result};
 use crate::machine;
@@ -25,6 +26,7 @@ use std::sync::OnceLock;
 
 pub use map::FileMap;
 pub use room::{check, filled, full, gathered, grow, list, reserve, resize, room, spare};
+pub use scratch::{Scratch, Workspace};
 
 /// Alignment of every block: a cache line, and a full AVX-512 vector.
 pub const ALIGN: usize = 64;

@@ -6,8 +6,8 @@
 use super::kernel::{Strided, Tile};
 use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
-use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use std::ops::Range;
 

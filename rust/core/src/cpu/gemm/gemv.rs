@@ -5,8 +5,8 @@ use super::drive::{part, sums};
 use super::kernel::Strided;
 use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
-use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Problem};
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_blocks, parallel_for, Ptr};
 use crate::cpu::simd::{fetch, Simd};
 #[cfg(target_arch = "aarch64")]

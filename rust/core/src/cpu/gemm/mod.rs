@@ -20,7 +20,6 @@ mod kernel;
 mod native;
 mod pack;
 mod plain;
-mod scratch;
 mod stream;
 
 use half::slice::HalfFloatSliceExt;

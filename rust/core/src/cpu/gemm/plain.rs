@@ -1,7 +1,7 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
-use super::scratch::Scratch;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
+use crate::alloc::Workspace;
 use crate::cpu::pool::{look, num_threads, parallel_for};
 use crate::{alloc, per_isa};
 
@@ -384,10 +384,10 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
         let grain = (GRAIN / 4).div_ceil(tm.min(p.m) * tn.min(p.n) * p.k);
         parallel_for(rows * columns, grain, |r| {
             let room = (tm.min(p.m), tn.min(p.n), tk.min(p.k));
-            let mut a = Scratch::full(T::Acc::ZERO, room.0 * room.2);
-            let mut b = Scratch::full(T::Acc::ZERO, room.2 * room.1);
-            let mut acc = Scratch::full(T::Acc::ZERO, room.0 * room.1);
-            let (a, b, acc) = (a.slice(), b.slice(), acc.slice());
+            let mut a = Workspace::full(T::Acc::ZERO, room.0 * room.2);
+            let mut b = Workspace::full(T::Acc::ZERO, room.2 * room.1);
+            let mut acc = Workspace::full(T::Acc::ZERO, room.0 * room.1);
+            let (a, b, acc) = (&mut a[..], &mut b[..], &mut acc[..]);
             for tile in r {
                 look();
                 let (i, j) = (tile / columns * tm, tile % columns * tn);

@@ -20,8 +20,8 @@ use super::native::{Native, Stream, DEPTH};
 #[cfg(target_arch = "x86_64")]
 use super::pack;
 use super::pack::From;
-use super::scratch::Scratch;
 use super::{GemmElem, Problem};
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for};
 use crate::cpu::simd::fetch;
 use crate::machine::machine;

@@ -5,8 +5,9 @@
 
 use super::super::Number;
 use super::lanes::{chain, panels, Cell, Kernels, Product, Spread};
-use super::window::{Scratch, Tap, Window, LEAST, SLACK};
+use super::window::{Tap, Window, LEAST, SLACK};
 use super::Geometry;
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 
 /// Bytes of windows that share the L2 cache with panels of weights and with results.
@@ -73,6 +74,7 @@ pub fn forward_taps(g: &Geometry) -> (Vec<Tap>, Window) {
         parts,
         reach,
         tile: g.output,
+        shared: 0,
         in_place: false,
     };
     (taps, window)
@@ -155,6 +157,7 @@ impl<T: Number> Direct<T> {
                 parts: vec![[0; 3]],
                 reach: std::array::from_fn(|d| (high[d] - low[d]) as usize),
                 tile,
+                shared: 0,
                 in_place: false,
             },
             weight: [product(g.kernel), g.inputs * product(g.kernel)],
@@ -183,9 +186,10 @@ impl<T: Number> Direct<T> {
         if fit < full[2] {
             let parts = full[2].div_ceil(fit);
             let lanes = self.kernels.lanes * self.kernels.vectors;
-            w.tile[2] = full[2].div_ceil(parts).next_multiple_of(lanes).min(full[2]);
+            let wide = full[2].div_ceil(parts).next_multiple_of(lanes);
+            w.set_wide(wide.min(full[2]), full[2]);
         } else {
-            w.tile[2] = full[2];
+            w.set_wide(full[2], full[2]);
             for d in [1, 0] {
                 let row = w.len() / (w.tile[d] + w.reach[d]);
                 let fit = (room / row.max(1)).saturating_sub(w.reach[d]);
@@ -308,7 +312,7 @@ impl<T: Number> Direct<T> {
                 let len = self.window.len();
                 let in_place = self.window.in_place;
                 let held = if in_place { 0 } else { images * len + SLACK };
-                let windows = Scratch::<T>::zeros(held);
+                let windows = Scratch::full(T::default(), held);
                 let image = if in_place { self.groups * len } else { len };
                 let room = self.most_tiles() * self.kernels.tile();
                 let spill = Scratch::<T>::new(3 * room);

@@ -3,8 +3,9 @@
 
 use super::super::Number;
 use super::lanes::Rows;
-use super::window::{Scratch, SLACK};
+use super::window::SLACK;
 use super::Geometry;
+use crate::alloc::Scratch;
 use crate::cpu::gemm::gemm;
 use crate::cpu::pool::{look, parallel_for, Ptr};
 use std::ops::Range;

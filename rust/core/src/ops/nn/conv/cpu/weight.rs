@@ -4,8 +4,9 @@
 use super::super::Number;
 use super::direct::forward_taps;
 use super::lanes::{panels, Dot, Rows};
-use super::window::{Scratch, Window, SLACK};
+use super::window::{Window, SLACK};
 use super::Geometry;
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, parallel_for, Ptr};
 
 /// Bytes of a gradient row: a panel of four stays in an L1 cache of 32 KB beside the rows of the
@@ -33,11 +34,14 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         if window.is_too_wide() {
             return false;
         }
-        window.tile = [1, 1, full[2]];
+        window.tile = [1; 3];
         // The tile: as long as a panel of rows stays in the cache.
         let room = ROW / size_of::<T>();
         let part = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.clamp(1, n)));
-        window.tile[2] = part(full[2], room.saturating_sub(reach[2]).max(64));
+        window.set_wide(
+            part(full[2], room.saturating_sub(reach[2]).max(64)),
+            full[2],
+        );
         let mut images = 1;
         if window.tile[2] == full[2] {
             window.tile[1] = part(full[1], (room / window.pitch()).max(reach[1]));
@@ -75,7 +79,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         let pitch = window.pitch();
         let length = ((tile[1] - 1) * pitch + tile[2]).next_multiple_of(lanes);
         let row = images * tile[0] * length;
-        let sums = Scratch::<T>::zeros(parts * geo.groups * total);
+        let sums = Scratch::full(T::default(), parts * geo.groups * total);
         let (x, g, out) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(sums.ptr()));
         let (in_plane, out_plane): (usize, usize) =
             (geo.input.iter().product(), full.iter().product());
@@ -83,9 +87,12 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         parallel_for(tasks, GRAIN / (work / tasks).max(1) + 1, |range| {
             let len = window.len();
             // Behind the rows is only ever what can be multiplied by zero.
-            let windows = Scratch::<T>::zeros(images * len + SLACK);
+            let windows = Scratch::full(T::default(), images * len + SLACK);
             // A row is copied with the zeros that keep it apart from the next, also the last one.
-            let rows = Scratch::<T>::zeros(kernels.dot_rows * row + window.reach[2] + SLACK);
+            let rows = Scratch::full(
+                T::default(),
+                kernels.dot_rows * row + window.reach[2] + SLACK,
+            );
             for task in range {
                 let (share, rest) = (task % shares, task / shares);
                 let (group, part) = (rest % geo.groups, rest / geo.groups);

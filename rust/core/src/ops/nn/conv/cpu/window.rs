@@ -4,49 +4,6 @@
 use super::super::Number;
 use super::lanes::{Kernels, Rows};
 use crate::alloc;
-use crate::error;
-use std::ptr::NonNull;
-
-/// A block of the caching allocator.
-pub struct Scratch<T> {
-    block: NonNull<u8>,
-    bytes: usize,
-    kind: std::marker::PhantomData<T>,
-}
-
-impl<T: Number> Scratch<T> {
-    /// `n` elements with any content.
-    pub fn new(n: usize) -> Self {
-        let bytes = (n * size_of::<T>()).max(1);
-        let block = alloc::alloc(bytes).unwrap_or_else(|e| error::unwind(e));
-        Scratch {
-            block,
-            bytes,
-            kind: std::marker::PhantomData,
-        }
-    }
-
-    pub fn zeros(n: usize) -> Self {
-        let made = Self::new(n);
-        // SAFETY: the block has this many bytes.
-        unsafe { made.block.as_ptr().write_bytes(0, made.bytes) };
-        made
-    }
-
-    pub fn ptr(&self) -> *mut T {
-        self.block.as_ptr().cast()
-    }
-}
-
-impl<T> Drop for Scratch<T> {
-    fn drop(&mut self) {
-        // SAFETY: the block came from `alloc` with these bytes.
-        unsafe { alloc::free(self.block, self.bytes) };
-    }
-}
-
-// SAFETY: plain memory that the scratch owns.
-unsafe impl<T> Sync for Scratch<T> {}
 
 /// An element of the kernel: `index` in its storage, which part of the split source it reads, and
 /// how far from the result's own place.
@@ -70,6 +27,8 @@ pub struct Window {
     pub reach: [usize; 3],
     /// Results along each dimension that a window serves.
     pub tile: [usize; 3],
+    /// Zeros before a row that serve as those behind the row before it.
+    pub shared: usize,
     /// The source is read where it lies.
     pub in_place: bool,
 }
@@ -80,6 +39,8 @@ pub const LEAST: usize = 96;
 const WIDEST: usize = 1 << 25;
 /// Elements that vectors may read behind the last one that counts.
 pub const SLACK: usize = 64;
+/// Zeros that rows may share, so that what is read and written behind the last one is the slack.
+const MOST_SHARED: usize = 16;
 
 impl Window {
     /// Whether a source is the window of `full` results: nothing is padded or split.
@@ -87,12 +48,22 @@ impl Window {
         let inside = |d: usize| full[d] + self.reach[d] <= self.size[d];
         self.pad == [0; 3] && self.split == [1; 3] && (0..3).all(inside)
     }
+    /// Has tiles of `wide` results along the last dimension, of which there are `full`.
+    pub fn set_wide(&mut self, wide: usize, full: usize) {
+        self.tile[2] = wide;
+        let end = (wide + self.reach[2]) as isize - self.pad[2] - self.size[2] as isize;
+        let zeros = self.pad[2].min(end).max(0) as usize;
+        self.shared = match wide == full && self.split[2] == 1 {
+            true => zeros.min(self.reach[2]).min(MOST_SHARED),
+            false => 0,
+        };
+    }
     /// From one row to the next.
     pub fn pitch(&self) -> usize {
         if self.in_place {
             return self.size[2];
         }
-        self.tile[2] + self.reach[2]
+        self.tile[2] + self.reach[2] - self.shared
     }
     /// From one slice of the first dimension to the next.
     pub fn slice(&self) -> usize {

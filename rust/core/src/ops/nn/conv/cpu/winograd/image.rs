@@ -1,7 +1,7 @@
 //! Planes of pixels and windows of them, in which the channels of a block are next to each other.
 
 use super::kernel::{Kernels, Pixels, Seen};
-use crate::ops::nn::conv::cpu::window::Scratch;
+use crate::alloc::Scratch;
 
 pub struct Image {
     kernels: &'static Kernels,

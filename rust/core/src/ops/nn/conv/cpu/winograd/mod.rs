@@ -10,8 +10,8 @@ mod image;
 mod kernel;
 mod weight;
 
-use super::window::Scratch;
 use super::Geometry;
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use image::{Image, Window};
 use kernel::{kernels, Kernels, Multiply, Seen, Tiles, Weights, POINTS, TAPS};

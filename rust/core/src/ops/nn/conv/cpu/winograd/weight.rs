@@ -4,8 +4,8 @@
 use super::image::Image;
 use super::kernel::{Correlate, Tiles, POINTS, TAPS};
 use super::{apart, Plan, GRAIN, SMALL, SMALLEST};
+use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
-use crate::ops::nn::conv::cpu::window::Scratch;
 use crate::ops::nn::conv::cpu::Geometry;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
