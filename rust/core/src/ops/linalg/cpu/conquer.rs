@@ -5,10 +5,10 @@
 //! and Applications 16, 172-191). All but the vectors is of float64 for all types. Where the matrix
 //! is cut depends on its size alone, and no result on the number of threads.
 
-use super::lanes::{dot, width};
+use super::lanes::{dot, sum, width, Lanes, LANES};
 use super::tridiagonal::turned;
 use super::Number;
-use crate::alloc::{full, gathered, room};
+use crate::alloc::{full, gathered, room, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::cpu::pool::{look, parallel_chunks, parallel_for, Ptr};
 use crate::per_isa;
@@ -33,7 +33,7 @@ struct Part<'a, T> {
 
 /// Brings the diagonal `d`, near one and with `e` beside it, to eigenvalues in any order, and gives
 /// their vectors as rows; `None` where it does not converge.
-pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Vec<T>> {
+pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Workspace<T>> {
     let n = d.len();
     let mut count = n.div_ceil(LEAF).next_power_of_two();
     let bound = |count: usize, i: usize| n * i / count;
@@ -42,7 +42,7 @@ pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Vec<T>> {
         d[m - 1] -= e[m - 1].abs();
         d[m] -= e[m - 1].abs();
     }
-    let mut vectors = full(T::default(), n * n);
+    let mut vectors = Workspace::full(T::default(), n * n);
     let (mut first, mut last) = (full(0.0, n), full(0.0, n));
     let v = Ptr(vectors.as_mut_ptr());
     let all = [d, &mut first[..], &mut last[..]].map(|x| Ptr(x.as_mut_ptr()));
@@ -84,7 +84,7 @@ pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Vec<T>> {
 fn leaf<T: Number>(p: Part<T>, e: &[f64]) -> bool {
     let n = p.d.len();
     let width = width(n);
-    let mut q = full(0.0, n * width);
+    let mut q = Workspace::full(0.0, n * width);
     for i in 0..n {
         q[i * width + i] = 1.0;
     }
@@ -217,7 +217,7 @@ fn merge<T: Number>(mut p: Part<T>, left: usize, beside: f64) {
     let until = (0..k).filter(|&i| reach(i) != Reach::Second).count();
     let from = (0..k).filter(|&i| reach(i) == Reach::First).count();
     let mut found = Roots::new(&d, &z, rho, T::EPS);
-    let mut basis = full(T::default(), k * k);
+    let mut basis = Workspace::full(T::default(), k * k);
     found.vectors(&d, &z, &order, &ends, &mut basis);
     // SAFETY: all rows are of this part, and those that stay are copied before others are written.
     unsafe {
@@ -271,7 +271,9 @@ fn merge<T: Number>(mut p: Part<T>, left: usize, beside: f64) {
 /// elements of their vectors are.
 struct Roots {
     values: Vec<f64>,
-    apart: Vec<f64>,
+    /// Whole lanes of what is far away.
+    step: usize,
+    apart: Workspace<f64>,
     ends: [Vec<f64>; 2],
 }
 
@@ -279,12 +281,16 @@ impl Roots {
     fn new(d: &[f64], z: &[f64], rho: f64, eps: f64) -> Self {
         let k = d.len();
         let mut values = full(0.0, k);
-        let mut apart = full(0.0, k * k);
-        let squares: Vec<f64> = gathered(z.iter().map(|z| rho * z * z));
+        let step = width(k);
+        let mut apart = Workspace::full(f64::INFINITY, k * step);
+        let mut squares = full(0.0, step);
+        for (to, z) in squares.iter_mut().zip(z) {
+            *to = rho * z * z;
+        }
         let close = (eps / 16.0).max(4.0 * f64::EPSILON);
         let to = Ptr(values.as_mut_ptr());
-        parallel_chunks(&mut apart, k, GRAIN / (8 * k) + 1, |j, rows| {
-            for (j, row) in (j..).zip(rows.chunks_exact_mut(k)) {
+        parallel_chunks(&mut apart, step, GRAIN / (8 * k) + 1, |j, rows| {
+            for (j, row) in (j..).zip(rows.chunks_exact_mut(step)) {
                 // SAFETY: each root has its own place.
                 unsafe { *to.at(j) = root(j, d, &squares, row, close) };
             }
@@ -292,6 +298,7 @@ impl Roots {
         let ends = [full(0.0, k), full(0.0, k)];
         Roots {
             values,
+            step,
             apart,
             ends,
         }
@@ -308,9 +315,9 @@ impl Roots {
     ) {
         let k = d.len();
         let mut weights = full(1.0, k);
-        let apart = &self.apart[..];
+        let (apart, step) = (&self.apart[..], self.step);
         parallel_chunks(&mut weights, 64, GRAIN / (64 * k) + 1, |at, w| {
-            weigh(d, apart, at * 64, w);
+            weigh(d, apart, step, at * 64, w);
             for (w, z) in w.iter_mut().zip(&z[at * 64..]) {
                 *w = w.abs().sqrt().copysign(*z);
             }
@@ -319,7 +326,7 @@ impl Roots {
         let rows = |j: usize, rows: &mut [T]| {
             let mut x = full(0.0, k);
             for (j, to) in (j..).zip(rows.chunks_exact_mut(k)) {
-                let length = divided(&weights, &apart[j * k..][..k], &mut x);
+                let length = divided(&weights, &apart[j * step..][..k], &mut x);
                 for (to, &i) in to.iter_mut().zip(order) {
                     *to = T::of_f64(x[i] / length);
                 }
@@ -357,17 +364,13 @@ fn root(j: usize, d: &[f64], squares: &[f64], apart: &mut [f64], close: f64) -> 
             *to = d - origin;
         }
     };
-    let evaluate = |apart: &[f64], x: f64| {
-        let below = terms(&squares[..=j], &apart[..=j], x);
-        (below, terms(&squares[j + 1..], &apart[j + 1..], x))
-    };
     let (mut origin, mut x) = (d[j], 0.5 * gap);
     at(origin, apart);
     let (mut low, mut high) = (0.0, gap);
     // Where the poles are.
     let (mut left, mut right) = (0.0, gap);
     if !last {
-        let (below, above) = evaluate(apart, x);
+        let [below, above] = terms(squares, apart, j, x);
         let w = 1.0 + below.0 + above.0;
         let (s, t) = (squares[j], squares[j + 1]);
         let rest = w + (s - t) / x;
@@ -385,7 +388,7 @@ fn root(j: usize, d: &[f64], squares: &[f64], apart: &mut [f64], close: f64) -> 
         }
     }
     for _ in 0..STEPS {
-        let ((psi, slope), (phi, rise)) = evaluate(apart, x);
+        let [(psi, slope), (phi, rise)] = terms(squares, apart, j, x);
         let w = 1.0 + psi + phi;
         if w.abs() <= close * (1.0 + psi.abs() + phi.abs()) {
             break;
@@ -418,34 +421,38 @@ fn root(j: usize, d: &[f64], squares: &[f64], apart: &mut [f64], close: f64) -> 
 }
 
 per_isa! {
-    /// The sum of s / (d - x), and its slope.
-    fn terms[](squares: &[f64], d: &[f64], x: f64) -> (f64, f64) {
-        let (mut sums, mut slopes) = ([0.0f64; 8], [0.0f64; 8]);
-        let (s, d) = (squares.chunks_exact(8), d.chunks_exact(8));
-        let rest = s.remainder().iter().zip(d.remainder());
-        for (s, d) in s.zip(d) {
-            for l in 0..8 {
+    /// The sums of s / (d - x) up to element `j` and after it, and their slopes. Both lists are of
+    /// whole [`Lanes`].
+    fn terms[](squares: &[f64], d: &[f64], j: usize, x: f64) -> [(f64, f64); 2] {
+        let mut sums = [[[0.0f64; LANES]; 2]; 2];
+        let (squares, d) = (squares.as_chunks::<LANES>().0, d.as_chunks::<LANES>().0);
+        let own = j / LANES;
+        let add = |[sums, slopes]: &mut [Lanes<f64>; 2], s: &Lanes<f64>, d: &Lanes<f64>| {
+            for l in 0..LANES {
                 let inverse = 1.0 / (d[l] - x);
                 let term = s[l] * inverse;
                 sums[l] += term;
                 slopes[l] += term * inverse;
             }
+        };
+        for (s, d) in squares[..own].iter().zip(&d[..own]) {
+            add(&mut sums[0], s, d);
         }
-        let (mut sum, mut slope) = (sums.iter().sum::<f64>(), slopes.iter().sum::<f64>());
-        for (s, d) in rest {
-            let inverse = 1.0 / (d - x);
-            sum += s * inverse;
-            slope += s * inverse * inverse;
+        let below = std::array::from_fn(|l| if own * LANES + l <= j { squares[own][l] } else { 0.0 });
+        let above = std::array::from_fn(|l| if own * LANES + l > j { squares[own][l] } else { 0.0 });
+        add(&mut sums[0], &below, &d[own]);
+        add(&mut sums[1], &above, &d[own]);
+        for (s, d) in squares[own + 1..].iter().zip(&d[own + 1..]) {
+            add(&mut sums[1], s, d);
         }
-        (sum, slope)
+        sums.map(|[sums, slopes]| (sum(sums), sum(slopes)))
     }
 }
 
 per_isa! {
     /// Squares of the elements, from `from` on, of the vector that makes the roots exact.
-    fn weigh[](d: &[f64], apart: &[f64], from: usize, w: &mut [f64]) {
-        let k = d.len();
-        for (j, row) in apart.chunks_exact(k).enumerate() {
+    fn weigh[](d: &[f64], apart: &[f64], step: usize, from: usize, w: &mut [f64]) {
+        for (j, row) in apart.chunks_exact(step).enumerate() {
             let own = j.clamp(from, from + w.len()) - from;
             let (row, near) = (&row[from..][..w.len()], &d[from..][..w.len()]);
             for i in 0..own {

@@ -1,23 +1,28 @@
 //! Q R by blocks of reflectors: a panel of columns is reduced in registers and the first cache, and
 //! what is right of it by products.
 
-use super::lanes::{dot, get, put, scale_add, width, Lanes, LANES};
+use super::lanes::{sum, LANES};
 use super::plain;
 use super::Number;
-use crate::alloc::full;
+use crate::alloc::{Scratch, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::{Simd, Vectors};
 use crate::per_isa;
+use std::ops::Range;
 
 /// Columns that are reflected together, and elements of V times columns that a second thread is worth.
 const WIDE: usize = 128;
 const GRAIN: usize = 1 << 18;
 
+/// The most columns of a panel.
+const MOST: usize = 32;
+
 /// Columns of a panel, for matrices of so many columns.
 fn block(n: usize) -> usize {
     match n {
         0..192 => 16,
-        _ => 32,
+        _ => MOST,
     }
 }
 
@@ -26,8 +31,8 @@ struct Panel<T> {
     /// The row and column where it begins.
     at: usize,
     count: usize,
-    v: Vec<T>,
-    t: Vec<T>,
+    v: Workspace<T>,
+    t: Workspace<T>,
 }
 
 /// Reflectors that bring the first columns of a matrix to a triangle.
@@ -75,9 +80,9 @@ impl<T: Number> Reflected<T> {
     /// Brings the first `n` columns of `x`, `m` rows of `all`, to a triangle; the columns after them
     /// are reflected, too. What is below the triangle is zero.
     pub fn new(x: &mut [T], m: usize, all: usize, n: usize) -> Self {
-        // A few columns more are quicker in one panel than by products.
+        // A few columns more are quicker in one panel than by products. Rows are whole vectors.
         let block = match all {
-            0..=32 => width(all.max(1)),
+            0..=MOST => all.next_power_of_two().max(64 / size_of::<T>()),
             _ => block(n),
         };
         let mut out = Reflected {
@@ -85,41 +90,47 @@ impl<T: Number> Reflected<T> {
             block,
             panels: Vec::new(),
         };
-        for at in (0..m.min(n)).step_by(block) {
-            let (high, count) = (m - at, block.min(m.min(n) - at));
-            let wide = block.min(all - at);
-            let mut part = full(T::default(), high * block);
-            for (to, from) in part.chunks_exact_mut(block).zip(x[at * all..].chunks(all)) {
-                to[..wide].copy_from_slice(&from[at..at + wide]);
-            }
-            let mut panel = Panel {
-                at,
-                count,
-                v: full(T::default(), high * block),
-                t: full(T::default(), block * block),
+        let (count, to) = (m.min(n), Ptr(x.as_mut_ptr()));
+        if count > 0 {
+            // SAFETY: `x` has `m` rows of `all`.
+            out.panels
+                .push(unsafe { Panel::new(to, (m, all), 0, (block, count)) });
+        }
+        while let Some(panel) = out.panels.last().filter(|p| p.at + block < all) {
+            let right = panel.at + block;
+            let next = std::sync::Mutex::new(None);
+            // The next panel is reduced while other columns are reflected.
+            let first = if right < count {
+                block.min(all - right)
+            } else {
+                0
             };
-            let mut tau = [T::default(); 32];
-            // SAFETY: there are `high` rows of `block` elements, 8, 16, 24 or 32, in both, and at
-            // least `count` rows.
-            unsafe { reduce(&mut part, high, block, count, &mut panel.v, &mut tau) };
-            let back = part.chunks_exact(block).zip(x[at * all..].chunks_mut(all));
-            for (i, (from, to)) in back.enumerate() {
-                let done = i.min(count);
-                to[at..at + done].fill(T::default());
-                to[at + done..at + wide].copy_from_slice(&from[done..wide]);
-            }
-            let v = turned(panel.v.as_ptr(), high);
-            // SAFETY: V has `block` columns of `high`.
-            unsafe { triangle(v, high, &tau[..count], &mut panel.t, block) };
-            let right = at + wide;
-            if right < all {
-                // SAFETY: the rows from `at` on lie in `x`.
-                unsafe {
-                    let to = x.as_mut_ptr().add(at * all + right);
-                    panel.apply(high, block, true, to, all, all - right);
+            let rest = all - right - first;
+            // Parts that depend on the sizes alone, so that results do not depend on the number of
+            // threads.
+            let parts = rest.div_ceil(WIDE);
+            let tasks = parts + usize::from(first > 0);
+            let grain = GRAIN.div_ceil(((m - panel.at) * block * (all - right) / tasks).max(1));
+            parallel_for(tasks, grain, |r| {
+                for i in r {
+                    let i = i + usize::from(first == 0);
+                    // SAFETY: `x` has `m` rows of `all`; each part has columns of its own.
+                    unsafe {
+                        if i == 0 {
+                            panel.apply(block, true, to, all, right..right + first);
+                            let found = Panel::new(to, (m, all), right, (block, count));
+                            *next.lock().unwrap_or_else(|e| e.into_inner()) = Some(found);
+                        } else {
+                            let begin = |i| right + first + rest * i / parts;
+                            panel.apply(block, true, to, all, begin(i - 1)..begin(i));
+                        }
+                    }
                 }
+            });
+            match next.into_inner().unwrap_or_else(|e| e.into_inner()) {
+                Some(next) => out.panels.push(next),
+                None => break,
             }
-            out.panels.push(panel);
         }
         out
     }
@@ -143,45 +154,83 @@ impl<T: Number> Reflected<T> {
         for (i, row) in q.chunks_exact_mut(height.max(1)).take(height).enumerate() {
             row[i] = T::of_f64(1.0);
         }
+        let to = Ptr(q.as_mut_ptr());
         for p in self.panels.iter().rev() {
-            // SAFETY: `q` has `m` rows; columns before the panel are those of the identity.
-            unsafe {
-                let to = q.as_mut_ptr().add(p.at * height + p.at);
-                p.apply(self.m - p.at, self.block, false, to, height, height - p.at);
-            }
+            let n = height - p.at;
+            let parts = n.div_ceil(WIDE).max(1);
+            let grain = GRAIN.div_ceil(((self.m - p.at) * p.count * n / parts).max(1));
+            parallel_for(parts, grain, |r| {
+                for i in r {
+                    let begin = |i| p.at + n * i / parts;
+                    // SAFETY: `q` has `m` rows; columns before the panel are those of the identity, and
+                    // parts have columns of their own.
+                    unsafe { p.apply(self.block, false, to, height, begin(i)..begin(i + 1)) }
+                }
+            });
         }
     }
 }
 
 impl<T: Number> Panel<T> {
-    /// Applies the reflectors, or their transpose, to `n` columns of rows of `step`.
-    // SAFETY: `to` has `high` such rows, nobody else's.
+    /// Reduces the columns from `at` on, `block` of them or as many as there are, of which those before
+    /// `end` get reflectors. What is below the triangle becomes zero.
+    // SAFETY: `x` has `m` rows of `all`; nobody else uses these columns.
+    unsafe fn new(
+        x: Ptr<T>,
+        (m, all): (usize, usize),
+        at: usize,
+        (block, end): (usize, usize),
+    ) -> Self {
+        let (high, wide, count) = (m - at, block.min(all - at), block.min(end - at));
+        let mut part = Workspace::full(T::default(), high * block);
+        // SAFETY: the columns are the caller's.
+        let row = |i: usize| unsafe { x.part((at + i) * all + at..(at + i) * all + at + wide) };
+        for (i, to) in part.chunks_exact_mut(block).enumerate() {
+            to[..wide].copy_from_slice(row(i));
+        }
+        let mut panel = Panel {
+            at,
+            count,
+            v: Workspace::full(T::default(), high * block),
+            t: Workspace::full(T::default(), block * block),
+        };
+        let mut tau = [T::default(); MOST];
+        // SAFETY: there are `high` rows of `block` elements, a power of two, in both, and at least
+        // `count` rows; V has `block` columns of `high`.
+        unsafe {
+            reduce(&mut part, high, block, count, &mut panel.v, &mut tau);
+            let v = turned(panel.v.as_ptr(), high);
+            triangle(v, high, &tau[..count], &mut panel.t, block);
+        }
+        for (i, from) in part.chunks_exact(block).enumerate() {
+            let (done, to) = (i.min(count), row(i));
+            to[..done].fill(T::default());
+            to[done..].copy_from_slice(&from[done..wide]);
+        }
+        panel
+    }
+
+    /// Applies the reflectors, or their transpose, to some columns of a matrix of rows of `all`.
+    // SAFETY: `x` has the rows that the reflectors have; nobody else uses these columns.
     unsafe fn apply(
         &self,
-        high: usize,
         block: usize,
         transposed: bool,
-        to: *mut T,
-        step: usize,
-        n: usize,
+        x: Ptr<T>,
+        all: usize,
+        columns: Range<usize>,
     ) {
-        // Parts that depend on the sizes alone, so that results do not depend on the number of threads.
-        let parts = n.div_ceil(WIDE).max(1);
-        let grain = GRAIN.div_ceil((high * self.count * n / parts).max(1));
-        let to = Ptr(to);
-        parallel_for(parts, grain, |r| {
-            let t = match transposed {
-                true => turned(self.t.as_ptr(), block),
-                false => rows(self.t.as_ptr(), block),
-            };
-            let v = turned(self.v.as_ptr(), high);
-            for i in r {
-                let (from, end) = (n * i / parts, n * (i + 1) / parts);
-                // SAFETY: V has `block` columns of `high`, and T rows of `block`; parts have columns of
-                // their own.
-                unsafe { reflect_all(v, t, (high, self.count), to.at(from), step, end - from) }
-            }
-        });
+        let t = match transposed {
+            true => turned(self.t.as_ptr(), block),
+            false => rows(self.t.as_ptr(), block),
+        };
+        let high = self.v.len() / block;
+        let v = turned(self.v.as_ptr(), high);
+        // SAFETY: V has `block` columns of `high`, and T rows of `block`; the columns are the caller's.
+        unsafe {
+            let to = x.at(self.at * all + columns.start);
+            reflect_all(v, t, (high, self.count), to, all, columns.len());
+        }
     }
 }
 
@@ -197,8 +246,8 @@ pub unsafe fn triangle<T: Number>(
     t: &mut [T],
     step: usize,
 ) {
-    let (count, zero) = (tau.len(), T::default());
-    let mut products = full(zero, count * count);
+    let count = tau.len();
+    let mut products = Workspace::full(T::default(), count * count);
     // SAFETY: the caller gives V for these sizes.
     unsafe {
         let c = rows(products.as_mut_ptr(), count);
@@ -211,15 +260,30 @@ pub unsafe fn triangle<T: Number>(
             c,
         );
     }
-    for j in 0..count {
-        for i in 0..j {
-            let mut sum = zero;
-            for k in i..j {
-                sum = sum + t[i * step + k] * products[k * count + j];
+    accumulate(&products, tau, t, step);
+}
+
+per_isa! {
+    /// T, of products of `count` reflectors, at most [`MOST`], and their factors: column after column,
+    /// each of those before it times the products.
+    fn accumulate[T: Number](products: &[T], tau: &[T], t: &mut [T], step: usize) {
+        let count = tau.len();
+        let mut columns = [[T::default(); MOST]; MOST];
+        for j in 0..count {
+            let mut sum = [T::default(); MOST];
+            for k in 0..j {
+                let by = -tau[j] * products[k * count + j];
+                for (sum, &x) in sum.iter_mut().zip(&columns[k]) {
+                    *sum = *sum + by * x;
+                }
             }
-            t[i * step + j] = -tau[j] * sum;
+            for i in 0..j {
+                t[i * step + j] = sum[i];
+                columns[j][i] = sum[i];
+            }
+            t[j * step + j] = tau[j];
+            columns[j][j] = tau[j];
         }
-        t[j * step + j] = tau[j];
     }
 }
 
@@ -235,9 +299,8 @@ pub unsafe fn reflect_all<T: Number>(
     step: usize,
     n: usize,
 ) {
-    let mut work = full(T::default(), 2 * count * n);
-    let (first, second) = work.split_at_mut(count * n);
-    let (first, second) = (first.as_mut_ptr(), second.as_mut_ptr());
+    let work = [Scratch::new(count * n), Scratch::new(count * n)];
+    let [first, second] = work.each_ref().map(Scratch::ptr);
     let from = rows(x.cast_const(), step);
     let flat = Mat::new(v.ptr, v.cs, v.rs);
     // SAFETY: the workspace has `count` rows of `n`, twice; the caller gives the others.
@@ -253,7 +316,7 @@ pub unsafe fn reflect_all<T: Number>(
 /// What the pass over a panel that reflects its rows finds for the next column: the products with all
 /// others below its own row, by a power of two, and the sum of its squares.
 struct Ahead<T> {
-    sums: [T; 32],
+    sums: [T; MOST],
     squares: f64,
     unit: f64,
 }
@@ -283,35 +346,34 @@ fn unit_of(x: f64) -> f64 {
     f64::from_bits((2046 - exponent) << 52)
 }
 
-/// The reflectors of some of the `count` columns of a panel of `m` rows of `wide`, which reach its last C
-/// vectors. One pass over the rows reflects them and sums up what the next column needs.
+/// The reflectors of some of the `count` columns of a panel of `m` rows of `wide`: of the first half of
+/// its last C vectors. One pass over the rows reflects them and sums up what the next column needs.
 #[inline(always)]
-unsafe fn columns<T: Number, const C: usize>(
+unsafe fn columns<T: Number, V: Simd<Elem = T>, const C: usize>(
     x: *mut T,
     (m, wide, count): (usize, usize, usize),
     v: *mut T,
-    tau: &mut [T; 32],
+    tau: &mut [T; MOST],
     ahead: &mut Option<Ahead<T>>,
 ) {
-    let (zero, left) = (T::default(), wide - C * LANES);
+    let zero = T::default();
+    let left = wide - C * V::LANES;
+    let end = count.min(left + C.div_ceil(2) * V::LANES);
     // SAFETY: `x` has `m` rows of `wide`, `v` has `count` columns of `m`, and there are at least `count`
     // rows.
     unsafe {
-        for j in left..count.min(left + LANES) {
+        for j in left..end {
             let column = std::slice::from_raw_parts_mut(v.add(j * m), m);
             let own = x.add(j * wide);
             let found = ahead.take();
             let known = found.and_then(|a| Some((a.reflector(*own.add(j))?, a)));
-            let mut dots = [[zero; LANES]; C];
+            let mut dots = [V::splat(zero); C];
             let (beta, t) = if let Some(((beta, t, scale), a)) = known {
                 column[j + 1..].iter_mut().for_each(|x| *x = *x * scale);
-                let by = scale * T::of_f64(1.0 / a.unit);
+                let by = V::splat(scale * T::of_f64(1.0 / a.unit));
                 for c in 0..C {
-                    let (y, sums): (Lanes<T>, Lanes<T>) = (
-                        get(own.add(left + c * LANES)),
-                        get(a.sums.as_ptr().add(left + c * LANES)),
-                    );
-                    dots[c] = scale_add(y, by, sums);
+                    let at = left + c * V::LANES;
+                    dots[c] = by.fma(V::load(a.sums.as_ptr().add(at)), V::load(own.add(at)));
                 }
                 (beta, t)
             } else {
@@ -324,9 +386,10 @@ unsafe fn columns<T: Number, const C: usize>(
                 };
                 column[j] = T::of_f64(1.0);
                 for i in j..m {
+                    let by = V::splat(column[i]);
                     for c in 0..C {
-                        let y = get(x.add(i * wide + left + c * LANES));
-                        dots[c] = scale_add(dots[c], column[i], y);
+                        let row = V::load(x.add(i * wide + left + c * V::LANES));
+                        dots[c] = by.fma(row, dots[c]);
                     }
                 }
                 (beta, t)
@@ -334,24 +397,28 @@ unsafe fn columns<T: Number, const C: usize>(
             tau[j] = t;
             column[j] = T::of_f64(1.0);
             // Columns before it are done.
+            let mut all = [zero; MOST];
             for c in 0..C {
-                for l in 0..LANES {
-                    let other = left + c * LANES + l >= j;
-                    dots[c][l] = if other { t * dots[c][l] } else { zero };
-                }
+                dots[c].store(all.as_mut_ptr().add(left + c * V::LANES));
+            }
+            for (i, x) in all.iter_mut().enumerate() {
+                *x = if i >= j { -t * *x } else { zero };
+            }
+            for c in 0..C {
+                dots[c] = V::load(all.as_ptr().add(left + c * V::LANES));
             }
             let unit = unit_of(beta.to_f64());
             let next = if j + 1 < count { j + 1 } else { j };
             let after = std::slice::from_raw_parts_mut(v.add(next * m), m);
-            let mut sums = [[zero; LANES]; C];
+            let mut sums = [V::splat(zero); C];
             let mut squares = [0.0f64; 2];
             let f = T::of_f64(unit);
             for i in j..m {
-                let (row, weight) = (x.add(i * wide + left), column[i]);
-                let mut y = [[zero; LANES]; C];
+                let (row, weight) = (x.add(i * wide + left), V::splat(column[i]));
+                let mut y = dots;
                 for c in 0..C {
-                    y[c] = scale_add(get(row.add(c * LANES)), -weight, dots[c]);
-                    put(row.add(c * LANES), y[c]);
+                    y[c] = weight.fma(dots[c], V::load(row.add(c * V::LANES)));
+                    y[c].store(row.add(c * V::LANES));
                 }
                 if i <= next || next == j {
                     continue;
@@ -359,14 +426,15 @@ unsafe fn columns<T: Number, const C: usize>(
                 let own = *x.add(i * wide + next);
                 after[i] = own;
                 squares[i % 2] += own.to_f64() * own.to_f64();
+                let by = V::splat(f * own);
                 for c in 0..C {
-                    sums[c] = scale_add(sums[c], f * own, y[c]);
+                    sums[c] = by.fma(y[c], sums[c]);
                 }
             }
             *own.add(j) = beta;
-            let mut all = [zero; 32];
+            let mut all = [zero; MOST];
             for c in 0..C {
-                all[left + c * LANES..][..LANES].copy_from_slice(&sums[c]);
+                sums[c].store(all.as_mut_ptr().add(left + c * V::LANES));
             }
             *ahead = Some(Ahead {
                 sums: all,
@@ -382,31 +450,53 @@ per_isa! {
     /// reflectors go to the columns of `v`, zeros at first.
     ///
     /// # Safety
-    /// `wide` is a multiple of 8 up to 32; `x` has `m` rows of it, at least `count`, and `v` as many
-    /// columns of `m`.
-    unsafe fn reduce[T: Number](
-        x: &mut [T], m: usize, wide: usize, count: usize, v: &mut [T], tau: &mut [T; 32],
+    /// `wide` is a power of two up to [`MOST`], and not less than the longest vector; `x` has `m` rows
+    /// of it, at least `count`, and `v` as many columns of `m`.
+    unsafe fn reduce[T: Number; in V](
+        x: &mut [T], m: usize, wide: usize, count: usize, v: &mut [T], tau: &mut [T; MOST],
     ) {
         let (x, v, size) = (x.as_mut_ptr(), v.as_mut_ptr(), (m, wide, count));
-        let mut ahead = None;
-        // SAFETY: rows are as wide as the vectors.
+        let (mut ahead, mut vectors) = (None, wide / V::LANES);
+        // SAFETY: rows are as wide as the vectors, of which there is a power of two.
         unsafe {
-            for vectors in (1..=wide / LANES).rev() {
+            while vectors > 0 {
                 match vectors {
-                    1 => columns::<T, 1>(x, size, v, tau, &mut ahead),
-                    2 => columns::<T, 2>(x, size, v, tau, &mut ahead),
-                    3 => columns::<T, 3>(x, size, v, tau, &mut ahead),
-                    _ => columns::<T, 4>(x, size, v, tau, &mut ahead),
+                    1 => columns::<T, V, 1>(x, size, v, tau, &mut ahead),
+                    2 => columns::<T, V, 2>(x, size, v, tau, &mut ahead),
+                    4 => columns::<T, V, 4>(x, size, v, tau, &mut ahead),
+                    8 => columns::<T, V, 8>(x, size, v, tau, &mut ahead),
+                    _ => columns::<T, V, 16>(x, size, v, tau, &mut ahead),
                 }
+                vectors /= 2;
             }
         }
     }
 }
 
 per_isa! {
-    fn subtract[T: Number](x: &mut [f64], f: f64, a: &[T]) {
-        for (x, a) in x.iter_mut().zip(a) {
-            *x -= a.to_f64() * f;
+    /// (R' R)^-1 x, for a triangle above the diagonal, with zeros below it, in `n` rows of `step`.
+    fn solve_squared[T: Number](r: &[T], step: usize, n: usize, x: &mut [f64]) {
+        for i in 0..n {
+            let (own, rest) = x[i..n].split_at_mut(1);
+            own[0] /= r[i * step + i].to_f64();
+            for (x, a) in rest.iter_mut().zip(&r[i * step + i + 1..i * step + n]) {
+                *x -= a.to_f64() * own[0];
+            }
+        }
+        for i in (0..n).rev() {
+            // From where whole lanes begin: what is below the diagonal is zero.
+            let from = i / LANES * LANES;
+            let (own, mut sums) = (std::mem::take(&mut x[i]), [0.0; LANES]);
+            let (lanes, rest) = r[i * step + from..i * step + n].as_chunks::<LANES>();
+            let (x_lanes, x_rest) = x[from..n].as_chunks::<LANES>();
+            for (a, x) in lanes.iter().zip(x_lanes) {
+                for l in 0..LANES {
+                    sums[l] += a[l].to_f64() * x[l];
+                }
+            }
+            let ends = rest.iter().zip(x_rest);
+            let all = ends.fold(sum(sums), |s, (a, x)| s + a.to_f64() * x);
+            x[i] = (own - all) / r[i * step + i].to_f64();
         }
     }
 }
@@ -414,12 +504,10 @@ per_isa! {
 /// A triangle above the diagonal is far enough from a singular one, by four steps of inverse
 /// iteration: its condition times `rcond` is small.
 pub fn regular<T: Number>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
-    // Row `i` from its diagonal on.
-    let row = |i: usize| &r[i * step + i..i * step + n];
     let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let mut all = full(0.0, n);
+    let mut all = Workspace::full(0.0, n);
     for i in 0..n {
-        for (sum, x) in all[i..].iter_mut().zip(row(i)) {
+        for (sum, x) in all[i..].iter_mut().zip(&r[i * step + i..i * step + n]) {
             *sum += x.to_f64() * x.to_f64();
         }
     }
@@ -428,16 +516,7 @@ pub fn regular<T: Number>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
     let (mut least, mut size) = (f64::INFINITY, length(&x));
     for _ in 0..4 {
         x.iter_mut().for_each(|x| *x /= size);
-        // R' y = x, then R x = y.
-        for i in 0..n {
-            let (own, rest) = x[i..].split_at_mut(1);
-            own[0] /= row(i)[0].to_f64();
-            subtract(rest, own[0], &row(i)[1..]);
-        }
-        for i in (0..n).rev() {
-            let rest = dot(&row(i)[1..], &x[i + 1..]);
-            x[i] = (x[i] - rest) / row(i)[0].to_f64();
-        }
+        solve_squared(r, step, n, &mut x);
         size = length(&x);
         least = least.min(1.0 / size.sqrt());
     }

@@ -25,10 +25,11 @@ mod symmetric;
 mod tridiagonal;
 
 use super::Kind;
-use crate::alloc::{self, full, gathered};
+use crate::alloc::{self, full, gathered, Workspace};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Vectors;
 use crate::cpu::transpose as turn;
 use crate::error;
 use crate::tensor::Tensor;
@@ -50,6 +51,7 @@ use tridiagonal::Tridiagonal;
 /// A type that factorisations compute in.
 pub trait Number:
     Compute
+    + Vectors
     + panel::Columns
     + GemmElem<Acc = Self>
     + RealField
@@ -207,7 +209,7 @@ fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, 
 fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room<T>) -> i32 {
     if n > small::MOST {
         // Rows of the lower triangle become columns.
-        let mut x = full(T::default(), n * n);
+        let mut x = Workspace::full(T::default(), n * n);
         transpose(a, n, n, &mut x);
         let stack = room.get(llt::cholesky_in_place_scratch::<T>(n, SEQ, params()));
         let view = columns_mut(&mut x, n, n);
@@ -310,7 +312,7 @@ fn svd<T: Number>(
     };
     // The columns of the transpose are the rows that we have.
     let view = columns(a, n, m);
-    let mut left = full(T::default(), m * p);
+    let mut left = Workspace::full(T::default(), m * p);
     for leaf in [SVD_LEAF, ITERATE] {
         // What it leaves out of a complete basis is zero.
         vh.fill(T::default());
@@ -350,7 +352,7 @@ fn qr<T: Number>(a: &[T], (m, n): (usize, usize), q: &mut [T], r: &mut [T], full
         // SAFETY: both sizes are from one to MOST.
         return unsafe { small::qr(a, (m, n), q, r, height) };
     }
-    let mut x = gathered(a.iter().copied());
+    let mut x = Workspace::copied(a);
     let factors = Reflected::new(&mut x, m, n, n);
     r.copy_from_slice(&x[..r.len()]);
     factors.basis(q, height);
@@ -365,7 +367,7 @@ fn least_squares<T: Number>(
 ) -> bool {
     let k = b.len() / m.max(1);
     let all = n + k;
-    let mut both = full(T::default(), m * all);
+    let mut both = Workspace::full(T::default(), m * all);
     for (i, row) in both.chunks_exact_mut(all).enumerate() {
         row[..n].copy_from_slice(&a[i * n..][..n]);
         row[n..].copy_from_slice(&b[i * k..][..k]);
@@ -374,7 +376,7 @@ fn least_squares<T: Number>(
     if !householder::regular(&both, all, n, rcond) {
         return false;
     }
-    let mut r = full(T::default(), n * n);
+    let mut r = Workspace::full(T::default(), n * n);
     for i in 0..n {
         r[i * n..][..n].copy_from_slice(&both[i * all..][..n]);
         x[i * k..][..k].copy_from_slice(&both[i * all + n..][..k]);

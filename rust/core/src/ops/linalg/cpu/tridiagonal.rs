@@ -4,20 +4,24 @@
 
 use super::conquer::conquer;
 use super::householder::{reflect_all, triangle};
-use super::lanes::{get, put, reflect_rows, scale_add, sum, width, Lanes, LANES};
+use super::lanes::{get, put, reflect_rows, sum, Lanes, LANES};
 use super::Number;
-use crate::alloc::{full, room};
+use crate::alloc::{full, room, Workspace};
 use crate::cpu::gemm::Mat;
-use crate::cpu::pool::{parallel_chunks, Ptr};
+use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::{Simd, Vectors, MOST};
 use crate::per_isa;
+use std::ops::Range;
 
-/// Elements that a second thread is worth.
-const GRAIN: usize = 1 << 14;
+/// The rows that a second thread is worth: fewer take less time than two threads take to meet.
+const TALL: usize = 512;
+/// Into how many parts so many rows go.
+const PARTS: usize = 4;
 
 /// A = Q T Q', with the reflectors that make Q.
 pub struct Tridiagonal<T> {
     /// Row k holds reflector k from column k + 1 on.
-    rows: Vec<T>,
+    rows: Workspace<T>,
     width: usize,
     tau: Vec<T>,
     /// The diagonal of T, and what is beside it.
@@ -33,8 +37,8 @@ fn rounding<T: Number>() -> f64 {
 impl<T: Number> Tridiagonal<T> {
     /// Of the symmetric matrix whose lower triangle lies in the `n` rows of `a`.
     pub fn new(a: &[T], n: usize) -> Self {
-        let width = width(n);
-        let mut rows = full(T::default(), n * width);
+        let width = n.next_multiple_of(MOST);
+        let mut rows = Workspace::full(T::default(), n * width);
         for i in 0..n {
             rows[i * width..][..i + 1].copy_from_slice(&a[i * n..][..i + 1]);
             for j in 0..i {
@@ -96,7 +100,7 @@ impl<T: Number> Tridiagonal<T> {
     pub fn vectors(mut self, w: &mut [T], v: &mut [T]) -> bool {
         let (n, width) = (self.d.len(), self.width);
         let unit = scale(&mut self.d, &mut self.e);
-        let mut q = full(T::default(), n * width);
+        let mut q = Workspace::full(T::default(), n * width);
         // SAFETY: rows and factors are of the sizes that `width` and `n` say.
         unsafe { collect(&self.rows, n, width, &self.tau, &mut q) };
         let done = turned(&mut self.d, &mut self.e, rounding::<T>(), &mut q, width);
@@ -173,59 +177,143 @@ fn reflector<T: Number>(x: &mut [T]) -> (f64, T) {
     }
 }
 
-/// R rows minus `v[i]` times `w` and `w[i]` times `v`, and their products with `x`.
+/// One vector of columns, from `c` on, of [`update`].
 #[inline(always)]
-unsafe fn update<T: Number, const R: usize>(
-    rows: *mut T,
-    (from, width): (usize, usize),
-    (v, w, x): (*const T, *const T, *const T),
-    at: usize,
-) -> [T; R] {
-    let mut sums = [[T::default(); LANES]; R];
-    // SAFETY: R rows of `width` elements begin at `rows`, and `v`, `w` and `x` have as many.
+unsafe fn update_vector<V: Simd, const R: usize, const BESIDE: bool>(
+    (rows, width, c): (*mut V::Elem, usize, usize),
+    [v, w, x]: [*const V::Elem; 3],
+    [minus_v, minus_w, own]: &[[V; R]; 3],
+    sums: &mut [V; R],
+    y: *mut V::Elem,
+) {
+    // SAFETY: R rows of whole vectors begin at `rows`; the others are as wide.
     unsafe {
-        let vi: [T; R] = std::array::from_fn(|r| *v.add(at + r));
-        let wi: [T; R] = std::array::from_fn(|r| *w.add(at + r));
-        let mut c = from;
-        while c < width {
-            let (vc, wc, xc): (Lanes<T>, Lanes<T>, Lanes<T>) =
-                (get(v.add(c)), get(w.add(c)), get(x.add(c)));
-            for r in 0..R {
-                let p = rows.add(r * width + c);
-                let row = scale_add(scale_add(get(p), -vi[r], wc), -wi[r], vc);
-                put(p, row);
-                for l in 0..LANES {
-                    sums[r][l] = sums[r][l] + row[l] * xc[l];
-                }
+        let (v, w, x) = (V::load(v.add(c)), V::load(w.add(c)), V::load(x.add(c)));
+        let mut below = V::load(y.add(c));
+        for r in 0..R {
+            let p = rows.add(r * width + c);
+            let row = minus_w[r].fma(v, minus_v[r].fma(w, V::load(p)));
+            row.store(p);
+            sums[r] = row.fma(x, sums[r]);
+            if BESIDE {
+                below = row.fma(own[r], below);
             }
-            c += LANES;
+        }
+        if BESIDE {
+            below.store(y.add(c));
         }
     }
-    std::array::from_fn(|r| sum(sums[r]))
+}
+
+/// R rows from row `i` on, minus `v[i]` times `w` and `w[i]` times `v`, and what they and the columns
+/// like them add to the product with `x`. Of the matrix there is what lies right of the diagonal, and
+/// the squares on it that are as wide as a vector.
+#[inline(always)]
+unsafe fn update<T: Number, V: Simd<Elem = T>, const R: usize>(
+    rows: *mut T,
+    width: usize,
+    given: [*const T; 3],
+    i: usize,
+    y: *mut T,
+) {
+    // SAFETY: R rows of `width`, whole vectors, begin at `rows`, and the others are as wide.
+    unsafe {
+        let [v, w, x] = given;
+        let mut sums = [V::splat(T::default()); R];
+        let mut around = [sums; 3];
+        for r in 0..R {
+            around[0][r] = V::splat(-*v.add(i + r));
+            around[1][r] = V::splat(-*w.add(i + r));
+            around[2][r] = V::splat(*x.add(i + r));
+        }
+        let mut c = i / V::LANES * V::LANES;
+        update_vector::<V, R, false>((rows, width, c), given, &around, &mut sums, y);
+        c += V::LANES;
+        while c < width {
+            update_vector::<V, R, true>((rows, width, c), given, &around, &mut sums, y);
+            c += V::LANES;
+        }
+        V::add_sums(&sums, y.add(i));
+    }
 }
 
 per_isa! {
-    /// [`update`] of the rows from `at` on, as many as sums in `y`.
+    /// [`update`] of the rows of a range, the first of which is at `rows`.
     ///
     /// # Safety
-    /// So many rows of `width`, a multiple of [`LANES`], begin at `rows`, and `v`, `w` and `x` are as
-    /// wide.
-    unsafe fn update_rows[T: Number](
-        rows: *mut T, columns: (usize, usize), given: [&[T]; 3], at: usize, y: &mut [T],
+    /// Rows are of `width`, a multiple of [`MOST`], and the others are as wide.
+    unsafe fn update_rows[T: Number; in V](
+        rows: *mut T, width: usize, given: [*const T; 3], range: Range<usize>, y: *mut T,
     ) {
-        let given = (given[0].as_ptr(), given[1].as_ptr(), given[2].as_ptr());
-        let mut i = 0;
+        let (mut i, first) = (range.start, range.start);
+        while i < range.end {
+            // Rows whose squares on the diagonal are the same.
+            let end = ((i / V::LANES + 1) * V::LANES).min(range.end);
+            // SAFETY: as the caller says.
+            unsafe {
+                while i + 4 <= end {
+                    update::<T, V, 4>(rows.add((i - first) * width), width, given, i, y);
+                    i += 4;
+                }
+                while i < end {
+                    update::<T, V, 1>(rows.add((i - first) * width), width, given, i, y);
+                    i += 1;
+                }
+            }
+        }
+    }
+}
+
+/// As [`update_rows`] of the rows from `first` to `end`, in parts as large as each other where there
+/// are many; `parts` has room for the sums of each. The sums do not depend on the number of threads.
+///
+/// # Safety
+/// As for [`update_rows`].
+unsafe fn update_all<T: Number>(
+    (rows, width): (*mut T, usize),
+    given: [*const T; 3],
+    (first, end): (usize, usize),
+    y: &mut [T],
+    parts: &mut [T],
+) {
+    if end - first < TALL {
+        y[first..].fill(T::default());
         // SAFETY: as the caller says.
-        unsafe {
-            while i + 4 <= y.len() {
-                let four = update::<T, 4>(rows.add(i * columns.1), columns, given, at + i);
-                y[i..i + 4].copy_from_slice(&four);
-                i += 4;
+        return unsafe { update_rows(rows, width, given, first..end, y.as_mut_ptr()) };
+    }
+    // A row is as long as what is left.
+    let bound = |i: usize| match i {
+        0 => first,
+        PARTS => end,
+        _ => {
+            let share = 1.0 - (1.0 - i as f64 / PARTS as f64).sqrt();
+            first + (share * (end - first) as f64) as usize
+        }
+    };
+    let (rows, sums, given) = (
+        Ptr(rows),
+        Ptr(parts.as_mut_ptr()),
+        given.map(|x| Ptr(x.cast_mut())),
+    );
+    parallel_for(PARTS, 1, |range| {
+        for i in range {
+            // SAFETY: as the caller says; each part has rows and sums of its own.
+            unsafe {
+                let rows = rows.at((bound(i) - first) * width);
+                let given = given.map(|x| x.get().cast_const());
+                let y = sums.part(i * width..(i + 1) * width);
+                y[bound(i)..].fill(T::default());
+                update_rows(rows, width, given, bound(i)..bound(i + 1), y.as_mut_ptr());
             }
-            while i < y.len() {
-                y[i] = update::<T, 1>(rows.add(i * columns.1), columns, given, at + i)[0];
-                i += 1;
-            }
+        }
+    });
+    y[first..].copy_from_slice(&parts[first..width]);
+    for i in 1..PARTS {
+        for (y, &x) in y[bound(i)..]
+            .iter_mut()
+            .zip(&parts[i * width..][bound(i)..width])
+        {
+            *y = *y + x;
         }
     }
 }
@@ -235,13 +323,14 @@ per_isa! {
     /// multiplies it by the reflector of the next.
     ///
     /// # Safety
-    /// There are `n` rows of `width`, a multiple of [`LANES`] from `n` on, zero from column `n` on;
+    /// There are `n` rows of `width`, a multiple of [`MOST`] from `n` on, zero from column `n` on;
     /// `tau`, `d` and `e` have `n` elements.
     unsafe fn reduce[T: Number](
         a: &mut [T], n: usize, width: usize, tau: &mut [T], d: &mut [f64], e: &mut [f64],
     ) {
         let zero = T::default();
-        let mut work = full(zero, 4 * width);
+        let mut work = Workspace::full(zero, 4 * width);
+        let mut parts = Workspace::full(zero, if n < TALL { 0 } else { PARTS * width });
         let (pair, next) = work.split_at_mut(2 * width);
         let (v, w) = pair.split_at_mut(width);
         let (x, y) = next.split_at_mut(width);
@@ -261,22 +350,14 @@ per_isa! {
             tau[k] = t;
             x[k] = zero;
             x[k + 1..n].copy_from_slice(&row[k + 1..n]);
-            let from = (k + 1) / LANES * LANES;
-            let rows = Ptr(tail.as_mut_ptr());
-            let given = [&*v, &*w, &*x];
-            let left = n - k - 1;
             // SAFETY: rows from k + 1 to `n` lie in `tail`, and the vectors are as wide.
             unsafe {
-                if left * left <= GRAIN {
-                    update_rows(rows.get(), (from, width), given, k + 1, &mut y[k + 1..n]);
-                } else {
-                    parallel_chunks(&mut y[k + 1..n], 4, GRAIN / (4 * left) + 1, |i, y| {
-                        let rows = rows.at(4 * i * width);
-                        update_rows(rows, (from, width), given, k + 1 + 4 * i, y);
-                    });
-                }
+                let rows = (tail.as_mut_ptr(), width);
+                let given = [v.as_ptr(), w.as_ptr(), x.as_ptr()];
+                update_all(rows, given, (k + 1, n), y, &mut parts);
             }
             // w = tau A x - (tau^2 x' A x / 2) x
+            let from = (k + 1) / LANES * LANES;
             let mut dot = [zero; LANES];
             for (x, y) in x[from..].chunks_exact(LANES).zip(y[from..].chunks_exact(LANES)) {
                 for l in 0..LANES {
@@ -308,7 +389,7 @@ per_isa! {
                 continue;
             }
             let from = (k + 1) / LANES * LANES;
-            let mut v = full(T::default(), width);
+            let mut v = Workspace::full(T::default(), width);
             v[k + 1..n].copy_from_slice(&a[k * width + k + 1..k * width + n]);
             let mut i = k + 1;
             // SAFETY: `q` has rows up to `n`, and `v` is as wide.
@@ -331,7 +412,7 @@ per_isa! {
 fn back<T: Number>(a: &mut [T], n: usize, width: usize, tau: &[T], x: &mut [T]) {
     const BLOCK: usize = 32;
     let count = n.saturating_sub(1);
-    let mut t = full(T::default(), BLOCK * BLOCK);
+    let mut t = Workspace::full(T::default(), BLOCK * BLOCK);
     for from in (0..count).step_by(BLOCK).rev() {
         let block = BLOCK.min(count - from);
         for k in from..from + block {
