@@ -38,8 +38,12 @@ def matrices(n: int) -> dict[str, Matrix]:
     }
 
 
-@pytest.mark.parametrize("n", [65, 97, 130])
-@pytest.mark.parametrize("kind", matrices(4))
+# The reduction of the largest takes its rows in parts.
+SIZES = [(n, kind) for n in (65, 97, 130) for kind in matrices(4)]
+SIZES += [(541, "any"), (541, "nearly one value")]
+
+
+@pytest.mark.parametrize(("n", "kind"), SIZES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_eigenvectors_are_orthonormal_and_make_the_matrix(n: int, kind: str, dtype: Any) -> None:
     a = matrices(n)[kind].astype(dtype)
@@ -51,9 +55,11 @@ def test_eigenvectors_are_orthonormal_and_make_the_matrix(n: int, kind: str, dty
     w, v = values.astype(np.float64), vectors.astype(np.float64)
     size, eps = np.abs(exact).max(), np.finfo(dtype).eps
     assert (np.diff(w) >= 0).all()
-    # Of PyTorch 2.13's, in float32, the first two are up to 27 eps; NumPy has no more than n eps.
-    assert np.abs(w - exact).max() <= 16 * eps * size * (1 if dtype == np.float32 else 4)
-    assert np.abs(wide @ v - v * w).max() <= 16 * eps * size
+    # Of PyTorch 2.13's, in float32, the first two are up to 27 eps, 37 of the largest; NumPy has no
+    # more than n eps.
+    most = 16 * eps * size if n < 200 else 37 * eps * size
+    assert np.abs(w - exact).max() <= most * (1 if dtype == np.float32 else 4)
+    assert np.abs(wide @ v - v * w).max() <= most
     assert np.abs(v.T @ v - np.eye(n)).max() <= n * eps
 
 
@@ -61,7 +67,7 @@ def test_eigenvectors_do_not_depend_on_threads() -> None:
     rng = np.random.default_rng(1)
     threads = torch.get_num_threads()
     try:
-        for n, dtype in ((100, np.float64), (200, np.float32)):
+        for n, dtype in ((100, np.float64), (200, np.float32), (541, np.float32)):
             a = rng.standard_normal((n, n)).astype(dtype)
             results = []
             for count in (1, 2, 5):
