@@ -455,8 +455,12 @@ fn write_repeated(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -
     if repeats == Repeats::Alike && !once.layout().overlaps_itself() {
         return run(op, x, slice::from_ref(&once));
     }
-    if repeats == Repeats::Refused || out.storage().buffer().is_some() {
+    if repeats == Repeats::Refused {
         return check_overlap(out);
+    }
+    if out.device().is_gpu() {
+        // Which element is written last is told on the host.
+        crate::transfer::count_fallback(op.name())?;
     }
     let y = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
     run(op, x, slice::from_ref(&y))?;
@@ -510,6 +514,7 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
                 false if launched(gpu, op, x, y)? => Ok(()),
                 // What kernels make of these may be too large for them.
                 false if was_refused() => cut::smaller(gpu, op, x, y),
+                false if untangled(gpu, op, x, y)? => Ok(()),
                 false if made_of_nothing(x) => received(hosted(op, x, y)?, y),
                 false => fallback(op, x, y),
             })?;
@@ -535,6 +540,22 @@ fn launched(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool>
     working_for(op.name(), || {
         Ok(implemented(whole())? || implemented(apart())?)
     })
+}
+
+/// [`launched`] with inputs made dense that have more dimensions than a kernel counts; `false` where none has.
+fn untangled(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    let apart = |t: &Tensor| y.iter().all(|y| !t.shares_storage(y));
+    let tangled = |t: &Tensor| t.ndim() > 8 && !t.is_contiguous() && apart(t);
+    if !x.iter().any(|t| tangled(t)) {
+        return Ok(false);
+    }
+    let dense = |t: &&Tensor| match tangled(t) {
+        true => t.detach().contiguous(),
+        false => Ok((*t).clone()),
+    };
+    let own: SmallVec<[Tensor; 4]> = x.iter().map(dense).collect::<Result<_>>()?;
+    let x: SmallVec<[&Tensor; 4]> = own.iter().collect();
+    launched(gpu, op, &x, y)
 }
 
 fn implemented(done: Result<bool>) -> Result<bool> {

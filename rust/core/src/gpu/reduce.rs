@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::shape::DimSet;
+use smallvec::SmallVec;
 
 params! {
     struct Block {
@@ -98,18 +99,18 @@ const MAX_TRIPS: usize = 4096;
 /// card has at work at once.
 const ENOUGH: usize = 262_144;
 
-struct Plan {
-    kept: Dims<1>,
-    reduced: Dims<1>,
-    rows: usize,
-    length: usize,
-    splits: usize,
-    part: usize,
+pub(super) struct Plan {
+    pub kept: Dims<1>,
+    pub reduced: Dims<1>,
+    pub rows: usize,
+    pub length: usize,
+    pub splits: usize,
+    pub part: usize,
     lanes: u32,
     group_rows: u32,
 }
 
-fn plan(x: View, dims: DimSet) -> Result<Plan> {
+pub(super) fn plan(x: View, dims: DimSet) -> Result<Plan> {
     let mut kept = coalesce(x.shape, [x.strides], |d| !dims.has(d));
     let mut reduced = coalesce(x.shape, [x.strides], |d| dims.has(d));
     for part in [&mut kept, &mut reduced] {
@@ -154,8 +155,8 @@ fn plan(x: View, dims: DimSet) -> Result<Plan> {
 }
 
 impl Plan {
-    /// Sets what both shaders know of a plan.
-    fn launch<'a, P>(&self, launch: Launch<'a, P>) -> Launch<'a, P>
+    /// Sets what all shaders know of a plan.
+    pub fn launch<'a, P>(&self, launch: Launch<'a, P>) -> Launch<'a, P>
     where
         P: bytemuck::NoUninit,
     {
@@ -167,7 +168,7 @@ impl Plan {
             .set("WG", self.lanes * self.group_rows)
     }
 
-    fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         (self.rows * self.splits).div_ceil(self.group_rows as usize)
     }
 
@@ -295,6 +296,30 @@ fn crowded(x: View, dims: DimSet) -> Option<usize> {
     (0..x.shape.len()).find(|&d| dims.has(d) == which && x.shape[d] > 1)
 }
 
+/// Rows of `x` in memory of their own, where its dimensions are more than a kernel counts.
+pub(super) fn in_rows(gpu: &Gpu, x: View, dims: DimSet) -> Result<Option<Scratch>> {
+    if crowded(x, dims).is_none() {
+        return Ok(None);
+    }
+    let of = |reduced: bool| (0..x.shape.len()).filter(move |&d| dims.has(d) == reduced);
+    let order: SmallVec<[usize; 16]> = of(false).chain(of(true)).collect();
+    let shape: SmallVec<[usize; 16]> = order.iter().map(|&d| x.shape[d]).collect();
+    let strides: SmallVec<[isize; 16]> = order.iter().map(|&d| x.strides[d]).collect();
+    let length = of(true).map(|d| x.shape[d]).product();
+    let own = Scratch::new(gpu, &shape, x.dtype)?;
+    let (shape, strides) = (&shape[..], &strides[..]);
+    copy::copy(
+        gpu,
+        View {
+            shape,
+            strides,
+            ..x
+        },
+        own.view(),
+    )?;
+    Ok(Some(own.reshaped(&[x.numel() / length, length])))
+}
+
 /// [`reduce`] of a tensor that is larger than one binding, or of more dimensions than a kernel counts,
 /// cut along dimension `d`.
 fn in_halves(
@@ -402,6 +427,9 @@ pub fn arg_reduce(
 ) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
+    }
+    if let Some(rows) = in_rows(gpu, x, dims)? {
+        return arg_reduce(gpu, largest, rows.view(), [1].into(), y, index);
     }
     let acc = Acc::of(x.dtype)?;
     let plan = plan(x, dims)?;

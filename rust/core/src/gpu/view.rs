@@ -124,16 +124,23 @@ pub struct Scratch {
 impl Scratch {
     pub fn new(gpu: &Gpu, shape: &[usize], dtype: DType) -> Result<Scratch> {
         let buffer = gpu.alloc(shape.iter().product::<usize>() * dtype.size())?;
-        let mut strides = SmallVec::from_elem(1, shape.len());
-        for d in (1..shape.len()).rev() {
-            strides[d - 1] = strides[d] * shape[d] as isize;
-        }
-        Ok(Scratch {
+        let fresh = Scratch {
             buffer,
-            shape: SmallVec::from_slice(shape),
-            strides,
+            shape: SmallVec::new(),
+            strides: SmallVec::new(),
             dtype,
-        })
+        };
+        Ok(fresh.reshaped(shape))
+    }
+
+    /// The same memory under another shape of as many elements.
+    pub fn reshaped(mut self, shape: &[usize]) -> Scratch {
+        self.shape = SmallVec::from_slice(shape);
+        self.strides = SmallVec::from_elem(1, shape.len());
+        for d in (1..shape.len()).rev() {
+            self.strides[d - 1] = self.strides[d] * shape[d] as isize;
+        }
+        self
     }
 
     pub fn view(&self) -> View<'_> {

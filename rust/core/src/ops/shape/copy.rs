@@ -496,10 +496,21 @@ impl Tensor {
     }
 
     /// Writes those elements of `x` (of the same shape and type) that differ, one after the other,
-    /// so that several may share memory. In host memory, or on meta, where nothing is written.
+    /// so that several may share memory: on the host, to which memory of a GPU goes and comes back.
     pub fn write_changes(&self, x: &Tensor) -> Result<()> {
         if self.device() == Device::Meta {
             return Ok(());
+        }
+        if self.device().is_gpu() {
+            let (low, high) = self.layout().reach();
+            let mut line = Layout::contiguous(&[high - low]);
+            line.offset = low;
+            let line = self.alias(line);
+            let own = line.to_host()?;
+            let mut layout = self.layout().clone();
+            layout.offset -= low;
+            own.alias(layout).write_changes(&x.to_host()?)?;
+            return line.write_from(&own);
         }
         let (before, x) = (self.detach().copy_dense()?, x.contiguous()?);
         let (size, layout) = (self.dtype().size(), self.layout());
