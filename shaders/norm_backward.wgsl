@@ -1,7 +1,7 @@
 // The gradient of a normalisation's input: d = rstd * (w g - (sum(w g) + xhat sum(w g xhat)) / n),
 // with xhat = (x - mean) * rstd; and the gradients of bias and weight, sums of g and of g * xhat over
 // what a weight belongs to: the group itself, or a channel of every sample, which the workgroups
-// behind those of the groups take. LANES invocations share a group, ROWS groups a workgroup; COLUMNS
+// behind those of the groups take. Where mean and variance were given, d is rstd w g. LANES invocations share a group, ROWS groups a workgroup; COLUMNS
 // channels share a workgroup.
 // uses store, rows
 override X: u32 = F32;
@@ -11,6 +11,7 @@ override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override CENTERED: bool = true;
 override OWN: bool = false; // a weight belongs to one group
+override GIVEN: bool = false; // `rstd` holds variances, on which x has no part
 override COLUMNS: u32 = 1u;
 override DENSE: bool = false; // a group's elements lie one behind the other
 override EACH: bool = false; // each of them has a weight of its own, the same in all groups
@@ -48,6 +49,7 @@ struct Params {
     count: u32,
     parts: u32,
     part: u32,
+    eps: f32, // of given variances
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -181,6 +183,7 @@ fn main(
     if (live) {
         m = bitcast<f32>(mean[p.mean_offset + r]);
         scale = bitcast<f32>(rstd[p.rstd_offset + r]);
+        if (GIVEN) { scale = 1.0 / sqrt(scale + p.eps); }
     }
     let first = lane * BOTH;
     var held: array<Terms, ROOM>;
@@ -211,7 +214,8 @@ fn main(
     }
     a /= f32(p.length);
     b /= f32(p.length);
-    if (!CENTERED) { a = 0.0; }
+    if (!CENTERED || GIVEN) { a = 0.0; }
+    if (GIVEN) { b = 0.0; }
     if (HELD > 0u) {
         for (var k = 0u; k < HELD; k++) { // unroll HELD
             let e = first + k * STEP;

@@ -185,6 +185,7 @@ DRIVERS = {
     "peak",
     "reduce",
     "arg_reduce",
+    "centred",
     "scan",
     "sort_keys",
     "sort_short",

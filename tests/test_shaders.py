@@ -954,6 +954,16 @@ def test_norm_and_norm_backward_match_numpy(kind, keeps):
     gw = gs * w.reshape(full)
     rest = gw.mean(axes, keepdims=True) + hat * (gw * hat).mean(axes, keepdims=True)
     close(d.ravel(), ((gw - rest) / np.sqrt(var + 1e-5)).ravel(), 1e-5)
+    if not own:
+        return
+    # Of a given mean and variance, which are no sums over the input.
+    given, spread = floats(4, seed=4), floats(4, seed=5) ** 2 + 0.5
+    arrays = [np.zeros_like(x), *sums, x, g, given, spread, w]
+    d, sum_g, sum_gx, *_ = run("norm_backward", "f32", arrays, [*backward, f32(1e-5)],
+                               (-(-groups // 4), 1, 1), OWN=1, GIVEN=1, **constants)  # fmt: skip
+    factor = 1 / np.sqrt(spread.reshape(full) + 1e-5)
+    close(d, g * w.reshape(full) * factor, 1e-5)
+    close(sum_gx, (gs * (x - given.reshape(full)) * factor).sum(over), 1e-4)
 
 
 # ---- indexing -----------------------------------------------------------------------------------

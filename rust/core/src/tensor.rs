@@ -262,6 +262,12 @@ impl Tensor {
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
 
+    /// A number of this type as a 0-d operand on the host, which kernels of every device take among their
+    /// parameters.
+    pub fn constant(value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
+        Tensor::full(&[], value.into(), dtype, Device::Cpu)
+    }
+
     /// A complex Python number as a 0-d operand.
     pub fn complex_number(re: f64, im: f64) -> Result<Tensor> {
         let out = Tensor::from_slice(&[[re, im]], &[], DType::C128)?;

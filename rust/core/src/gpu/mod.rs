@@ -7,6 +7,7 @@
 
 mod adapter;
 mod buffer;
+pub mod centred;
 pub mod clock;
 pub mod cooperative;
 pub mod copy;

@@ -43,7 +43,7 @@ impl Derivative for RowNorm {
         }
         let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p.0);
         let number = |v: f64| Tensor::number(Scalar::Float(v));
-        let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
+        let zero = Tensor::constant(0.0, x.dtype())?;
         let none = apply(Eq, [&y, &number(0.0)?])?;
         let power = |t: &Tensor, e: f64| apply(Pow, [t, &number(e)?]);
         let sign = || sgn(&x);
@@ -60,7 +60,7 @@ impl Derivative for RowNorm {
             where_(&hit, &sign()?.mul(&g.div(&count)?)?, &zero)?
         } else {
             let flat = apply(Eq, [&x, &number(0.0)?])?;
-            let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;
+            let one = Tensor::constant(1.0, x.dtype())?;
             let a = power(&apply(Abs, [&x])?.div(&where_(&none, &one, &y)?)?, p - 1.0)?;
             where_(&flat, &zero, &sign()?.mul(&a)?.mul(g)?)?
         };

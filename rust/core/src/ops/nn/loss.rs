@@ -335,7 +335,7 @@ fn bce_with_logits(
     positive: Option<&Tensor>,
     reduction: i64,
 ) -> Result<Tensor> {
-    let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;
+    let one = Tensor::constant(1.0, x.dtype())?;
     let w = positive.unwrap_or(&one);
     match weight {
         None => formula(BceLogits, [x, t, w], reduction),
@@ -362,14 +362,14 @@ fn poisson(
         let half = apply(Log, [&t.mul_scalar(std::f64::consts::TAU)?])?.mul_scalar(0.5)?;
         let term = t.mul(&log)?.sub(t)?.add(&half)?;
         let small = apply(Le, [t, &Tensor::number(1.0.into())?])?;
-        let zero = Tensor::full(&[], Scalar::Float(0.0), term.dtype(), term.device())?;
+        let zero = Tensor::constant(0.0, term.dtype())?;
         loss = loss.add(&where_(&small, &zero, &term)?)?;
     }
     reduced(&loss, reduction)
 }
 
 fn hinge_embedding(x: &Tensor, t: &Tensor, margin: f64, reduction: i64) -> Result<Tensor> {
-    let zero = Tensor::full(&[], Scalar::Float(0.0), x.dtype(), x.device())?;
+    let zero = Tensor::constant(0.0, x.dtype())?;
     // Integers stay integers.
     let margin = match x.dtype().is_float() {
         true => Scalar::Float(margin),
@@ -426,7 +426,7 @@ fn cosine_embedding(
     };
     let (xx, zz) = (sum(x, x)?.add_scalar(EPS)?, sum(z, z)?.add_scalar(EPS)?);
     let cos = sum(x, z)?.div(&apply(crate::ops::pointwise::unary::Sqrt, [&xx.mul(&zz)?])?)?;
-    let zero = Tensor::full(&[], Scalar::Float(0.0), cos.dtype(), cos.device())?;
+    let zero = Tensor::constant(0.0, cos.dtype())?;
     let near = cos.neg()?.add_scalar(1.0)?;
     let far = at_least(&cos.sub(&Tensor::number(margin.into())?)?, 0.0)?;
     let first = where_(&is_value(t, 1.0)?, &near, &zero)?;

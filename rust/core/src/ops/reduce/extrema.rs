@@ -11,14 +11,54 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::index::along::picked_gradient;
-use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{Eq, Gt, LogicalAnd, LogicalOr, Lt, Ne};
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::{apply, c, pointwise, Real};
 use crate::schema::{Args, Value};
 use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_compute};
 use smallvec::{smallvec, SmallVec};
+
+/// 1 where x is the extreme y, a NaN only with `nan`.
+#[inline(always)]
+fn hit<R: Real>(nan: bool, x: R, y: R) -> R {
+    let same = x.equal(y);
+    R::of(match nan {
+        true => R::either(same, R::both(x.is_nan(), y.is_nan())),
+        false => same,
+    })
+}
+
+pointwise! {
+    /// Whether x is the extreme y.
+    op Hit { nan: bool }[2] = "EqBackward0", Bool;
+    f |p, [x, y]| hit(p.nan, x, y);
+    df |_, _, _, _g| c(0.0), c(0.0);
+
+    /// The share of x, one of n elements that are the extreme y, in its gradient g.
+    op Share { nan: bool }[4] = "DivBackward0", FloatOnly;
+    f |p, [x, y, g, n]| hit(p.nan, x, y) * (g / n);
+    df |p, [x, y, g, n], _, h|
+        c(0.0),
+        c(0.0),
+        h * (hit(p.nan, x, y) / n),
+        -h * (hit(p.nan, x, y) * g / (n * n));
+}
+
+/// The gradient of a chosen value `y`: elements equal to it share `g`. With `nan`, NaN is equal to NaN.
+pub fn shared_gradient(
+    g: &Tensor,
+    x: &Tensor,
+    y: &Tensor,
+    mask: DimSet,
+    nan: bool,
+) -> Result<Tensor> {
+    let (x, y) = (x.detach(), y.detach());
+    // Nobody has the hits once they are counted, so that a GPU's sum takes them as they are made.
+    let n = apply(Hit { nan }, [&x, &y])?.sum_mask(mask, true, Some(g.dtype()))?;
+    apply(Share { nan }, [&x, &y, g, &n])
+}
 
 /// The extreme element along a dimension and the index of the first such; NaN counts as extreme.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

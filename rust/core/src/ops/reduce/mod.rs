@@ -2,7 +2,6 @@
 
 crate::ops::family! { diff extrema histogram scan segment_reduce stats; ENTRIES }
 
-use super::pointwise::compare::Eq;
 use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
 use crate::autograd::{mode, Vjp};
@@ -22,6 +21,7 @@ use crate::schema::{Args, Dest, Value};
 use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
+pub use extrema::shared_gradient;
 use scan::Cumprod;
 use smallvec::SmallVec;
 
@@ -80,22 +80,6 @@ pub fn spread(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Resul
         }
     }
     restored(g, shape, mask, keepdim)?.expand_to(shape)
-}
-
-/// The gradient of a chosen value `y`: elements equal to it share `g`, NaN being equal to NaN.
-pub fn shared_gradient(g: &Tensor, x: &Tensor, y: &Tensor, mask: DimSet) -> Result<Tensor> {
-    let m = where_(
-        &apply(IsNan, [y])?,
-        &apply(IsNan, [x])?,
-        &apply(Eq, [x, y])?,
-    )?;
-    split_gradient(g, &m, mask)
-}
-
-/// `g` in equal shares to the elements that `m` marks.
-fn split_gradient(g: &Tensor, m: &Tensor, mask: DimSet) -> Result<Tensor> {
-    let n = m.sum_mask(mask, true, Some(g.dtype()))?;
-    g.div(&n)?.mul(&m.to_dtype(g.dtype())?)
 }
 
 /// Gradients of the product of all elements along `mask`, right where elements are zero.
@@ -201,17 +185,14 @@ impl Derivative for Reduce {
             Kind::NanSum => {
                 let m = apply(IsNan, [&cx.input(0)?])?;
                 let g = spread(g, &shape, self.mask, self.keepdim)?;
-                one(where_(&m, &Tensor::zeros(&[], g.dtype(), g.device())?, &g)?)
+                one(where_(&m, &Tensor::constant(0.0, g.dtype())?, &g)?)
             }
             Kind::Prod => one(product_gradient(self, cx, g)?),
             Kind::Max | Kind::Min => {
                 let x = cx.input(0)?;
                 let y = restored(&cx.output(0)?, &shape, self.mask, self.keepdim)?;
                 let g = restored(g, &shape, self.mask, self.keepdim)?;
-                match self.nan_gradient {
-                    true => one(shared_gradient(&g, &x, &y, self.mask)?),
-                    false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, self.mask)?),
-                }
+                one(shared_gradient(&g, &x, &y, self.mask, self.nan_gradient)?)
             }
             _ => bail!(Assertion, "{}: the result has no gradient", self.name),
         }
@@ -584,7 +565,7 @@ fn nansum(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Resu
     );
     if !dtype.is_float() {
         // Integers have no NaN: it is zero before they are made.
-        let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
+        let zero = Tensor::constant(0.0, x.dtype())?;
         let x = where_(&apply(IsNan, [x])?, &zero, x)?;
         return x.to_dtype(dtype)?.sum_mask(mask, keepdim, Some(dtype));
     }

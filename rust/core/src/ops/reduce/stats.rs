@@ -7,20 +7,30 @@ use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::centred::{centred, Centred};
+use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
 use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
-use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Pow};
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sqrt};
+use crate::ops::pointwise::{apply, k, pointwise};
 use crate::schema::{Args, Value};
 use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
+use crate::transfer::{self, whole};
 use crate::{ensure, with_float};
 use smallvec::smallvec;
+
+pointwise! {
+    /// The slope of a variance at x, from the mean m: g scale (x - m).
+    op VarianceSlope { scale: f64 }[3] = "VarBackwardBackward0", FloatOnly;
+    f |p, [x, m, g]| g * k(p.scale) * (x - m);
+    df |p, [x, m, g], _, h| h * (g * k(p.scale)), -h * (g * k(p.scale)), h * (k::<R>(p.scale) * (x - m));
+}
 
 /// Variance (or its root) and mean over the dimensions in `mask`. `correction` is a float's bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,10 +63,11 @@ impl Derivative for Variance {
             (false, true) => "VarMeanBackward0",
         }
     }
+    /// The mean too, where nobody else may write to it.
     fn save(&self, _needs: Mask) -> Save {
         Save {
             inputs: 1,
-            outputs: self.root as Mask,
+            outputs: self.root as Mask | (!self.with_mean as Mask) << 1,
         }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
@@ -67,14 +78,18 @@ impl Derivative for Variance {
             let mut g = g.clone();
             if self.root {
                 let y = cx.output(0)?;
-                let zero = Tensor::zeros(&[], y.dtype(), y.device())?;
+                let zero = Tensor::constant(0.0, y.dtype())?;
                 let halved = g.div(&y.mul_scalar(2.0)?)?;
                 g = where_(&apply(Eq, [&y, &zero])?, &zero, &halved)?;
             }
             let scale = 2.0 / (n - f64::from_bits(self.correction));
-            let from = x.sub(&x.mean_mask(self.mask, true, None)?)?;
+            // As a graph the mean is one of x.
+            let mean = match self.with_mean || mode::grad() {
+                true => x.mean_mask(self.mask, true, None)?,
+                false => restored(&cx.output(1)?, x.shape(), self.mask, self.keepdim)?,
+            };
             let g = restored(&g, x.shape(), self.mask, self.keepdim)?;
-            out = Some(g.mul_scalar(scale)?.mul(&from)?);
+            out = Some(apply(VarianceSlope { scale }, [&x, &mean, &g])?);
         }
         if let Some(g) = g.get(1).and_then(Option::as_ref) {
             let d = spread(&g.div_scalar(n)?, x.shape(), self.mask, self.keepdim)?;
@@ -132,6 +147,28 @@ impl Op for Variance {
         }
         Ok(())
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let x = x[0];
+        if x.numel() == 0 {
+            return Ok(false);
+        }
+        let what = Centred::Variance {
+            free: self.freedom(reduced_count(x.shape(), self.mask) as f64),
+            root: self.root,
+        };
+        let wide = x.dtype().compute();
+        let mean = match y[1].dtype() == wide {
+            true => y[1].clone(),
+            false => Tensor::empty(y[1].shape(), wide, x.device())?,
+        };
+        let (from, to, centre) = (whole(x)?, whole(&y[0])?, whole(&mean)?);
+        let done = transfer::ran(centred(gpu, what, from, self.mask, to, centre))?;
+        if done && y[1].dtype() != wide {
+            y[1].write_from(&mean)?;
+        }
+        Ok(done)
+    }
+    /// Of what is more than a binding.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         if x[0].numel() == 0 {
             return Ok(None);
@@ -271,7 +308,7 @@ fn power(x: &Tensor, e: f64) -> Result<Tensor> {
 
 /// `x`, and 0 where `zero` is 0.
 fn zero_where_zero(zero: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let nothing = Tensor::zeros(&[], x.dtype(), x.device())?;
+    let nothing = Tensor::constant(0.0, x.dtype())?;
     where_(&apply(LogicalNot, [zero])?, &nothing, x)
 }
 
@@ -304,7 +341,7 @@ impl Derivative for VectorNorm {
             // A NaN is no extreme, and nothing has a share in it.
             let m = apply(Eq, [&size(&x)?, &y])?;
             let n = m.sum_mask(self.mask, true, Some(g.dtype()))?;
-            let nothing = Tensor::zeros(&[], g.dtype(), g.device())?;
+            let nothing = Tensor::constant(0.0, g.dtype())?;
             where_(&m, &sign(&x)?.mul(&g.div(&n)?)?, &nothing)?
         } else if p < 1.0 {
             let part = zero_where_zero(&x, &sign(&x)?.mul(&power(&size(&x)?, p - 1.0)?)?)?;

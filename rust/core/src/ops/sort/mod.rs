@@ -179,7 +179,7 @@ impl Derivative for Ordered {
                 return Ok(smallvec![None]);
             };
             let (x, y) = (cx.input(0)?, cx.output(0)?);
-            return one(shared_gradient(g, &x, &y, [0].into())?);
+            return one(shared_gradient(g, &x, &y, [0].into(), true)?);
         }
         picked_gradient(cx, g[0].as_ref(), self.dim, !self.drops(), &cx.output(1)?)
     }

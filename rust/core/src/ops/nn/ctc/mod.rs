@@ -429,7 +429,7 @@ fn ctc_loss(
     )?;
     if zero_infinity {
         let infinite = apply(Eq, [&loss, &Tensor::number(Scalar::Float(f64::INFINITY))?])?;
-        let zero = Tensor::zeros(&[], loss.dtype(), loss.device())?;
+        let zero = Tensor::constant(0.0, loss.dtype())?;
         loss = where_(&infinite, &zero, &loss)?;
     }
     if reduction == MEAN {

@@ -361,7 +361,7 @@ impl Distances {
     /// The gradient of Euclidean distances by matrix products: PyTorch's formula.
     fn euclidean(&self, cx: &Vjp, g: &Tensor) -> Result<Grads> {
         let (x, y, d) = (cx.input(0)?, cx.input(1)?, cx.output(0)?);
-        let zero = Tensor::zeros(&[], d.dtype(), d.device())?;
+        let zero = Tensor::constant(0.0, d.dtype())?;
         let none = apply(Eq, [&d, &Tensor::number(Scalar::Float(0.0))?])?;
         let ratio = where_(&none, &zero, &g.div(&d)?)?;
         let side = |x: &Tensor, y: &Tensor, ratio: &Tensor| -> Result<Tensor> {

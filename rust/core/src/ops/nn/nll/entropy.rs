@@ -20,6 +20,7 @@ use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
 use crate::ops::nn::loss::{reduced, MEAN, NONE, SUM};
+use crate::ops::nn::softmax::logsumexp_on;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -35,6 +36,12 @@ const LANES: usize = 32;
 /// log of the sum of exponentials along the classes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LogSumExp;
+
+impl LogSumExp {
+    fn classes(&self, x: &Tensor) -> Result<DimSet> {
+        DimSet::of(x.ndim(), |d| d == (x.ndim() > 1) as usize)
+    }
+}
 
 impl Derivative for LogSumExp {
     fn name(&self) -> &'static str {
@@ -68,11 +75,12 @@ impl Op for LogSumExp {
             y[0].write_from(&Tensor::from_slice(&lse, y[0].shape(), T::DTYPE)?)
         })
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        logsumexp_on(gpu, x[0], self.classes(x[0])?, &y[0])
+    }
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        let classes = DimSet::of(x[0].ndim(), |d| d == (x[0].ndim() > 1) as usize)?;
-        Ok(Some(Tensors::from_iter([
-            x[0].logsumexp_mask(classes, true)?
-        ])))
+        let y = x[0].logsumexp_mask(self.classes(x[0])?, true)?;
+        Ok(Some(Tensors::from_iter([y])))
     }
 }
 
@@ -181,11 +189,7 @@ impl CrossEntropy {
             span: Extent::of(scores.shape()).span(),
             ignore: self.ignore,
             smoothing: self.smoothing.0,
-            reduction: match self.reduction {
-                NONE => Reduction::None,
-                MEAN => Reduction::Mean,
-                _ => Reduction::Sum,
-            },
+            reduction: Reduction::of(self.reduction),
         }
     }
 
@@ -213,7 +217,7 @@ impl CrossEntropy {
                 g.clone()
             };
             let skip = apply(Eq, [target, &Tensor::number(self.ignore.into())?])?;
-            let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
+            let zero = Tensor::constant(0.0, g.dtype())?;
             let mut shape = target.shape().clone();
             let g = where_(&skip, &zero, &g.expand_to(&shape)?)?;
             shape.insert(axis.min(shape.len()), 1);
@@ -254,7 +258,7 @@ impl CrossEntropy {
                 None => chances.clone(),
             };
             let skip = apply(Eq, [target, &Tensor::number(self.ignore.into())?])?;
-            let zero = Tensor::zeros(&[], scores.dtype(), scores.device())?;
+            let zero = Tensor::constant(0.0, scores.dtype())?;
             let each = where_(&skip, &zero, &sum_classes(&terms, false)?)?;
             let all = match self.reduction {
                 NONE => each,
@@ -587,16 +591,18 @@ pub(super) fn cross_entropy(
             .mul_scalar(1.0 - smoothing)?
             .add_scalar(smoothing / e.c as f64)?;
     }
-    let mut terms = x.sub(&dispatch::call1(LogSumExp, &[x])?)?.mul(&t)?;
+    let mut terms = dispatch::call1(LogSumExp, &[x])?.sub(x)?.mul(&t)?;
     if let Some(w) = weight {
         let mut shape = Dims::from_elem(1, x.ndim());
         shape[(x.ndim() > 1) as usize] = e.c;
         terms = terms.mul(&w.reshape_to(&shape)?)?;
     }
     if reduction == NONE {
-        return sum_classes(&terms, false)?.neg();
+        return sum_classes(&terms, false);
     }
-    let total = reduced(&terms, crate::ops::nn::loss::SUM)?.neg()?;
+    let total = reduced(&terms, SUM)?;
+    // So that a GPU's sum takes them as they are made.
+    drop(terms);
     match reduction {
         MEAN => total.div_scalar((e.n * e.d) as f64),
         _ => Ok(total),

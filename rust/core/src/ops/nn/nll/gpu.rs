@@ -6,6 +6,7 @@ use crate::error::{Kind, Result};
 use crate::gpu::fault::check_size;
 use crate::gpu::launch::{lanes_rows, Launch, WORKGROUP};
 use crate::gpu::{params, shader, Acc, Gpu};
+use crate::ops::nn::loss::{MEAN, NONE};
 use crate::shape::Span;
 use crate::tensor::Tensor;
 use crate::transfer::check_contiguous;
@@ -175,6 +176,43 @@ pub enum Reduction {
     Sum,
 }
 
+/// The sum of `losses` of positions, or by [`Reduction::Mean`] their mean, and `total`, that of their weights:
+/// both float32 at offset 0.
+pub fn sums(
+    gpu: &Gpu,
+    reduction: Reduction,
+    n: usize,
+    [losses, weights]: [&Tensor; 2],
+    [loss, total]: [&Tensor; 2],
+) -> Result<()> {
+    ensure!(
+        n <= WORKGROUP * MAX_SUMMED,
+        NotImplemented,
+        "wgpu: a sum of {n} losses"
+    );
+    let p = Entropy {
+        rows: n as u32,
+        y_offset: loss.offset() as u32,
+        ..bytemuck::Zeroable::zeroed()
+    };
+    let each = reduction == Reduction::None;
+    ENTROPY
+        .launch(Acc::F32)
+        .entry("sums")
+        .set("MEAN", reduction == Reduction::Mean)
+        .set("EACH", each)
+        .set("LANES", WORKGROUP as u32)
+        .set("WG", WORKGROUP as u32)
+        .writes("Y", if each { losses } else { loss })
+        .writes("T", total)
+        .writes_words(losses)
+        .writes_words(losses)
+        .reads_words(weights)
+        .reads_words(weights)
+        .reads_words(weights)
+        .groups(gpu, &p, 1)
+}
+
 /// A cross entropy over the classes, which are the middle of `span`.
 #[derive(Clone, Copy)]
 pub struct Entropies {
@@ -182,6 +220,17 @@ pub struct Entropies {
     pub ignore: i64,
     pub smoothing: f64,
     pub reduction: Reduction,
+}
+
+impl Reduction {
+    /// By PyTorch's number.
+    pub fn of(number: i64) -> Reduction {
+        match number {
+            NONE => Reduction::None,
+            MEAN => Reduction::Mean,
+            _ => Reduction::Sum,
+        }
+    }
 }
 
 impl Entropies {
@@ -256,25 +305,7 @@ impl Entropies {
             .reads("W", w);
         let (launch, groups) = self.rows(launch)?;
         launch.groups(gpu, &p, groups)?;
-        let p = Entropy {
-            y_offset: loss.offset() as u32,
-            ..p
-        };
-        ENTROPY
-            .launch(Acc::F32)
-            .entry("sums")
-            .set("MEAN", self.reduction == Reduction::Mean)
-            .set("EACH", each)
-            .set("LANES", WORKGROUP as u32)
-            .set("WG", WORKGROUP as u32)
-            .writes("Y", if each { losses } else { loss })
-            .writes("T", total)
-            .writes_words(losses)
-            .writes_words(fault.buffer)
-            .reads_words(weights)
-            .reads("I", target)
-            .reads("W", w)
-            .groups(gpu, &p, 1)
+        sums(gpu, self.reduction, n, [losses, weights], [loss, total])
     }
 
     /// The gradient `y` of the scores for `g`, which has one element or one for each position.

@@ -1,6 +1,6 @@
 //! Negative log-likelihood of class indices.
 
-use super::gpu;
+use super::gpu::{self, Reduction};
 use super::{class_weights, classes, finish, launchable, positions, Extent};
 use crate::alloc;
 use crate::autograd::Vjp;
@@ -221,22 +221,26 @@ fn picked(
 ) -> Result<[Tensor; 2]> {
     let e = Extent::of(shape);
     let target = target.reshape_to(&[e.n, 1, e.d])?.to_dtype(DType::I64)?;
-    let of = |v: i64, dtype| Tensor::full(&[], v.into(), dtype, target.device());
-    let live = apply(Ne, [&target, &of(ignore, DType::I64)?])?;
-    let class = where_(&live, &target, &of(0, DType::I64)?)?;
+    let of = |v: i64| Tensor::constant(v, DType::I64);
+    let live = apply(Ne, [&target, &of(ignore)?])?;
+    let class = where_(&live, &target, &of(0)?)?;
     // Of all classes one without weights: a class that there is not is found here.
     let all = match weight {
         Some(w) => w.to_dtype(dtype)?,
         None => Tensor::full(&[e.c], 1.into(), dtype, target.device())?,
     };
     let each = all.index_select(0, &class.reshape(&[-1])?)?;
-    let each = where_(&live, &each.reshape_to(class.shape())?, &of(0, dtype)?)?;
+    let each = where_(
+        &live,
+        &each.reshape_to(class.shape())?,
+        &Tensor::constant(0.0, dtype)?,
+    )?;
     Ok([class, each])
 }
 
 /// Zero where a weight is, and is not infinity or NaN times it.
 fn weighted(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let zero = Tensor::zeros(&[], weight.dtype(), weight.device())?;
+    let zero = Tensor::constant(0.0, weight.dtype())?;
     where_(&apply(Ne, [weight, &zero])?, &x.mul(weight)?, &zero)
 }
 
@@ -270,29 +274,32 @@ impl Nll {
         weight: Option<&Tensor>,
         y: &[Tensor],
     ) -> Result<bool> {
-        let device = scores.device();
-        let each = Tensor::empty(&[target.numel()], DType::F32, device)?;
-        let weights = Tensor::empty(&[target.numel()], DType::F32, device)?;
-        let done = transfer::ran(gpu::nll(
-            gpu,
-            e.span(),
-            scores,
-            target,
-            weight,
-            self.ignore,
-            [&each, &weights],
-        ))?;
-        if !done {
-            return Ok(false);
+        let each = match (self.reduction, &y[0]) {
+            (NONE, y) if y.dtype() == DType::F32 && y.is_contiguous() && y.offset() == 0 => {
+                y.clone()
+            }
+            _ => Tensor::empty(target.shape(), DType::F32, scores.device())?,
+        };
+        let weights = Tensor::empty(&[target.numel()], DType::F32, scores.device())?;
+        let done = transfer::ran(
+            gpu::nll(
+                gpu,
+                e.span(),
+                scores,
+                target,
+                weight,
+                self.ignore,
+                [&each, &weights],
+            )
+            .and_then(|()| {
+                let (how, n) = (Reduction::of(self.reduction), target.numel());
+                gpu::sums(gpu, how, n, [&each, &weights], [&y[0], &y[1]])
+            }),
+        )?;
+        if done && self.reduction == NONE && !each.shares_storage(&y[0]) {
+            y[0].write_from(&each.reshape_to(y[0].shape())?)?;
         }
-        let total = weights.sum_all()?;
-        y[1].write_from(&total)?;
-        y[0].write_from(&match self.reduction {
-            NONE => each.reshape_to(y[0].shape())?,
-            MEAN => each.sum_all()?.div(&total)?,
-            _ => each.sum_all()?,
-        })?;
-        Ok(true)
+        Ok(done)
     }
 
     /// The gradient of the log-probabilities, on the GPU.

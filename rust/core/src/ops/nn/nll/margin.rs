@@ -17,13 +17,13 @@ use smallvec::SmallVec;
 
 /// max(z, 0) with no gradient where z is 0.
 pub(super) fn positive(z: &Tensor) -> Result<Tensor> {
-    let zero = Tensor::zeros(&[], z.dtype(), z.device())?;
+    let zero = Tensor::constant(0.0, z.dtype())?;
     where_(&apply(Gt, [z, &zero])?, z, &zero)
 }
 
 /// z * weight, and 0 where the weight is 0, whatever z is.
 fn weighed(z: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let zero = Tensor::zeros(&[], z.dtype(), z.device())?;
+    let zero = Tensor::constant(0.0, z.dtype())?;
     where_(&apply(Ne, [weight, &zero])?, &z.mul(weight)?, &zero)
 }
 

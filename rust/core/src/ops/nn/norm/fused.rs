@@ -14,10 +14,10 @@ use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
-use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Rsqrt;
+use crate::ops::pointwise::{apply, c, k, pointwise};
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_float};
@@ -34,8 +34,21 @@ pub(super) enum Over {
     Given,
 }
 
-/// `(x - mean) * rstd * weight + bias`; results are y and, in the type that is computed in, mean,
-/// rstd and variance. Inputs are x, then weight, bias and statistics where there are any.
+pointwise! {
+    /// (x - m) / sqrt(v + eps).
+    op Scaled { eps: f64 }[3] = "NativeBatchNormBackward0", FloatOnly;
+    f |p, [x, m, v]| (x - m) * (v + k(p.eps)).rsqrt();
+    df |p, [x, m, v], _, g|
+        g * (v + k(p.eps)).rsqrt(),
+        -g * (v + k(p.eps)).rsqrt(),
+        {
+            let r = (v + k(p.eps)).rsqrt();
+            c::<R>(-0.5) * g * (x - m) * (r * r * r)
+        };
+}
+
+/// `(x - mean) * rstd * weight + bias`; results are y and, where they are not given, mean, rstd and
+/// variance in the type that is computed in. Inputs are x, then weight, bias and statistics where there are any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Norm {
     pub(super) name: &'static str,
@@ -83,13 +96,12 @@ impl Norm {
             _ => [0, 3].into(),
         }
     }
-    /// The groups of a GPU kernel, where there is one.
-    fn launched(&self) -> Option<Groups> {
+    /// The groups of a GPU kernel.
+    fn launched(&self) -> Groups {
         let channels = self.groups * self.d;
         match self.over {
-            Over::Rows { .. } => Some(Groups::group(self.n, channels, self.inner, self.groups)),
-            Over::Columns => Some(Groups::batch(self.n, channels, self.inner)),
-            _ => None,
+            Over::Rows { .. } => Groups::group(self.n, channels, self.inner, self.groups),
+            _ => Groups::batch(self.n, channels, self.inner),
         }
     }
     /// The mean over each group.
@@ -139,6 +151,28 @@ impl Norm {
         part
     }
 
+    /// Given mean and variance among what an input's number tells.
+    fn given<T>(&self, of: impl Fn(usize) -> Result<T>) -> Result<[T; 2]> {
+        let first = 1 + self.weight as usize + self.bias as usize;
+        Ok([of(first)?, of(first + 1)?])
+    }
+
+    /// The factors that given variances make.
+    fn rstd<T: Element>(&self, var: &[T]) -> Vec<T> {
+        let of = |v: &T| T::of_f64(1.0 / (v.to_f64() + self.eps.0).sqrt());
+        var.iter().map(of).collect()
+    }
+
+    /// `x`, of [`Norm::shape`], normalised by a given mean, or none, and variance, in its type.
+    fn scaled(&self, x: &Tensor, mean: Option<&Tensor>, var: &Tensor) -> Result<Tensor> {
+        let stat = |t: &Tensor| t.to_dtype(x.dtype())?.reshape_to(&self.stat_shape());
+        let mean = match mean {
+            Some(mean) => stat(mean)?,
+            None => Tensor::constant(0.0, x.dtype())?,
+        };
+        apply(Scaled { eps: self.eps.0 }, [x, &mean, &stat(var)?])
+    }
+
     /// The gradients as a graph, for second derivatives. Statistics are computed again, so that
     /// gradients flow through them.
     fn composite(&self, cx: &Vjp, g: &Tensor, x: &Tensor, w: Option<&Tensor>) -> Result<Grads> {
@@ -148,14 +182,11 @@ impl Norm {
         let mean_of = |v: &Tensor| self.mean_of(v);
         let (center, rstd) = match self.over {
             Over::Given => {
-                let stat = |i: usize| {
-                    cx.input(1 + self.weight as usize + self.bias as usize + i)?
-                        .to_dtype(t)?
-                        .reshape_to(&self.channel_shape())
-                };
+                let stat = |i| cx.input(i)?.to_dtype(t)?.reshape_to(&self.channel_shape());
+                let [mean, var] = self.given(stat)?;
                 (
-                    shaped.sub(&stat(0)?)?,
-                    apply(Rsqrt, [&stat(1)?.add_scalar(self.eps.0)?])?,
+                    shaped.sub(&mean)?,
+                    apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?,
                 )
             }
             over => {
@@ -208,6 +239,7 @@ impl Derivative for Norm {
         let mut inputs = 1 | (self.weight as Mask) << 1;
         if self.over == Over::Given {
             inputs |= 3 << (1 + self.weight as Mask + self.bias as Mask);
+            return Save { inputs, outputs: 0 };
         }
         Save {
             inputs,
@@ -228,14 +260,19 @@ impl Derivative for Norm {
         let mut out = if mode::grad() {
             self.composite(cx, g, &x, w.as_ref())?
         } else {
-            let (mean, rstd) = (cx.output(1)?, cx.output(2)?);
+            let [mean, spread] = match self.over {
+                Over::Given => {
+                    self.given(|i| cx.input(i)?.to_dtype(x.dtype().compute())?.contiguous())?
+                }
+                _ => [cx.output(1)?, cx.output(2)?],
+            };
             let b = 1 + self.weight as usize;
             let wanted = (self.weight && cx.needs(1)) || (self.bias && cx.needs(b));
             let op = NormGrad {
                 norm: self.clone(),
                 affine: wanted,
             };
-            let mut inputs = vec![g, &x, &mean, &rstd];
+            let mut inputs = vec![g, &x, &mean, &spread];
             inputs.extend(w.as_ref());
             let mut d = dispatch::compute(&op, &inputs)?;
             let mut out = Grads::from_elem(None, 5);
@@ -273,6 +310,9 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
 impl Op for Norm {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
+        if self.over == Over::Given {
+            return Ok(Metas::from_elem(meta, 1));
+        }
         let stat = TensorMeta::new(&[self.stats()], meta.dtype.compute(), meta.device);
         Ok(Metas::from_iter([meta, stat.clone(), stat.clone(), stat]))
     }
@@ -293,6 +333,18 @@ impl Op for Norm {
             // own, and there is one statistic for each row or channel.
             unsafe {
                 let (w, b) = (w.as_ref().map(|w| w.slice::<T>()), b.as_ref().map(|b| b.slice::<T>()));
+                let affine = |c: usize, k: T| Line {
+                    k: w.map_or(k, |w| w[c] * k),
+                    a: b.map_or(T::default(), |b| b[c]),
+                    b: T::default(),
+                };
+                if self.over == Over::Given {
+                    let [mean, var] = self.given(|i| x[i].prepared(t))?;
+                    let rstd = self.rstd(var.slice::<T>());
+                    let lines: Vec<_> = rstd.iter().enumerate().map(|(c, &k)| affine(c, k)).collect();
+                    Columns { s, x: from, g: None, mean: Ptr(mean.ptr::<T>()), y: to }.write(&lines);
+                    return Ok(());
+                }
                 let stats = [1, 2, 3].map(|i| Ptr(y[i].ptr::<T>()));
                 if let Over::Rows { centered } = self.over {
                     Rows { s, eps: self.eps.0, stills: self.stills(), centered, x: from, weight: w, bias: b, y: to, stats }
@@ -307,26 +359,9 @@ impl Op for Norm {
                     };
                     *rstd.at(c) = k;
                     *var.at(c) = T::of_f64(v);
-                    Line {
-                        k: w.map_or(k, |w| w[c] * k),
-                        a: b.map_or(T::default(), |b| b[c]),
-                        b: T::default(),
-                    }
+                    affine(c, k)
                 };
                 let job = Columns { s, x: from, g: None, mean: Ptr(mean.at(0)), y: to };
-                if self.over == Over::Given {
-                    let first = 1 + self.weight as usize + self.bias as usize;
-                    let given = [x[first].prepared(t)?, x[first + 1].prepared(t)?];
-                    let [m, v] = [given[0].slice::<T>(), given[1].slice::<T>()];
-                    let lines: Vec<Line<T>> = (0..s.channels())
-                        .map(|c| {
-                            *mean.at(c) = m[c];
-                            line(c, Element::to_f64(v[c]))
-                        })
-                        .collect();
-                    job.write(&lines);
-                    return Ok(());
-                }
                 let count = (s.n * s.inner) as f64;
                 job.run(|c, [m, square]| {
                     *mean.at(c) = T::of_f64(m);
@@ -355,12 +390,10 @@ impl Op for Norm {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let Some(groups) = self.launched() else {
-            return Ok(false);
-        };
-        if !transfer::small_floats(x) || self.stills() {
+        if !transfer::small_floats(x) || self.stills() || self.over == Over::Given {
             return Ok(false);
         }
+        let groups = self.launched();
         let on: Vec<Tensor> = x
             .iter()
             .map(|t| transfer::dense(gpu, t))
@@ -384,41 +417,34 @@ impl Op for Norm {
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let dtype = x[0].dtype().compute();
         let wide = x[0].to_dtype(dtype)?.reshape_to(&self.shape())?;
-        let (mean, var) = match self.over {
-            Over::Given => {
-                let stat = |i: usize| {
-                    x[x.len() - 2 + i]
-                        .to_dtype(dtype)?
-                        .reshape_to(&self.stat_shape())
-                };
-                (stat(0)?, stat(1)?)
-            }
-            _ => {
-                let mean = match self.centered() {
-                    true => self.mean_of(&wide)?,
-                    false => Tensor::zeros(&self.stat_shape(), dtype, wide.device())?,
-                };
-                let center = wide.sub(&mean)?;
-                let var = self.mean_of(&center.mul(&center)?)?;
-                (mean, var)
-            }
-        };
-        let mut rstd = apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?;
-        if self.stills() {
-            let zero = Tensor::zeros(&[], dtype, wide.device())?;
-            rstd = where_(&apply(Eq, [&var, &zero])?, &zero, &rstd)?;
-        }
         let (weight, bias) = self.parameters(x);
         let channel = |t: &Tensor| t.to_dtype(dtype)?.reshape_to(&self.channel_shape());
-        let mut scale = rstd.clone();
-        if let Some(w) = weight {
-            scale = channel(w)?.mul(&scale)?;
+        let affine = |mut y: Tensor| -> Result<Tensor> {
+            if let Some(w) = weight {
+                y = y.mul(&channel(w)?)?;
+            }
+            if let Some(b) = bias {
+                y = y.add(&channel(b)?)?;
+            }
+            y.reshape_to(x[0].shape())?.to_dtype(x[0].dtype())
+        };
+        if self.over == Over::Given {
+            let [mean, var] = self.given(|i| Ok(x[i]))?;
+            let y = affine(self.scaled(&wide, Some(mean), var)?)?;
+            return Ok(Some(Tensors::from_buf([y])));
         }
-        let mut y = wide.sub(&mean)?.mul(&scale)?;
-        if let Some(b) = bias {
-            y = y.add(&channel(b)?)?;
+        let mean = match self.centered() {
+            true => self.mean_of(&wide)?,
+            false => Tensor::zeros(&self.stat_shape(), dtype, wide.device())?,
+        };
+        let center = wide.sub(&mean)?;
+        let var = self.mean_of(&center.mul(&center)?)?;
+        let mut rstd = apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?;
+        if self.stills() {
+            let zero = Tensor::constant(0.0, dtype)?;
+            rstd = where_(&apply(Eq, [&var, &zero])?, &zero, &rstd)?;
         }
-        let y = y.reshape_to(x[0].shape())?.to_dtype(x[0].dtype())?;
+        let y = affine(center.mul(&rstd)?)?;
         let mut out = Tensors::from_buf([y]);
         for t in [mean, rstd, var] {
             out.push(t.reshape_to(&[self.stats()])?);
@@ -427,7 +453,7 @@ impl Op for Norm {
     }
 }
 
-/// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd and weight; results are those
+/// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd (or the given variance) and weight; results are those
 /// of x and, if `affine`, of weight and bias.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NormGrad {
@@ -439,6 +465,10 @@ impl NormGrad {
     /// What was normalised, without weight and bias.
     fn normal(&self, x: &[&Tensor]) -> Result<Tensor> {
         let norm = &self.norm;
+        if norm.over == Over::Given {
+            let wide = x[1].to_dtype(x[2].dtype())?.reshape_to(&norm.shape())?;
+            return norm.scaled(&wide, Some(x[2]), x[3]);
+        }
         let stat = |t: &Tensor| t.reshape_to(&norm.stat_shape());
         let center = x[1].reshape_to(&norm.shape())?.sub(&stat(x[2])?)?;
         center.mul(&stat(x[3])?)
@@ -496,7 +526,14 @@ impl Op for NormGrad {
             // SAFETY: contiguous tensors of type T or of those of g and x; the outputs are this
             // call's own.
             unsafe {
-                let (mean, rstd) = (x[2].slice::<T>(), x[3].slice::<T>());
+                let (mean, mut rstd) = (x[2].slice::<T>(), x[3].slice::<T>());
+                let made = match self.norm.over {
+                    Over::Given => self.norm.rstd(rstd),
+                    _ => Vec::new(),
+                };
+                if self.norm.over == Over::Given {
+                    rstd = &made;
+                }
                 let w = w.as_ref().map(|w| w.slice::<T>());
                 if let Over::Rows { centered } = self.norm.over {
                     let (dw, db): (&mut [T], &mut [T]) = match self.affine {
@@ -565,10 +602,9 @@ impl Op for NormGrad {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let norm = &self.norm;
-        let Some(groups) = &norm.launched() else {
-            return Ok(false);
-        };
-        if !transfer::small_floats(x) {
+        // By given statistics the input's gradient alone is arithmetic, which runs with what is around it.
+        let given = norm.over == Over::Given;
+        if !transfer::small_floats(x) || given && !self.affine {
             return Ok(false);
         }
         let on: Vec<Tensor> = x
@@ -577,8 +613,9 @@ impl Op for NormGrad {
             .collect::<Result<_>>()?;
         transfer::ran(gpu::backward(
             gpu,
-            groups,
+            &norm.launched(),
             norm.centered(),
+            given.then_some(norm.eps.0),
             [&on[1], &on[0], &on[2], &on[3]],
             on.get(4),
             &y[0],
@@ -590,20 +627,21 @@ impl Op for NormGrad {
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let norm = &self.norm;
         let dtype = x[1].dtype().compute();
-        let rstd = x[3].reshape_to(&norm.stat_shape())?;
         let mut d = x[0].to_dtype(dtype)?.reshape_to(&norm.shape())?;
         if let Some(w) = x.get(4) {
             d = d.mul(&w.to_dtype(dtype)?.reshape_to(&norm.channel_shape())?)?;
         }
-        if norm.over != Over::Given {
+        if norm.over == Over::Given {
+            d = norm.scaled(&d, None, x[3])?;
+        } else {
             let normal = self.normal(x)?;
             let along = normal.mul(&norm.mean_of(&d.mul(&normal)?)?)?;
             if norm.centered() {
                 d = d.sub(&norm.mean_of(&d)?)?;
             }
-            d = d.sub(&along)?;
+            d = d.sub(&along)?.mul(&x[3].reshape_to(&norm.stat_shape())?)?;
         }
-        let d = d.mul(&rstd)?.reshape_to(x[1].shape())?;
+        let d = d.reshape_to(x[1].shape())?;
         let mut out = Tensors::from_buf([d.to_dtype(x[1].dtype())?]);
         if self.affine {
             out.extend(self.channel_sums(x)?);

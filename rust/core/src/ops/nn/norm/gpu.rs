@@ -49,6 +49,7 @@ params! {
         count: u32,
         parts: u32,
         part: u32,
+        eps: f32,
     }
 }
 params! {
@@ -214,11 +215,12 @@ pub fn forward(
 }
 
 /// The gradient `y` of the input for gradient `g` and, where they are asked for, the gradients of
-/// bias and weight, in float32.
+/// bias and weight, in float32. With `given`, the eps of given statistics, `rstd` is their variance.
 pub fn backward(
     gpu: &Gpu,
     s: &Groups,
     centered: bool,
+    given: Option<f64>,
     [x, g, mean, rstd]: [&Tensor; 4],
     weight: Option<&Tensor>,
     y: &Tensor,
@@ -266,6 +268,7 @@ pub fn backward(
         count: count as u32,
         parts: parts as u32,
         part: part as u32,
+        eps: given.unwrap_or(0.0) as f32,
     };
     // Side by side lie those of which each element is in another group or sample.
     let columns = match s.w_inner {
@@ -276,6 +279,7 @@ pub fn backward(
         .launch(Acc::F32)
         .set("CENTERED", centered)
         .set("OWN", s.own())
+        .set("GIVEN", given.is_some())
         .set("COLUMNS", columns as u32)
         .set("HAS_WEIGHT", weight.is_some())
         .writes("Y", y)

@@ -9,6 +9,7 @@ use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::centred::{centred, Centred};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
@@ -559,6 +560,10 @@ impl Op for Logsumexp {
         });
         Ok(())
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        logsumexp_on(gpu, x[0], self.mask, &y[0])
+    }
+    /// Of what is more than a binding.
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         if x[0].numel() == 0 {
             return Ok(None);
@@ -577,6 +582,21 @@ impl Op for Logsumexp {
         }
         Ok(Some(smallvec![y.to_dtype(t)?]))
     }
+}
+
+/// The logarithm `y` of the sum of exponentials over the dimensions in `mask`, by one kernel or two; `false` where
+/// they do not take `x`.
+pub fn logsumexp_on(gpu: &Gpu, x: &Tensor, mask: DimSet, y: &Tensor) -> Result<bool> {
+    if x.numel() == 0 {
+        return Ok(false);
+    }
+    let top = Tensor::empty(y.shape(), x.dtype().compute(), x.device())?;
+    let (from, to, top) = (
+        transfer::whole(x)?,
+        transfer::whole(y)?,
+        transfer::whole(&top)?,
+    );
+    transfer::ran(centred(gpu, Centred::LogSumExp, from, mask, to, top))
 }
 
 impl Tensor {

@@ -484,7 +484,7 @@ impl Derivative for Logcumsumexp {
 /// `e^(a - b)`, and 1 where both are the same infinity.
 fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let same = apply(Eq, [a, b])?;
-    let zero = Tensor::zeros(&[], a.dtype(), a.device())?;
+    let zero = Tensor::constant(0.0, a.dtype())?;
     apply(Exp, [&where_(&same, &zero, &a.sub(b)?)?])
 }
 

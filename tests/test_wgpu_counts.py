@@ -1,0 +1,148 @@
+"""How many kernels losses, norms and reductions take, forward and backward, and what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import wgpu
+
+F = torch.nn.functional
+pytestmark = [
+    pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"),
+    pytest.mark.usefixtures("no_fallback"),
+]
+
+torch.manual_seed(0)
+X = torch.randn(50, 33)
+Y = torch.randn(50, 33)
+CHANCES = torch.softmax(torch.randn(50, 33), 1)
+UNIT = torch.sigmoid(torch.randn(50, 33))
+WEIGHTS = torch.rand(33) + 0.5
+CLASSES = torch.randint(0, 33, (50,))
+IMAGE = torch.randn(8, 6, 5, 5)
+MEAN, SPREAD = torch.randn(6), torch.rand(6) + 0.5
+SCALE, SHIFT = torch.randn(6), torch.randn(6)
+PARAMETERS = (WEIGHTS, SCALE, SHIFT)
+Case = tuple[Callable[..., Any], list[Any], tuple[int, int]]
+
+
+def loss(name: str, forward: int, backward: int, *rest: Any, **options: Any) -> Case:
+    return (
+        lambda x, *rest: getattr(F, name)(x, *rest, **options), [X, *rest], (forward, backward)
+    )  # fmt: skip
+
+
+CASES: dict[str, Case] = {
+    "batch norm in training": (
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, True), [IMAGE, SCALE, SHIFT], (1, 1)
+    ),
+    "batch norm by given statistics": (
+        lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b), [IMAGE, SCALE, SHIFT, MEAN, SPREAD],
+        (1, 1),
+    ),
+    "batch norm without parameters": (
+        lambda x, m, v: F.batch_norm(x, m, v), [IMAGE, MEAN, SPREAD], (1, 1)
+    ),
+    "instance norm": (
+        lambda x, w, b: F.instance_norm(x, None, None, w, b), [IMAGE, SCALE, SHIFT], (1, 1)
+    ),
+    "group norm": (lambda x, w, b: F.group_norm(x, 3, w, b), [IMAGE, SCALE, SHIFT], (1, 1)),
+    "layer norm": (lambda x, w: F.layer_norm(x, (33,), w), [X, WEIGHTS], (1, 1)),
+    "rms norm": (lambda x, w: F.rms_norm(x, (33,), w), [X, WEIGHTS], (1, 1)),
+    "var": (lambda x: x.var(1), [X], (1, 1)),
+    "var of columns": (lambda x: x.var(0), [X], (2, 1)),
+    "std": (lambda x: x.std(1, correction=0), [X], (1, 2)),
+    "std of all": (lambda x: x.std(), [X], (1, 2)),
+    "mean of var_mean": (lambda x: torch.var_mean(x, 1)[0], [X], (1, 2)),
+    "logsumexp": (lambda x: x.logsumexp(1), [X], (1, 1)),
+    "logsumexp of all": (lambda x: x.logsumexp((0, 1)), [X], (1, 1)),
+    "softmax": (lambda x: x.softmax(1), [X], (1, 1)),
+    "softmax in another type": (
+        lambda x: x.softmax(1, dtype=torch.float32), [X.half()], (2, 2)
+    ),
+    "norm": (lambda x: x.norm(dim=1), [X], (1, 2)),
+    "amax": (lambda x: x.amax(1), [X], (1, 2)),
+    "max": (lambda x: x.max(), [X], (1, 2)),
+    "cross entropy": loss("cross_entropy", 2, 1, CLASSES),
+    "cross entropy with weights": loss("cross_entropy", 2, 1, CLASSES, WEIGHTS),
+    "cross entropy with smoothing": loss("cross_entropy", 2, 1, CLASSES, label_smoothing=0.1),
+    "cross entropy without a class": loss("cross_entropy", 2, 1, CLASSES, ignore_index=3),
+    "cross entropy by chances": loss("cross_entropy", 3, 4, CHANCES),
+    "nll": loss("nll_loss", 2, 1, CLASSES),
+    "nll with weights": loss("nll_loss", 2, 1, CLASSES, WEIGHTS),
+    "nll of each": loss("nll_loss", 2, 1, CLASSES, reduction="none"),
+    "mse": loss("mse_loss", 2, 2, Y),
+    "l1": loss("l1_loss", 2, 2, Y),
+    "smooth l1": loss("smooth_l1_loss", 2, 2, Y),
+    "huber": loss("huber_loss", 2, 2, Y),
+    "logits": loss("binary_cross_entropy_with_logits", 2, 2, UNIT),
+    "logits with weights": loss("binary_cross_entropy_with_logits", 2, 2, UNIT, WEIGHTS),
+    "kl": loss("kl_div", 2, 1, CHANCES, reduction="sum"),
+    "hinge": loss("hinge_embedding_loss", 2, 2, Y.sign()),
+}  # fmt: skip
+
+
+def counted(f: Callable[[], Any]) -> tuple[Any, int]:
+    wgpu.synchronize()
+    before = wgpu.memory_stats()["dispatches"]
+    found = f()
+    wgpu.synchronize()
+    return found, wgpu.memory_stats()["dispatches"] - before
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_dispatches_of_a_call_and_its_gradient(case: str) -> None:
+    f, arguments, want = CASES[case]
+    has = [i == 0 or any(t is p for p in PARAMETERS) for i, t in enumerate(arguments)]
+    learned = has if "norm" in case else [True] + [False] * (len(has) - 1)
+
+    def run(device: str) -> Any:
+        x = [
+            t.clone().to(device).requires_grad_(needs)
+            for t, needs in zip(arguments, learned, strict=True)
+        ]  # fmt: skip
+        y, forward = counted(lambda: f(*x))
+        g = torch.linspace(0.5, 2, y.numel()).reshape(y.shape).to(y.dtype).to(device)
+        leaves = [t for t in x if t.requires_grad]
+        grads, backward = counted(lambda: torch.autograd.grad(y, leaves, g))
+        return [y, *grads], (forward, backward)
+
+    found, counts = run("wgpu")
+    expected, _ = run("cpu")
+    for got, known in zip(found, expected, strict=True):
+        torch.testing.assert_close(got.cpu(), known, rtol=2e-4, atol=2e-5)
+    assert counts == want
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(7,), (300, 70), (2, 40_000), (40_000, 3), (3, 1, 5)])
+def test_variances_and_logsumexps_are_those_of_float64(shape: Any, dtype: Any) -> None:
+    x = (torch.randn(*shape) * 3 + 500).to(dtype)
+    wide, there = x.double(), x.to("wgpu")
+    tolerance = {torch.float64: 1e-10, torch.float32: 2e-5}.get(dtype, 8e-3)
+    for dim in {0, len(shape) - 1}:
+        for f in (torch.var, torch.std, torch.logsumexp):
+            got, want = f(there, dim).cpu().double(), f(wide, dim)
+            torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(
+        there.var().cpu().double(), wide.var(), rtol=tolerance, atol=tolerance
+    )
+
+
+def test_second_derivatives_of_what_is_one_kernel_equal_the_cpus() -> None:
+    def second(f: Callable[..., Any], device: str) -> Any:
+        x = IMAGE[:2, :, :2, :2].double().to(device).requires_grad_()
+        (g,) = torch.autograd.grad(f(x).sin().sum(), x, create_graph=True)
+        return torch.autograd.grad(g.square().sum(), x)[0].cpu()
+
+    calls: list[Callable[..., Any]] = [
+        lambda x: x.var((0, 2)), lambda x: x.std(1), lambda x: x.logsumexp((0, 3)),
+        lambda x: F.batch_norm(x, MEAN.to(x), SPREAD.to(x), SCALE.to(x), SHIFT.to(x)),
+        lambda x: x.amax(1), lambda x: x.max(),
+    ]  # fmt: skip
+    for f in calls:
+        torch.testing.assert_close(second(f, "wgpu"), second(f, "cpu"))
