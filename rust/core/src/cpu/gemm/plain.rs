@@ -1,5 +1,6 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
+use super::drive::part;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::alloc::Workspace;
 use crate::cpu::pool::{look, num_threads, parallel_for};
@@ -13,6 +14,9 @@ const GRAIN: usize = 1 << 18;
 const VECTOR_GRAIN: usize = 1 << 15;
 /// Rows, columns and depth of a widened or wrapping tile.
 const TILE: (usize, usize, usize) = (128, 512, 256);
+/// The depth that the crate `gemm` does not cut, whatever the sides of C: how it cuts more depends on them,
+/// and they on the number of threads.
+const WHOLE: usize = 256;
 
 /// A few multiplications.
 pub(super) unsafe fn tiny<T: GemmElem>(p: &Problem<T>) {
@@ -336,30 +340,34 @@ pub(super) unsafe fn panels<T: GemmElem<Acc = T> + Acc>(p: &Problem<T>) {
         parallel_for(whole.m.div_ceil(height), 1, |r| {
             for i in r {
                 let p = whole.block(i * height, 0, height.min(whole.m - i * height), whole.n);
-                let (a, b, c) = (p.a, p.b, p.c);
-                let read = p.beta != T::ZERO;
-                // The crate calls `alpha` what scales C, and `beta` what scales the product.
-                gemm::gemm(
-                    p.m,
-                    p.n,
-                    p.k,
-                    c.ptr,
-                    c.cs,
-                    c.rs,
-                    read,
-                    a.ptr,
-                    a.cs,
-                    a.rs,
-                    b.ptr,
-                    b.cs,
-                    b.rs,
-                    p.beta,
-                    p.alpha,
-                    false,
-                    false,
-                    false,
-                    gemm::Parallelism::None,
-                );
+                let pieces = p.k.div_ceil(WHOLE);
+                for q in 0..pieces {
+                    let depth = part(p.k, pieces, q);
+                    let (a, b, c) = (p.a.at(0, depth.start), p.b.at(depth.start, 0), p.c);
+                    let scale = if q == 0 { p.beta } else { T::ONE };
+                    // The crate calls `alpha` what scales C, and `beta` what scales the product.
+                    gemm::gemm(
+                        p.m,
+                        p.n,
+                        depth.len(),
+                        c.ptr,
+                        c.cs,
+                        c.rs,
+                        scale != T::ZERO,
+                        a,
+                        p.a.cs,
+                        p.a.rs,
+                        b,
+                        p.b.cs,
+                        p.b.rs,
+                        scale,
+                        p.alpha,
+                        false,
+                        false,
+                        false,
+                        gemm::Parallelism::None,
+                    );
+                }
             }
         });
     }
