@@ -64,11 +64,12 @@ struct Params {
 var<workgroup> tile_a: array<vec4<Acc>, BUFFERS * DEPTH * PM>;
 var<workgroup> tile_b: array<vec4<Acc>, BUFFERS * DEPTH * PN>;
 
-fn load_a(i: u32) -> Acc {
+// Elements, in whose place a kernel may have what makes them.
+fn read_a(i: u32) -> Acc {
     let w = word(A, i);
     return decode(A, a[w], a[w + wide(A)], i);
 }
-fn load_b(i: u32) -> Acc {
+fn read_b(i: u32) -> Acc {
     let w = word(B, i);
     return decode(B, b[w], b[w + wide(B)], i);
 }
@@ -81,28 +82,28 @@ fn load_c(i: u32) -> Acc {
 fn four_a(start: u32, m: u32, k: u32, k_end: u32, inside: bool) -> vec4<Acc> {
     let i = start + m * p.a.z + k * p.a.w;
     if (inside) {
-        return vec4(load_a(i), load_a(i + p.a.z), load_a(i + 2u * p.a.z), load_a(i + 3u * p.a.z));
+        return vec4(read_a(i), read_a(i + p.a.z), read_a(i + 2u * p.a.z), read_a(i + 3u * p.a.z));
     }
     var v = vec4<Acc>();
     if (k < k_end) {
-        if (m < p.m) { v.x = load_a(i); }
-        if (m + 1u < p.m) { v.y = load_a(i + p.a.z); }
-        if (m + 2u < p.m) { v.z = load_a(i + 2u * p.a.z); }
-        if (m + 3u < p.m) { v.w = load_a(i + 3u * p.a.z); }
+        if (m < p.m) { v.x = read_a(i); }
+        if (m + 1u < p.m) { v.y = read_a(i + p.a.z); }
+        if (m + 2u < p.m) { v.z = read_a(i + 2u * p.a.z); }
+        if (m + 3u < p.m) { v.w = read_a(i + 3u * p.a.z); }
     }
     return v;
 }
 fn four_b(start: u32, n: u32, k: u32, k_end: u32, inside: bool) -> vec4<Acc> {
     let i = start + k * p.b.z + n * p.b.w;
     if (inside) {
-        return vec4(load_b(i), load_b(i + p.b.w), load_b(i + 2u * p.b.w), load_b(i + 3u * p.b.w));
+        return vec4(read_b(i), read_b(i + p.b.w), read_b(i + 2u * p.b.w), read_b(i + 3u * p.b.w));
     }
     var v = vec4<Acc>();
     if (k < k_end) {
-        if (n < p.n) { v.x = load_b(i); }
-        if (n + 1u < p.n) { v.y = load_b(i + p.b.w); }
-        if (n + 2u < p.n) { v.z = load_b(i + 2u * p.b.w); }
-        if (n + 3u < p.n) { v.w = load_b(i + 3u * p.b.w); }
+        if (n < p.n) { v.x = read_b(i); }
+        if (n + 1u < p.n) { v.y = read_b(i + p.b.w); }
+        if (n + 2u < p.n) { v.z = read_b(i + 2u * p.b.w); }
+        if (n + 3u < p.n) { v.w = read_b(i + 3u * p.b.w); }
     }
     return v;
 }

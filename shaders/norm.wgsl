@@ -52,11 +52,19 @@ struct Params {
 @group(0) @binding(6) var<storage, read> weight: array<u32>;
 @group(0) @binding(7) var<storage, read> bias: array<u32>;
 
+// Element i, and both of a word, in whose place a kernel may have what makes them.
+fn read_x(i: u32) -> Acc {
+    let w = word(X, i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn read_two_x(i: u32) -> vec2<Acc> {
+    let w = x[word(X, i)];
+    return vec2(decode(X, w, 0u, 0u), decode(X, w, 0u, 1u));
+}
 // Element i, and the one behind it where there are pairs.
 fn load_x(i: u32) -> vec2<Acc> {
-    let w = word(X, i);
-    if (PAIRS) { return vec2(decode(X, x[w], 0u, 0u), decode(X, x[w], 0u, 1u)); }
-    return vec2(decode(X, x[w], x[w + wide(X)], i), Acc(0));
+    if (PAIRS) { return read_two_x(i); }
+    return vec2(read_x(i), Acc(0));
 }
 fn load_weight(i: u32) -> Acc {
     let w = word(W, i);

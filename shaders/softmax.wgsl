@@ -28,12 +28,20 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
 @group(0) @binding(2) var<storage, read> x: array<u32>;
 
+// Element i, and both of a word, in whose place a kernel may have what makes them.
+fn read_x(i: u32) -> Acc {
+    let w = word(X, i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn read_two_x(i: u32) -> vec2<Acc> {
+    let w = x[word(X, i)];
+    return vec2(decode(X, w, 0u, 0u), decode(X, w, 0u, 1u));
+}
 // Element i, and the one behind it where there are pairs.
 fn load(i: u32) -> vec2<Acc> {
     let at = p.x_offset + i;
-    let w = word(X, at);
-    if (PAIRS) { return vec2(decode(X, x[w], 0u, 0u), decode(X, x[w], 0u, 1u)); }
-    return vec2(decode(X, x[w], x[w + wide(X)], at), Acc(0));
+    if (PAIRS) { return read_two_x(at); }
+    return vec2(read_x(at), Acc(0));
 }
 fn store(i: u32, v: vec2<Acc>) {
     if (PAIRS) { store_two(p.y_offset + i, v.x, v.y); } else { store_y(p.y_offset + i, v.x); }

@@ -6,8 +6,10 @@
 //! A value is the bits that its memory would hold: what comes out is bit for bit what the kernels
 //! give one by one.
 
+use super::fused::Before;
 use super::head::Head;
 use super::key::{Key, Map};
+use super::launch::Taking;
 use super::pipeline::Tail;
 use super::place::{Place, Walk};
 use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
@@ -15,7 +17,6 @@ use super::shader::Acc;
 use super::{clock, fault, fused, stream, Buffer, Gpu, View};
 use crate::dtype::DType;
 use crate::error::{function_name, Result};
-use crate::layout::reach;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ const MAX_NODES: usize = 64;
 pub(super) const MAX_PLACES: usize = 24;
 const MAX_DIMS: usize = 8;
 /// Words that the parameters of a group may have.
-const MAX_WORDS: usize = stream::PARAM_WINDOW as usize / 4;
+pub(super) const MAX_WORDS: usize = stream::PARAM_WINDOW as usize / 4;
 /// Words of a parameter block in front of all others.
 pub(super) const HEAD: usize = 2;
 
@@ -56,9 +57,9 @@ pub(super) struct Body {
     pub key: Key,
     pub acc: Acc,
     pub text: String,
-    /// Bytes of the text and of all that it calls, and whether there are loops among that.
+    /// Bytes of the text and of all that it calls, and how often loops among that may turn.
     pub length: usize,
-    pub loops: bool,
+    pub turns: usize,
 }
 
 /// A view that the group reads as it was before.
@@ -75,16 +76,16 @@ pub(super) struct Store {
     pub place: Place,
     pub value: Source,
     /// Whether a head reads it, which is still to come.
-    read: bool,
+    pub read: bool,
 }
 
 impl Store {
     /// Whether anybody but a head can still read it.
-    fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.to.past() == self.past
     }
 
-    fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.read || self.is_held()
     }
 }
@@ -133,27 +134,13 @@ pub(super) struct Group {
     pub loads: Vec<Load>,
     pub stores: Vec<Store>,
     /// Words of scalars so far.
-    words: usize,
+    pub words: usize,
     /// The kernel that has the others in the place where it stores.
     pub head: Option<Head>,
     /// What makes that which the head reads.
-    before: Option<Before>,
+    pub before: Option<Before>,
     /// Memory that nobody else gets until the group is recorded.
     kept: SmallVec<[Buffer; 1]>,
-}
-
-/// A group that comes before another one's head.
-pub(super) struct Before {
-    group: Box<Group>,
-    /// The place that the head reads, which may take the values instead; none of the results of parts.
-    taken: Option<Taken>,
-}
-
-/// What a head takes as it is made: the node that makes it, and the element that is its first.
-#[derive(Clone, Copy)]
-pub(super) struct Taken {
-    pub node: usize,
-    pub offset: usize,
 }
 
 /// A kernel that asks to wait.
@@ -214,56 +201,23 @@ impl Group {
         }
     }
 
-    fn live<'a>(&'a self, b: &'a Buffer) -> impl Iterator<Item = &'a Store> {
+    pub fn live<'a>(&'a self, b: &'a Buffer) -> impl Iterator<Item = &'a Store> {
         self.stores.iter().filter(|s| s.to.same(b) && s.is_live())
     }
 
     /// Whether a command that reads or writes this memory has to come behind the group.
-    fn meets(&self, b: &Buffer, writes: bool) -> bool {
+    pub fn meets(&self, b: &Buffer, writes: bool) -> bool {
         self.live(b).next().is_some()
             || writes && self.loads.iter().any(|l| l.from.same(b))
-            || self.head.as_ref().is_some_and(|h| h.meets(b, writes))
-            || self
-                .before
-                .as_ref()
-                .is_some_and(|g| g.group.meets(b, writes))
+            || self.head_meets(b, writes)
+            || self.before.as_ref().is_some_and(|g| g.meets(b, writes))
     }
 
-    /// Lets a head that reads `x`, and has so many words of parameters, wait for what the group makes of it: what it
-    /// may take in its place, where that are not the results of parts. `None` where the group cannot wait with it.
-    fn precedes(&mut self, x: &View, params: usize, max_buffers: usize) -> Option<Option<Taken>> {
-        if let Some(head) = &self.head {
-            // The results of parts: what comes before those is what is worth the wait.
-            let first = |b: &Before| b.group.before.is_none();
-            let parts = self.nodes.is_empty() && head.y().same(x.buffer);
-            return (parts && self.before.as_ref().is_some_and(first)).then_some(None);
-        }
-        self.stores.retain(Store::is_live);
-        let mut ids: SmallVec<[u64; 16]> = self.loads.iter().map(|l| l.from.raw().id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let dims = self.shape.as_ref().map_or(0, |s| s.len());
-        let words = HEAD + params.next_multiple_of(4) + self.words;
-        let words = words + self.loads.len() * (1 + dims) + dims;
-        let (low, high) = reach(x.offset, x.shape, x.strides);
-        let mut own = self.stores.iter_mut().filter(|s| s.to.same(x.buffer));
-        let (Some(store), None) = (own.next(), own.next()) else {
-            return None;
-        };
-        let first = store.place.offset;
-        let whole = store.place.walk == Walk::Linear && first <= low && high <= first + self.n;
-        let Source::Node(node) = store.value else {
-            return None;
-        };
-        let fits = whole
-            && self.nodes[node].dtype == x.dtype
-            && ids.len() < max_buffers
-            && words <= MAX_WORDS
-            // Loops within the loops of a reduction would be more than software Vulkan goes through.
-            && self.nodes.iter().all(|n| !n.body.loops);
-        store.read |= fits;
-        let offset = store.place.offset;
-        fits.then_some(Some(Taken { node, offset }))
+    /// Whether it has to come behind the head.
+    fn head_meets(&self, b: &Buffer, writes: bool) -> bool {
+        let taken = self.before.as_ref().is_some_and(|g| g.taken().is_some());
+        let head = self.head.as_ref();
+        head.is_some_and(|h| h.meets(b, writes, taken))
     }
 
     /// The live store at this place, where there is one.
@@ -296,7 +250,8 @@ impl Group {
             .len()
             .max(self.shape.as_ref().map_or(0, |s| s.len()));
         let (bound, params) = self.head.as_ref().map_or((0, 0), Head::takes);
-        let words = HEAD + params + self.words + call.words + places * (1 + dims) + dims;
+        let (more, made) = self.before.as_ref().map_or((0, 0), Before::takes);
+        let words = HEAD + params + made + self.words + call.words + places * (1 + dims) + dims;
         let shape = match call.is_strided() {
             true => call.y.shape,
             false => self.shape.as_deref().unwrap_or(&[]),
@@ -305,7 +260,7 @@ impl Group {
         let fits = |a: &Place, b: &Place| a == b || a.is_apart(b, self.n, shape);
         let same = |v: &View, place: &Place| self.live(v.buffer).all(|s| fits(&s.place, place));
         self.nodes.len() < MAX_NODES
-            && bound + ids.len() <= max_buffers
+            && bound + more + ids.len() <= max_buffers
             && places <= MAX_PLACES
             && words <= MAX_WORDS
             && call.x.iter().zip(&call.x_places).all(|(v, p)| same(v, p))
@@ -316,16 +271,16 @@ impl Group {
                 .all(|l| !l.from.same(call.y.buffer) || fits(&l.place, &call.y_place))
             && self.head.as_ref().is_none_or(|h| {
                 let known = |(v, p): (&View, &Place)| self.held(v, p).is_some();
-                let reads = |(v, p)| known((v, p)) || !h.meets(v.buffer, false);
+                let reads = |(v, p)| known((v, p)) || !self.head_meets(v.buffer, false);
                 let over = h.y().same(call.y.buffer) && h.place == call.y_place;
                 // As narrow as the head's, or else words.
-                let before = self.before.as_ref().map(|b| &b.group);
+                let before = self.before.as_ref();
                 let meets = |v: &View, writes| before.is_some_and(|g| g.meets(v.buffer, writes));
                 (call.y_place.size >= 4 || call.y_place.size == h.place.size)
                     && !meets(&call.y, true)
                     && !call.x.iter().any(|v| meets(v, false))
                     && call.x.iter().zip(&call.x_places).all(reads)
-                    && (over || !h.meets(call.y.buffer, true))
+                    && (over || !self.head_meets(call.y.buffer, true))
             })
     }
 
@@ -395,17 +350,8 @@ impl Group {
         if gpu.is_outside() {
             gpu.tear();
         }
-        if let Some(Before { group, taken }) = self.before.take() {
-            let taken = taken.filter(|_| !group.stores.iter().any(Store::is_held));
-            match (taken, self.head.take_if(|_| taken.is_some())) {
-                (Some(taken), Some(head)) => {
-                    let needed = group.needed(1 << taken.node);
-                    let recorded = fused::record_taken(gpu, &head, &group, needed, taken);
-                    group.named(recorded, needed, Some(&head))?;
-                    self.read_from(&head);
-                }
-                _ => group.record(gpu)?,
-            }
+        if let Some(before) = self.before.take_if(|b| b.taken().is_none()) {
+            before.group.record(gpu)?;
         }
         self.stores.retain(Store::is_live);
         // A head stores elements one by one, which costs more where they share words: one such result
@@ -413,22 +359,32 @@ impl Group {
         let narrow = self.stores.iter().filter(|s| s.place.size < 4).count();
         if let Some(head) = self.head.take_if(|_| narrow > 1) {
             self.read_from(&head);
-            self.named(head.record(gpu), 0, Some(&head))?;
+            let alone = Group {
+                head: Some(head),
+                before: self.before.take(),
+                ..Group::new(self.n)
+            };
+            alone.record_live(gpu)?;
         }
+        self.record_live(gpu)
+    }
+
+    /// Records the head, and what the stores hold.
+    fn record_live(&self, gpu: &Gpu) -> Result<()> {
         let needed = self.needed(self.stores.iter().fold(0, |mask, s| s.value.mark(mask)));
-        let recorded = match (needed.count_ones(), &self.head) {
-            (0, None) => Ok(()),
-            (0, Some(head)) => head.record(gpu),
-            (1, None) if !fused::is_wide(gpu, &self, needed) => {
+        let recorded = match (needed.count_ones(), &self.head, &self.before) {
+            (0, None, _) => Ok(()),
+            (0, Some(head), None) => head.record(gpu),
+            (1, None, _) if !fused::is_wide(gpu, self, needed) => {
                 self.alone(gpu, needed.trailing_zeros() as usize)
             }
-            _ => fused::record(gpu, &self, needed),
+            _ => fused::record(gpu, self, needed),
         };
-        self.named(recorded, needed, self.head.as_ref())
+        self.named(recorded, needed)
     }
 
     /// These nodes and all whose values they read.
-    fn needed(&self, mut mask: u64) -> u64 {
+    pub fn needed(&self, mut mask: u64) -> u64 {
         for (i, node) in self.nodes.iter().enumerate().rev() {
             if mask >> i & 1 == 1 {
                 mask = node.x.iter().fold(mask, |mask, a| a.source.mark(mask));
@@ -437,12 +393,24 @@ impl Group {
         mask
     }
 
+    /// The operators of these nodes.
+    fn ops(&self, needed: u64) -> impl Iterator<Item = &'static str> + '_ {
+        let needed = move |(i, _): &(usize, &Node)| needed >> i & 1 == 1;
+        let nodes = self.nodes.iter().enumerate().filter(needed);
+        nodes.map(|(_, n)| n.op)
+    }
+
     /// Says in an error which operators a kernel of the head and of these nodes works for.
-    fn named(&self, recorded: Result<()>, needed: u64, head: Option<&Head>) -> Result<()> {
+    fn named(&self, recorded: Result<()>, needed: u64) -> Result<()> {
         recorded.map_err(|mut e| {
-            let needed = |(i, _): &(usize, &Node)| needed >> i & 1 == 1;
-            let ops = self.nodes.iter().enumerate().filter(needed);
-            let ops = head.iter().map(|h| h.op).chain(ops.map(|(_, n)| n.op));
+            let taken = self
+                .before
+                .iter()
+                .filter_map(|b| Some((b, b.taken()?.node)));
+            let taken = taken.flat_map(|(b, node)| b.group.ops(b.group.needed(1 << node)));
+            let ops = taken
+                .chain(self.head.iter().map(|h| h.op))
+                .chain(self.ops(needed));
             let names: Vec<String> = ops.map(function_name).collect();
             e.text += &format!(" (in the kernel of {})", names.join(", "));
             e
@@ -509,23 +477,29 @@ impl Waiting {
         let known = self.bodies.entry((tail.key, acc as u8)).or_insert_with(|| {
             let fits = acc.has_functions(tail.text) && fused::is_closed(tail.text);
             fits.then(|| {
-                let (length, loops) = fused::measured(acc, tail.text);
+                let (length, turns) = fused::measured(acc, tail.text);
                 Arc::new(Body {
                     key: tail.key,
                     acc,
                     text: tail.text.to_string(),
                     length,
-                    loops,
+                    turns,
                 })
             })
         });
         known.clone()
     }
 
-    /// Takes the group out that makes what a head takes, with what it may take of it.
-    pub(super) fn before(&mut self, gpu: &Gpu, x: View, params: usize) -> Option<Before> {
-        let i = self.groups.iter().position(|g| g.meets(x.buffer, false))?;
-        let taken = self.groups[i].precedes(&x, params, gpu.max_buffers())?;
+    /// Whether what reads this memory has to come behind a group.
+    pub(super) fn meets(&self, b: &Buffer) -> bool {
+        self.groups.iter().any(|g| g.meets(b, false))
+    }
+
+    /// Takes the group out that makes what a head of so many buffers and words of parameters takes.
+    pub(super) fn before(&mut self, gpu: &Gpu, x: &Taking, room: (usize, usize)) -> Option<Before> {
+        let meets = |g: &Group| g.meets(x.view.buffer, false);
+        let i = self.groups.iter().position(meets)?;
+        let taken = self.groups[i].precedes(x, room, gpu.max_buffers())?;
         let group = Box::new(self.groups.remove(i));
         Some(Before { group, taken })
     }
@@ -681,7 +655,7 @@ impl Gpu {
     /// memory.
     pub(super) fn hand_over(&self, memory: Buffer) {
         let mut waiting = self.waiting.lock();
-        let reads = |g: &&mut Group| g.head.as_ref().is_some_and(|h| h.meets(&memory, true));
+        let reads = |g: &&mut Group| g.head_meets(&memory, true);
         if let Some(group) = waiting.groups.iter_mut().find(reads) {
             group.kept.push(memory);
         }

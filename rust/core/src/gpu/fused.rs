@@ -1,7 +1,7 @@
 //! The kernel of a group of pointwise bodies: what tells it from others, its parameters, and its text,
 //! which is made only where no such group was seen before.
 
-use super::fuse::{Arg, Body, Group, Load, Node, Source, Store, Taken, HEAD, MAX_PLACES};
+use super::fuse::{Arg, Body, Group, Load, Node, Source, Store, HEAD, MAX_PLACES};
 use super::head::Head;
 use super::key::key;
 use super::launch::{Bound, WORKGROUP};
@@ -18,12 +18,16 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
+mod finish;
 mod taken;
 mod wide;
 
-pub(super) use taken::record_taken;
+pub(super) use taken::Before;
+use taken::Taken;
 
 const NAME: &str = "fused";
+/// Turns that the loop of a quotient takes at most.
+const QUOTIENT: usize = 6;
 
 /// What a body finds in a kernel of its own, and not here.
 const OWN: &[&str] = &[
@@ -45,8 +49,10 @@ struct Plan<'a> {
     loads: SmallVec<[(usize, &'a Load); 16]>,
     stores: &'a [Store],
     head: Option<&'a Head>,
-    /// What the head takes, which stores nothing else then.
-    taken: Option<Taken>,
+    /// What makes that which the head takes.
+    before: Option<Box<Plan<'a>>>,
+    /// What a head takes of this, and how many other buffers its own are behind.
+    taken: Option<(Taken, usize)>,
     /// Bindings beside the head's: those written to first.
     buffers: SmallVec<[&'a Buffer; 8]>,
     writes: usize,
@@ -60,6 +66,16 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn of(gpu: &Gpu, group: &'a Group, needed: u64) -> Plan<'a> {
+        let mut plan = Plan::new(group, needed, &group.stores);
+        plan.times = plan.units(gpu, group.n);
+        let behind = plan.buffers.len();
+        let before = group.before.as_ref();
+        plan.before = before.and_then(|b| Plan::taken(b, behind));
+        plan
+    }
+
+    /// Of one unit for each invocation.
+    fn new(group: &'a Group, needed: u64, stores: &'a [Store]) -> Plan<'a> {
         let nodes: SmallVec<[_; 16]> = group.nodes.iter().enumerate().collect();
         let nodes: SmallVec<[(usize, &Node); 16]> = nodes
             .into_iter()
@@ -73,7 +89,6 @@ impl<'a> Plan<'a> {
             .enumerate()
             .filter(|(i, _)| reads(*i))
             .collect();
-        let stores = &group.stores[..];
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
         let head = group.head.as_ref();
         let mut bind = |b: &'a Buffer| {
@@ -95,6 +110,7 @@ impl<'a> Plan<'a> {
             loads,
             stores,
             head,
+            before: None,
             taken: None,
             buffers,
             writes,
@@ -103,16 +119,24 @@ impl<'a> Plan<'a> {
         if let Some(shape) = &group.shape {
             plan.dims = plan.walked(shape);
         }
-        plan.times = plan.units(gpu, group.n);
         plan
     }
 
     /// What the head binds.
     fn head_bound(&self) -> SmallVec<[Bound<'a>; 16]> {
-        let mut bound = self.head.map_or_else(SmallVec::new, Head::bound);
-        // What is taken is the last.
-        bound.truncate(bound.len() - self.taken.is_some() as usize);
-        bound
+        let taken = self.before.as_ref().map(|b| b.buffers[0]);
+        self.head.map_or_else(SmallVec::new, |h| h.bound(taken))
+    }
+
+    /// The buffers beside those, the ones written to first.
+    fn more(&self) -> impl Iterator<Item = &'a Buffer> + '_ {
+        let before = self.before.iter().flat_map(|b| &b.buffers[1..]);
+        self.buffers.iter().chain(before).copied()
+    }
+
+    /// Whether anything else runs where the head stores.
+    fn finishes(&self) -> bool {
+        self.head.is_some() && !self.nodes.is_empty()
     }
 
     /// The dimensions that strided places walk through.
@@ -143,8 +167,12 @@ impl<'a> Plan<'a> {
     }
 
     fn memory(&self, b: &Buffer) -> String {
-        self.binding(b)
-            .map_or("y".to_string(), |i| format!("memory{i}"))
+        match (self.binding(b), self.taken) {
+            (None, _) => "y".to_string(),
+            (Some(0), Some((taken, _))) => taken.name.to_string(),
+            (Some(i), Some((_, behind))) => format!("memory{}", behind + i - 1),
+            (Some(i), None) => format!("memory{i}"),
+        }
     }
 
     /// Whether invocations write words of it together.
@@ -180,7 +208,6 @@ impl<'a> Plan<'a> {
             self.loads.len(),
             self.stores.len(),
             self.writes,
-            self.taken.map_or(0, |t| self.node(t.node) + 1),
         ];
         k.extend(counts.map(|n| n as u64));
         k.extend([self.buffers.len() as u64, self.dims.len() as u64]);
@@ -214,7 +241,9 @@ impl<'a> Plan<'a> {
         k.extend(self.loads.iter().map(|(_, l)| bound(&l.from)));
         k.extend(self.stores.iter().map(|s| bound(&s.to)));
         k.extend(self.stores.iter().map(|s| self.number(s.value)));
-        key(&(NAME, &k[..], self.head.map(Head::kernel)))
+        let taken = self.taken.map(|(t, _)| (self.node(t.node), t.name));
+        let before = self.before.as_ref().map(|b| b.key());
+        key(&(NAME, &k[..], self.head.map(Head::kernel), taken, before))
     }
 
     /// The parameter block, in the order in which the text takes its words. The first is how many
@@ -222,7 +251,7 @@ impl<'a> Plan<'a> {
     fn words(&self, n: usize) -> SmallVec<[u32; 64]> {
         // The second word is a zero of which no compiler knows.
         let first = self.head.map_or(n, |h| h.place.offset);
-        let first = self.taken.map_or(first, |t| t.offset);
+        let first = self.taken.map_or(first, |(t, _)| t.offset);
         let mut w: SmallVec<[u32; 64]> = SmallVec::from_slice(&[first as u32, 0]);
         debug_assert_eq!(w.len(), HEAD);
         for (_, node) in &self.nodes {
@@ -238,13 +267,12 @@ impl<'a> Plan<'a> {
                 strided += 1;
             }
         }
-        w.resize(w.len().next_multiple_of(4), 0);
         w
     }
 
-    /// Words of the parameter block that are others in each call; the group's begin at `first`.
+    /// Words of the parameter block that are others in each call; its own begin at `first`.
     fn told(&self, first: usize) -> Tolds {
-        let mut told = self.head.map_or_else(Tolds::new, |h| h.told.clone());
+        let mut told = Tolds::new();
         let mut word = first + HEAD;
         for (_, node) in &self.nodes {
             told.extend(node.anew.map(|anew| anew.at(word)));
@@ -255,11 +283,14 @@ impl<'a> Plan<'a> {
 
     fn text(&self) -> Result<String> {
         let mut writer = Writer::new(self);
-        match (self.head, self.taken) {
-            (None, _) if self.times > 0 => writer.wide(),
-            (None, _) => writer.main(),
-            (Some(_), None) => writer.finish(),
-            (Some(_), Some(taken)) => writer.take_x(taken),
+        match self.head {
+            None if self.times > 0 => writer.wide(),
+            None => writer.main(),
+            Some(_) if self.finishes() => writer.finish(),
+            Some(_) => {}
+        }
+        if let Some(before) = &self.before {
+            writer.reads_of(before);
         }
         writer.whole()
     }
@@ -270,29 +301,40 @@ pub(super) fn is_wide(gpu: &Gpu, group: &Group, needed: u64) -> bool {
     gpu.is_wide(2 * group.n) && Plan::of(gpu, group, needed).times > 0
 }
 
-/// Bytes of a body and of all that it calls, and whether there are loops among that.
-pub(super) fn measured(acc: Acc, body: &str) -> (usize, bool) {
+/// Bytes of a body and of all that it calls, and how often loops among that may turn: more than any count where
+/// there are others than those of quotients.
+pub(super) fn measured(acc: Acc, body: &str) -> (usize, usize) {
     let texts = [text::PRELUDE, acc.prelude(), acc.math(), SCALAR];
     let items: Vec<_> = texts.iter().flat_map(|t| text::items(t)).collect();
     let mut all = text::named(&items, body);
     all.push(body);
-    let loops = |t: &&str| text::words(t).any(|w| matches!(w, "for" | "loop" | "while"));
-    (all.iter().map(|t| t.len()).sum(), all.iter().any(loops))
+    let turns = |t: &&str| -> usize {
+        let own = |w: &str| match w {
+            "quotient" | "divide" => QUOTIENT,
+            "for" | "loop" | "while" if !t.starts_with("fn quotient(") => usize::MAX,
+            _ => 0,
+        };
+        text::words(t).map(own).fold(0, usize::saturating_add)
+    };
+    let length = all.iter().map(|t| t.len()).sum();
+    (length, all.iter().map(turns).fold(0, usize::saturating_add))
 }
 
 /// Records the nodes that `needed` names as one kernel.
 pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
-    record_plan(gpu, &Plan::of(gpu, group, needed), group.n)
-}
-
-fn record_plan(gpu: &Gpu, plan: &Plan, n: usize) -> Result<()> {
+    let (plan, n) = (&Plan::of(gpu, group, needed), group.n);
     let mut bound = plan.head_bound();
-    let mut words = plan.head.map_or_else(SmallVec::new, |h| h.params.clone());
+    let head = |h: &Head| (h.params.clone(), h.told.clone());
+    let (mut words, mut told) = plan.head.map(head).unwrap_or_default();
     words.resize(words.len().next_multiple_of(4), 0);
-    let told = plan.told(words.len());
-    words.extend(plan.words(n));
+    let own = (plan.head.is_none() || plan.finishes()).then_some(plan);
+    for part in own.into_iter().chain(plan.before.as_deref()) {
+        told.extend(part.told(words.len()));
+        words.extend(part.words(n));
+    }
+    words.resize(words.len().next_multiple_of(4), 0);
     let own = bound.len()..bound.len() + plan.writes;
-    bound.extend(plan.buffers.iter().map(|&buffer| Bound {
+    bound.extend(plan.more().map(|buffer| Bound {
         buffer,
         window: None,
     }));
@@ -342,28 +384,6 @@ fn zero_word() -> u32 {
 }
 ";
 
-/// How a file stores its result, and what it calls instead.
-const STORE: &str = "store_y(";
-const FINISH: &str = "finish_y(";
-const STORE_TWO: &str = "store_two(";
-const FINISH_TWO: &str = "finish_two(";
-const STORE_LAST: &str = "store_last(";
-const STORE_EACH: &str = "store_each(";
-const FINISH_EACH: &str = "finish_each(";
-/// As `store_each`, whose result begins with a word.
-const EACH: &str = "fn finish_each(id: u32, offset: u32, n: u32) {
-    if (!WORDS) {
-        if (id < n) { finish_y(offset + id, element(id)); }
-        return;
-    }
-    let i = 2u * id;
-    if (i + 1u < n) {
-        finish_two(offset + i, element(i), element(i + 1u));
-    } else if (i < n) {
-        finish_y(offset + i, element(i));
-    }
-}
-";
 /// Where the parameter block of a file or of one of its parts begins.
 const BLOCK: &str = "struct Params {";
 
@@ -432,7 +452,8 @@ struct Writer<'a, 'g> {
 impl<'a, 'g> Writer<'a, 'g> {
     fn new(plan: &'a Plan<'g>) -> Writer<'a, 'g> {
         let mut bodies: Vec<&Arc<Body>> = Vec::new();
-        for (_, node) in &plan.nodes {
+        let before = plan.before.iter().flat_map(|b| &b.nodes);
+        for (_, node) in plan.nodes.iter().chain(before) {
             if !bodies.iter().any(|b| Arc::ptr_eq(b, &node.body)) {
                 bodies.push(&node.body);
             }
@@ -468,32 +489,25 @@ impl<'a, 'g> Writer<'a, 'g> {
             Some(head) => {
                 let kernel = head.kernel();
                 let tail = kernel.tail.map(|t| t.text);
-                let (own, library) =
-                    (kernel.source).parts(kernel.acc, kernel.constants, tail, false)?;
-                let calls = [
-                    (STORE, FINISH),
-                    (STORE_TWO, FINISH_TWO),
-                    (STORE_LAST, FINISH),
-                    (STORE_EACH, FINISH_EACH),
-                ];
-                let finished = |own: String, (store, finish)| own.replace(store, finish);
-                let mut own = match self.plan.taken {
-                    Some(_) => taken::without_reads(&own)?,
-                    None => calls.into_iter().fold(own, finished),
-                };
-                if own.contains(FINISH_EACH) {
-                    own.push_str(EACH);
+                let finishes = self.plan.finishes();
+                let (mut own, library) =
+                    (kernel.source).parts(kernel.acc, kernel.constants, tail, !finishes)?;
+                if finishes {
+                    own = finish::with_finishes(own);
+                }
+                if let Some((taken, _)) = self.plan.before.as_ref().and_then(|b| b.taken) {
+                    own = taken::without_reads(own, taken.name)?;
                 }
                 (own, library)
             }
         };
         let bound = self.plan.head_bound().len();
-        for i in 0..self.plan.buffers.len() {
+        for (i, b) in self.plan.more().enumerate() {
             let access = match i < self.plan.writes {
                 true => "read_write",
                 false => "read",
             };
-            let word = match self.plan.is_shared(self.plan.buffers[i]) {
+            let word = match self.plan.is_shared(b) {
                 true => "atomic<u32>",
                 false => "u32",
             };
@@ -529,45 +543,6 @@ impl<'a, 'g> Writer<'a, 'g> {
             bail!(Assertion, "{NAME}: no {BLOCK}");
         };
         Ok([&whole[..end], &more, &whole[end..]].concat())
-    }
-
-    /// What the head calls in the place of its stores of one element and of two in one word: what is as narrow as
-    /// these are is stored as they would be.
-    fn finish(&mut self) {
-        let (first, zero) = (self.take(), self.take());
-        let plan = self.plan;
-        let narrow = plan.stores.iter().position(|s| s.place.size < 4);
-        let name = narrow.map_or("0u".to_string(), |s| self.value(plan.stores[s].value));
-        self.line(format_args!(
-            "fn narrow_value(e: u32, v: Acc) -> u32 {{
-    let i = e - {first};
-    let zero = {zero};
-    let t = encode(Y, v);
-    let h = (t.x & lane_mask(Y)) ^ zero;
-    let hh = t.y ^ zero;"
-        ));
-        let at = self.body(narrow);
-        self.line(format_args!("return {name};\n}}"));
-        let (Some(s), Some(at)) = (narrow, at) else {
-            self.line(format_args!(
-                "fn {FINISH}e: u32, v: Acc) {{ _ = narrow_value(e, v); }}
-fn {FINISH_TWO}e: u32, a: Acc, b: Acc) {{ _ = narrow_value(e, a); _ = narrow_value(e + 1u, b); }}"
-            ));
-            return;
-        };
-        self.line(format_args!(
-            "fn {FINISH}e: u32, v: Acc) {{\nlet i = e - {first};\nlet {name} = narrow_value(e, v);"
-        ));
-        self.store(s, &plan.stores[s], &at);
-        let memory = plan.memory(&plan.stores[s].to);
-        self.line(format_args!(
-            "}}
-fn {FINISH_TWO}e: u32, a: Acc, b: Acc) {{
-    let i = e - {first};
-    let low = narrow_value(e, a);
-    atomicStore(&{memory}[word(I16, {at})], low | (narrow_value(e + 1u, b) << 16u));
-}}"
-        ));
     }
 
     fn main(&mut self) {

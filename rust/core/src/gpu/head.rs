@@ -1,10 +1,10 @@
 //! Kernels that wait as the head of a group: pointwise kernels that read what they give, or only have its
-//! shape, run where they store it (`store_y`), before it is memory. A reduction may have those that make what it
-//! reads in the place of its loads (`read_x`), where nobody else reads that.
+//! shape, run where they store it (`store_y`), before it is memory. A head may have those that make an operand in the
+//! place of its loads (`read_x`), where nobody else reads that.
 
 use super::fuse::Group;
 use super::key::Key;
-use super::launch::{Bound, NOTHING};
+use super::launch::{Bound, Taking, NOTHING};
 use super::pipeline::{Kernel, Tail};
 use super::place::Place;
 use super::shader::{Acc, Numbers, Source};
@@ -24,6 +24,8 @@ pub(super) struct Head {
     /// Those it writes, the one that `store_y` writes first, then those it reads.
     pub buffers: SmallVec<[Buffer; 9]>,
     pub writes: usize,
+    /// Those of them, as bits, that are not read where an operand is taken as it is made.
+    free: u32,
     pub params: SmallVec<[u32; 64]>,
     pub groups: usize,
     /// Words of the parameters that are others in each call.
@@ -40,14 +42,17 @@ impl Head {
         &self.buffers[0]
     }
 
-    /// Whether a command that reads or writes this memory has to come behind it.
-    pub fn meets(&self, b: &Buffer, writes: bool) -> bool {
+    /// Whether a command that reads or writes this memory has to come behind it, where an operand is `taken` or not.
+    pub fn meets(&self, b: &Buffer, writes: bool, taken: bool) -> bool {
         let n = if writes {
             self.buffers.len()
         } else {
             self.writes
         };
-        self.buffers[..n].iter().any(|own| own.same(b))
+        let free = if taken { self.free } else { 0 };
+        let own = self.buffers[..n].iter().enumerate();
+        own.filter(|(i, _)| free >> i & 1 == 0)
+            .any(|(_, own)| own.same(b))
     }
 
     /// How many buffers it binds, and the words of its parameters.
@@ -74,12 +79,13 @@ impl Head {
         (&self.source.text, self.source.numbers)
     }
 
-    pub fn bound(&self) -> SmallVec<[Bound<'_>; 16]> {
-        let bound = |buffer| Bound {
-            buffer,
+    /// What it binds; where an operand is taken, memory that this reads in its place.
+    pub fn bound<'a>(&'a self, taken: Option<&'a Buffer>) -> SmallVec<[Bound<'a>; 16]> {
+        let bound = |(i, own): (usize, &'a Buffer)| Bound {
+            buffer: taken.filter(|_| self.free >> i & 1 == 1).unwrap_or(own),
             window: None,
         };
-        self.buffers.iter().map(bound).collect()
+        self.buffers.iter().enumerate().map(bound).collect()
     }
 
     /// Records it as what it would have been.
@@ -87,7 +93,7 @@ impl Head {
         let params = bytemuck::cast_slice(&self.params);
         gpu.dispatch(
             &self.kernel(),
-            &self.bound(),
+            &self.bound(None),
             params,
             gpu.grid(self.groups)?,
             &self.told,
@@ -96,12 +102,13 @@ impl Head {
 }
 
 impl Gpu {
-    /// Lets a kernel that gives `y` wait for those that follow; false where it has to run alone.
+    /// Lets a kernel that gives `y`, and may take one of these operands as it is made, wait for those that follow;
+    /// false where it has to run alone. It does not look at the bindings that are `unread`.
     pub(super) fn wait_as_head(
         &self,
         kernel: &Kernel,
         buffers: &[Option<Bound>],
-        (x, y): (Option<View>, View),
+        (operands, unread, y): (&[Taking], u32, View),
         params: &[u8],
         groups: usize,
         told: &[Told],
@@ -132,13 +139,27 @@ impl Gpu {
         {
             return Ok(false);
         }
-        let mut before = None;
-        if let (Some(x), [own], [_]) = (x, written, read) {
-            waiting.settle(self, [(own.buffer, true)].into_iter())?;
-            before = waiting.before(self, x, params.len() / 4);
+        let touched = || {
+            let all = all.iter().enumerate();
+            all.map(|(i, b)| (i, b.buffer, i < kernel.writes))
+        };
+        let (mut before, mut free) = (None, 0);
+        for x in operands {
+            let of = |b: &Buffer| b.same(x.view.buffer);
+            let own = touched().filter(|(_, b, _)| of(b));
+            free = own.fold(0, |mask, (i, ..)| mask | 1 << i);
+            if (free & !unread).count_ones() != 1 || !waiting.meets(x.view.buffer) {
+                continue;
+            }
+            // What reads the same group's results elsewhere comes behind it.
+            let others = touched().filter(|(_, b, _)| !of(b));
+            waiting.settle(self, others.map(|(_, b, writes)| (b, writes)))?;
+            before = waiting.before(self, x, (all.len(), params.len() / 4));
+            if before.is_some() {
+                break;
+            }
         }
-        let touched = all.iter().enumerate();
-        waiting.settle(self, touched.map(|(i, b)| (b.buffer, i < kernel.writes)))?;
+        waiting.settle(self, touched().map(|(_, b, writes)| (b, writes)))?;
         let mut words = SmallVec::from_elem(0, params.len() / 4);
         bytemuck::cast_slice_mut(&mut words[..]).copy_from_slice(params);
         let [_, tail] = kernel.tail;
@@ -150,6 +171,7 @@ impl Gpu {
             tail: (!tail.text.is_empty()).then(|| (tail.text.to_string(), tail.key)),
             buffers: all.iter().map(|b| b.buffer.lent()).collect(),
             writes: kernel.writes,
+            free,
             params: words,
             groups,
             told: told.into(),

@@ -41,6 +41,17 @@ impl Window {
     pub const ALIGN: u64 = 256;
 }
 
+/// An operand that a kernel may take as it is made.
+#[derive(Clone, Copy)]
+pub(super) struct Taking<'a> {
+    /// Of its memory in the kernel's text.
+    pub name: &'static str,
+    pub view: View<'a>,
+    /// How often each element is read, and how many one invocation reads.
+    pub times: usize,
+    pub reads: usize,
+}
+
 /// A buffer as a kernel binds it.
 #[derive(Clone, Copy)]
 pub(super) struct Bound<'a> {
@@ -86,7 +97,9 @@ pub struct Launch<'a, P> {
     buffers: SmallVec<[Option<Bound<'a>>; 9]>,
     writes: usize,
     result: Option<View<'a>>,
-    taken: Option<View<'a>>,
+    taken: SmallVec<[Taking<'a>; 2]>,
+    /// Buffers, as bits, that the kernel does not look at.
+    unread: u32,
     told: Tolds,
 }
 
@@ -102,7 +115,8 @@ impl<P: bytemuck::NoUninit> Shader<P> {
             buffers: smallvec![],
             writes: 0,
             result: None,
-            taken: None,
+            taken: smallvec![],
+            unread: 0,
             told: Tolds::new(),
         }
     }
@@ -158,6 +172,16 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         self.bind(x.into())
     }
 
+    /// [`Launch::reads`] of what may be absent; what is bound in its place the kernel does not look at.
+    pub fn reads_if(mut self, format: &'static str, x: Option<impl Into<Operand<'a>>>) -> Self {
+        let Some(x) = x else {
+            self.unread |= 1 << self.buffers.len();
+            self.buffers.push(self.buffers[self.writes]);
+            return self;
+        };
+        self.reads(format, x)
+    }
+
     fn bind(mut self, x: Operand<'a>) -> Self {
         let bound = x.buffer.map(|buffer| Bound {
             buffer,
@@ -194,13 +218,22 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         Launch { result, ..self }
     }
 
-    /// The only buffer that it reads is read by `read_x`, elements of `x`, each once: pointwise kernels that make
-    /// them, of which nobody else will read any, may run there and then.
-    pub fn takes(self, x: View<'a>) -> Self {
-        Launch {
-            taken: Some(x),
-            ..self
-        }
+    /// The buffer of this operand, called `name` in the text, is read by `read_` and that name alone, each element
+    /// so many times, and at most so many by one invocation: pointwise kernels that make them, of which nobody else
+    /// will read any, may run there and then.
+    pub fn takes(
+        mut self,
+        name: &'static str,
+        view: View<'a>,
+        (times, reads): (usize, usize),
+    ) -> Self {
+        self.taken.push(Taking {
+            name,
+            view,
+            times,
+            reads,
+        });
+        self
     }
 
     /// Records `n` invocations, in workgroups of [`WORKGROUP`].
@@ -235,7 +268,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
             if gpu.wait_as_head(
                 &kernel,
                 &self.buffers,
-                (self.taken, y),
+                (&self.taken, self.unread, y),
                 params,
                 n,
                 &self.told,
@@ -356,6 +389,13 @@ impl Rows {
             lanes,
             rows,
         }
+    }
+
+    /// How often an invocation reads each of its elements of rows of `length`, if `anew` times where it does not
+    /// keep them, and how many it reads so.
+    pub fn reads(&self, length: usize, anew: usize) -> (usize, usize) {
+        let times = if self.held > 0 { 1 } else { anew };
+        (times, times * length.div_ceil(self.lanes as usize))
     }
 
     /// Tells a kernel.

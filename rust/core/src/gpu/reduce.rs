@@ -409,7 +409,7 @@ fn pass(
         .set("PAIRS", pairs)
         .writes("Y", to)
         .reads("X", from)
-        .takes(x)
+        .takes("x", x, (1, rows * plan.part.div_ceil(plan.lanes as usize)))
         .gives(y)
         .groups(gpu, &p, plan.groups().div_ceil(rows))
 }

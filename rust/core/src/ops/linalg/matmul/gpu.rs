@@ -8,7 +8,7 @@ use crate::gpu::cooperative::{Cooperative, Factors, Ways};
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::tile::{self, Tile};
 use crate::gpu::tune;
-use crate::gpu::{copy, params, shader, Acc, Gpu};
+use crate::gpu::{copy, params, shader, Acc, Gpu, View};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::{self, whole};
@@ -187,6 +187,18 @@ impl Product<'_> {
         })
     }
 
+    /// How often an element of each operand is read, by each column or row of small tiles, and how many an
+    /// invocation reads, whatever tile is taken.
+    fn reads(&self) -> [(usize, usize); 2] {
+        let [batches, m, n] = self.sizes();
+        let again = |t: &Tensor| match t.layout().strides[0] {
+            0 => batches,
+            _ => 1,
+        };
+        let times = |t, side: usize| again(t) * side.div_ceil(tile::SMALL.m);
+        [(self.a, n), (self.b, m)].map(|(t, side)| (times(t, side), 2 * self.part))
+    }
+
     fn params(&self, (tile_m, tile_n): (usize, usize)) -> Result<(Params, usize)> {
         let [batches, m, n] = self.sizes();
         ensure!(
@@ -225,8 +237,17 @@ impl Product<'_> {
     fn tiles(&self, gpu: &Gpu, tile: Tile) -> Result<()> {
         let (p, groups) = self.params((tile.m, tile.n))?;
         let [a_along_k, b_along_k] = along(gpu, self.a, self.b);
-        // Of one part it is the result.
-        let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
+        // Parts lie one behind the other.
+        let all = [self.splits * self.y.numel()];
+        let result = match whole(self.y)? {
+            one if self.splits == 1 => one,
+            first => View {
+                shape: &all,
+                strides: &[1],
+                ..first
+            },
+        };
+        let [a_reads, b_reads] = self.reads();
         tile.set(gpu, self.acc, 0, MATMUL.launch(self.acc))
             .set("HAS_C", self.c.is_some())
             .set("A_ALONG_K", a_along_k)
@@ -237,8 +258,10 @@ impl Product<'_> {
             .writes_words(self.sums.unwrap_or(self.y))
             .reads("A", self.a)
             .reads("B", self.b)
-            .reads("C", self.plus().0)
+            .reads_if("C", self.c.map(|c| c.0))
             .gives(result)
+            .takes("a", whole(self.a)?, a_reads)
+            .takes("b", whole(self.b)?, b_reads)
             .groups(gpu, &p, groups)
     }
 

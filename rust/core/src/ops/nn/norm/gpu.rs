@@ -124,15 +124,14 @@ impl Groups {
         self.w_groups * self.w_stride
     }
 
-    /// Sets how many invocations share a group of these tensors, and what they keep of it; and how many workgroups
-    /// there are.
+    /// Sets how many invocations share a group of these tensors, and what they keep of it.
     fn rows<'a, P: bytemuck::NoUninit>(
         &self,
         gpu: &Gpu,
         launch: Launch<'a, P>,
         tensors: &[&Tensor],
         most: usize,
-    ) -> Result<(Launch<'a, P>, usize)> {
+    ) -> Result<(Launch<'a, P>, Rows)> {
         let halves = |t: &&Tensor| t.dtype().size() == 2 && t.offset().is_multiple_of(2);
         let side_by_side = self.inner == self.length && self.length.is_multiple_of(2);
         let pairs = side_by_side && tensors.iter().all(halves);
@@ -147,7 +146,7 @@ impl Groups {
         let launch = launch
             .set("DENSE", self.inner == self.length)
             .set("EACH", self.w_groups == 1 && self.w_inner == 1);
-        Ok((rows.set(launch), rows.groups(self.groups)))
+        Ok((rows.set(launch), rows))
     }
 }
 
@@ -178,7 +177,7 @@ pub fn forward(
     }
     check_contiguous("normalisation", &[x, y])?;
     check_stats(&[mean, rstd, var])?;
-    let (w, b) = (weight.unwrap_or(x), bias.unwrap_or(x));
+    let offset = |t: Option<&Tensor>| t.map_or(0, |t| t.offset() as u32);
     let p = Forward {
         groups: s.groups as u32,
         length: s.length as u32,
@@ -191,8 +190,8 @@ pub fn forward(
         eps: eps as f32,
         x_offset: x.offset() as u32,
         y_offset: y.offset() as u32,
-        w_offset: w.offset() as u32,
-        b_offset: b.offset() as u32,
+        w_offset: offset(weight),
+        b_offset: offset(bias),
         mean_offset: mean.offset() as u32,
         rstd_offset: rstd.offset() as u32,
         var_offset: var.offset() as u32,
@@ -207,11 +206,13 @@ pub fn forward(
         .writes_words(rstd)
         .writes_words(var)
         .reads("X", x)
-        .reads("W", w)
-        .reads("B", b)
+        .reads_if("W", weight)
+        .reads_if("B", bias)
         .gives(whole(y)?);
-    let (launch, groups) = s.rows(gpu, launch, &[x, y], 16)?;
-    launch.groups(gpu, &p, groups)
+    let (launch, rows) = s.rows(gpu, launch, &[x, y], 16)?;
+    let reads = rows.reads(s.length, if centered { 3 } else { 2 });
+    let launch = launch.takes("x", whole(x)?, reads);
+    launch.groups(gpu, &p, rows.groups(s.groups))
 }
 
 /// The gradient `y` of the input for gradient `g` and, where they are asked for, the gradients of
@@ -291,12 +292,12 @@ pub fn backward(
         .reads_words(rstd)
         .reads("W", w)
         .gives(whole(y)?);
-    let (launch, groups) = s.rows(gpu, launch, &[x, g, y], 8)?;
+    let (launch, rows) = s.rows(gpu, launch, &[x, g, y], 8)?;
     let more = match affine.is_some() && !s.own() {
         true => channels.div_ceil(columns) * parts,
         false => 0,
     };
-    launch.groups(gpu, &p, groups + more)?;
+    launch.groups(gpu, &p, rows.groups(s.groups) + more)?;
     let Some(to) = affine.filter(|_| parts > 1) else {
         return Ok(());
     };

@@ -40,13 +40,13 @@ shader! { static SOFTMAX_BACKWARD: Backward = "softmax_backward.wgsl", FLOATS }
 const KEPT: [usize; 2] = [16, 8];
 
 /// Records a kernel over the rows of `span` that reads `x` and writes `y`.
-fn rows<P: bytemuck::NoUninit>(
+fn rows<'a, P: bytemuck::NoUninit>(
     gpu: &Gpu,
-    launch: Launch<P>,
+    launch: Launch<'a, P>,
     log: bool,
     span: Span,
     p: &P,
-    x: &[&Tensor],
+    x: &[&'a Tensor],
     y: &Tensor,
 ) -> Result<()> {
     let halves = |t: &Tensor| t.dtype().size() == 2 && t.offset().is_multiple_of(2);
@@ -59,7 +59,10 @@ fn rows<P: bytemuck::NoUninit>(
         "wgpu: softmax: a row of {} elements",
         span.length
     );
-    let launch = rows.set(launch.set("LOG", log));
+    let mut launch = rows.set(launch.set("LOG", log));
+    if let [x] = x {
+        launch = launch.takes("x", whole(x)?, rows.reads(span.length, 3));
+    }
     launch.groups(gpu, p, rows.groups(span.lines()))
 }
 
