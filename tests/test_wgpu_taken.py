@@ -215,6 +215,23 @@ def test_recorded_calls_take_the_same(dtype: Any) -> None:
             assert [bits(recorded(*i)) for i in inputs] == want
 
 
+def test_recorded_calls_are_as_few_kernels() -> None:
+    w, bias = x(34, 34), x(34)
+    calls = [
+        lambda a: torch.softmax(a * 0.5 + bias, -1) * 2,
+        lambda a: a + torch.relu(a * 2) @ w,
+        lambda a: F.rms_norm(F.silu(a), (34,)),
+    ]
+    with torch.no_grad(), fused(True):
+        for call in calls:
+            recorded = torch.compile(call, fullgraph=True)
+            inputs = [x(6, 34) * k for k in range(5)]
+            assert all(t.isfinite().all().item() for t in inputs)
+            counts = [launched(lambda t=t, recorded=recorded: recorded(t))[0] for t in inputs]
+            assert counts == [1] * 5
+            assert len(recorded.programs) == 1
+
+
 CUT = """
     import pytensorlib as torch
     import pytensorlib.nn.functional as F
