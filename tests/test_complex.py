@@ -443,3 +443,35 @@ def test_complex_lines() -> None:
         np.testing.assert_allclose(got.numpy(), want, 1e-12)
     np.testing.assert_allclose(torch.logspace(0, 2, 3, dtype=torch.complex64).numpy(), [1, 10, 100])
     assert torch.linspace(0, 1j, 4, device="meta").dtype == torch.complex64
+
+
+@pytest.mark.parametrize("device", ["cpu", "wgpu"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_logcumsumexp_of_complex_numbers_is_pytorchs(dtype, device) -> None:
+    if device == "wgpu" and not torch.wgpu.is_available():
+        pytest.skip("no GPU adapter")
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([1 + 2j, -3 + 1j, 0.5 - 7j, complex(-inf, 0)], dtype=dtype, device=device)
+    y = x.requires_grad_().logcumsumexp(0)
+    y.backward(torch.ones_like(y))
+    # Recorded from PyTorch 2.13.
+    last = 0.3627 + 1.4742j
+    want = torch.tensor([1 + 2j, 1.01 + 1.9847j, last, last], dtype=dtype)
+    torch.testing.assert_close(y.detach().cpu(), want, rtol=1e-4, atol=1e-4)
+    want = torch.tensor([5.2618 - 1.9139j, 0.0717 + 0.0467j, -1.3335 + 1.8672j, 0], dtype=dtype)
+    torch.testing.assert_close(x.grad.cpu(), want, rtol=1e-4, atol=1e-4)
+    ends = torch.tensor([complex(-inf, 0), 1 + 1j, complex(inf, 0), 2], dtype=dtype, device=device)
+    assert ends.logcumsumexp(0).cpu().tolist() == [-inf, 1 + 1j, inf, inf]
+    lost = torch.tensor([1 + 1j, complex(1, nan), 2], dtype=dtype, device=device).logcumsumexp(0)
+    assert lost.isnan().cpu().tolist() == [False, True, True]
+    # Lines of any length, and a derivative that has one.
+    long = torch.randn(3, 70, dtype=torch.complex128).to(device, dtype)
+    near = {torch.complex64: 1e-4, torch.complex128: 1e-10}[dtype]
+    for dim, z in ((1, long), (0, long.mT)):
+        sums = z.exp().cumsum(dim)
+        got = z.logcumsumexp(dim).exp()
+        torch.testing.assert_close(got, sums, rtol=near, atol=near)
+    if dtype == torch.complex128 and device == "cpu":
+        z = torch.randn(2, 5, dtype=dtype, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda t: t.logcumsumexp(1), (z,))
+        assert torch.autograd.gradgradcheck(lambda t: t.logcumsumexp(1), (z,))

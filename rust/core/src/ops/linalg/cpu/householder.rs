@@ -11,8 +11,10 @@ use crate::cpu::simd::{Simd, Vectors};
 use crate::per_isa;
 use std::ops::Range;
 
-/// Columns that are reflected together, and elements of V times columns that a second thread is worth.
+/// Columns that are reflected together, fewer beside the reduction of the next panel, and elements of V times
+/// columns that a second thread is worth.
 const WIDE: usize = 128;
+const BESIDE: usize = 64;
 const GRAIN: usize = 1 << 18;
 
 /// The most columns of a panel.
@@ -108,7 +110,7 @@ impl<T: Number> Reflected<T> {
             let rest = all - right - first;
             // Parts that depend on the sizes alone, so that results do not depend on the number of
             // threads.
-            let parts = rest.div_ceil(WIDE);
+            let parts = rest.div_ceil(BESIDE);
             let tasks = parts + usize::from(first > 0);
             let grain = GRAIN.div_ceil(((m - panel.at) * block * (all - right) / tasks).max(1));
             parallel_for(tasks, grain, |r| {

@@ -4,7 +4,7 @@ mod extreme;
 mod sums;
 mod walk;
 
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::reduce::filled;
 use crate::cpu::simd::Lane;
@@ -21,7 +21,8 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Logaddexp;
 use crate::ops::pointwise::compare::{Eq, Ge, Le, LogicalOr, Ne};
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::{Conj, Exp};
+use crate::ops::pointwise::unary::{Conj, Exp, Log};
+use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
@@ -460,6 +461,17 @@ impl Derivative for Logcumsumexp {
         if g.ndim() == 0 {
             return one(g.clone());
         }
+        if g.dtype().is_complex() {
+            // The sum of g[k] e^-y[k] from each element on, by its logarithm.
+            let d = self.dim as i64;
+            let flip = |t: &Tensor| t.flip(&[d]);
+            let terms = apply(Log, [&g.conj()?])?.sub(&cx.output(0)?)?;
+            // Of what is nothing no angle.
+            let [zero, least] = [0.0, f64::NEG_INFINITY].map(|x| Tensor::constant(x, g.dtype()));
+            let terms = where_(&apply(Eq, [g, &zero?])?, &least?, &terms)?;
+            let sums = flip(&flip(&terms)?.logcumsumexp(d)?)?;
+            return one(apply(Exp, [&sums.add(&cx.input(0)?)?])?.conj()?);
+        }
         // Differences of halves would lose what the factors are made of.
         let dtype = g.dtype();
         let wide = if dtype.is_half() { DType::F32 } else { dtype };
@@ -481,6 +493,14 @@ impl Derivative for Logcumsumexp {
     }
 }
 
+impl Tensor {
+    /// `logcumsumexp` along `dim`.
+    fn logcumsumexp(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(Logcumsumexp { dim }, &[self])
+    }
+}
+
 /// `e^(a - b)`, and 1 where both are the same infinity.
 fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let same = apply(Eq, [a, b])?;
@@ -488,11 +508,29 @@ fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     apply(Exp, [&where_(&same, &zero, &a.sub(b)?)?])
 }
 
+impl Logcumsumexp {
+    /// Of complex numbers: in each step of twice as many elements, those of half as many before joined.
+    fn doubled(&self, x: &Tensor) -> Result<Tensor> {
+        let (d, n) = (self.dim as i64, Span::of(x.shape(), self.dim).length as i64);
+        let (mut y, mut by) = (x.clone(), 1);
+        while by < n {
+            let [before, after] = [0, by].map(|from| y.narrow(d, from, n - by));
+            let joined = apply(Logaddexp, [&before?, &after?])?;
+            y = cat(&[y.narrow(d, 0, by)?, joined], d)?;
+            by *= 2;
+        }
+        Ok(y)
+    }
+}
+
 impl Op for Logcumsumexp {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if x[0].dtype().is_complex() {
+            return y[0].write_from(&mode::with_grad(false, || self.doubled(x[0]))?);
+        }
         with_float!(x[0].dtype(), "logcumsumexp_out_cpu", T => {
             let x = x[0].prepared(T::DTYPE)?;
             let from = Slots(x.ptr::<T>());
@@ -519,12 +557,18 @@ impl Op for Logcumsumexp {
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if x[0].dtype().is_complex() {
+            return Ok(Some(smallvec![self.doubled(x[0])?]));
+        }
         by_halves(self, (self.dim, false), x[0], x[0].dtype(), |a, b| {
             apply(Logaddexp, [a, b])
         })
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype().is_complex() {
+            return Ok(false);
+        }
         launch(gpu, (Step::Blend, LOGADDEXP), (self.dim, false), x, y)
     }
 }
@@ -700,8 +744,6 @@ crate::entries! {
     /// Logarithms of running sums of exponentials along `dim`.
     "logcumsumexp(Tensor self, int dim) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let x = a.tensor(0)?;
-        let dim = shape::dim(a.int(1)?, x.ndim())?;
-        Ok(dispatch::call1(Logcumsumexp { dim }, &[x])?.into())
+        Ok(a.tensor(0)?.logcumsumexp(a.int(1)?)?.into())
     };
 }
