@@ -77,8 +77,9 @@ def test_what_is_added_may_have_any_steps(size: tuple[int, int, int], dtype: str
     close(t.addmm(c, a, b, beta=0), x @ y, np.abs(x) @ np.abs(y), dtype)
 
 
-# The last two are as deep as the `gemm` crate cuts by the sides of the result.
+# Two are as deep as the `gemm` crate cuts by the sides of the result, and two would leave it a single row.
 SHAPES = [(64, 100, 100), (256, 300, 520), (8, 640, 512), (128, 16, 541), (300, 32, 600)]
+SHAPES += [(33, 33, 513), (513, 128, 300)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

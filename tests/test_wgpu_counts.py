@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
     "logsumexp of all": (lambda x: x.logsumexp((0, 1)), [X], (1, 1)),
     "softmax": (lambda x: x.softmax(1), [X], (1, 1)),
     "softmax in another type": (
-        lambda x: x.softmax(1, dtype=torch.float32), [X.half()], (2, 2)
+        lambda x: x.softmax(1, dtype=torch.float32), [X.half()], (1, 2)
     ),
     "norm": (lambda x: x.norm(dim=1), [X], (1, 2)),
     "amax": (lambda x: x.amax(1), [X], (1, 2)),
@@ -71,17 +71,17 @@ CASES: dict[str, Case] = {
     "cross entropy with weights": loss("cross_entropy", 2, 1, CLASSES, WEIGHTS),
     "cross entropy with smoothing": loss("cross_entropy", 2, 1, CLASSES, label_smoothing=0.1),
     "cross entropy without a class": loss("cross_entropy", 2, 1, CLASSES, ignore_index=3),
-    "cross entropy by chances": loss("cross_entropy", 3, 4, CHANCES),
+    "cross entropy by chances": loss("cross_entropy", 2, 4, CHANCES),
     "nll": loss("nll_loss", 2, 1, CLASSES),
     "nll with weights": loss("nll_loss", 2, 1, CLASSES, WEIGHTS),
     "nll of each": loss("nll_loss", 2, 1, CLASSES, reduction="none"),
-    "mse": loss("mse_loss", 2, 2, Y),
+    "mse": loss("mse_loss", 1, 2, Y),
     "l1": loss("l1_loss", 2, 2, Y),
-    "smooth l1": loss("smooth_l1_loss", 2, 2, Y),
-    "huber": loss("huber_loss", 2, 2, Y),
-    "logits": loss("binary_cross_entropy_with_logits", 2, 2, UNIT),
-    "logits with weights": loss("binary_cross_entropy_with_logits", 2, 2, UNIT, WEIGHTS),
-    "kl": loss("kl_div", 2, 1, CHANCES, reduction="sum"),
+    "smooth l1": loss("smooth_l1_loss", 1, 2, Y),
+    "huber": loss("huber_loss", 1, 2, Y),
+    "logits": loss("binary_cross_entropy_with_logits", 1, 2, UNIT),
+    "logits with weights": loss("binary_cross_entropy_with_logits", 1, 2, UNIT, WEIGHTS),
+    "kl": loss("kl_div", 1, 1, CHANCES, reduction="sum"),
     "hinge": loss("hinge_embedding_loss", 2, 2, Y.sign()),
 }  # fmt: skip
 

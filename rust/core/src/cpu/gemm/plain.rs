@@ -336,10 +336,13 @@ pub(super) unsafe fn panels<T: GemmElem<Acc = T> + Acc>(p: &Problem<T>) {
             most
         };
         let height = whole.m.div_ceil(pieces).next_multiple_of(32);
+        // About as high as each other: of a single row the crate makes sums in another order.
+        let panels = whole.m.div_ceil(height);
         alloc::spare(p.m.saturating_mul(p.n).saturating_mul(p.k));
-        parallel_for(whole.m.div_ceil(height), 1, |r| {
+        parallel_for(panels, 1, |r| {
             for i in r {
-                let p = whole.block(i * height, 0, height.min(whole.m - i * height), whole.n);
+                let rows = part(whole.m, panels, i);
+                let p = whole.block(rows.start, 0, rows.len(), whole.n);
                 let pieces = p.k.div_ceil(WHOLE);
                 for q in 0..pieces {
                     let depth = part(p.k, pieces, q);
