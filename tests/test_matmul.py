@@ -77,7 +77,7 @@ def test_what_is_added_may_have_any_steps(size: tuple[int, int, int], dtype: str
     close(t.addmm(c, a, b, beta=0), x @ y, np.abs(x) @ np.abs(y), dtype)
 
 
-# Two are as deep as the `gemm` crate cuts by the sides of the result, and two would leave it a single row.
+# Two are as deep as the `gemm` crate cuts by the sides of the result, two would leave it a row.
 SHAPES = [(64, 100, 100), (256, 300, 520), (8, 640, 512), (128, 16, 541), (300, 32, 600)]
 SHAPES += [(33, 33, 513), (513, 128, 300)]
 
