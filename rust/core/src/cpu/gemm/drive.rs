@@ -6,7 +6,7 @@
 use super::kernel::{Strided, Tile};
 use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
-use super::{Acc, GemmElem, Mat, Pack, Problem};
+use super::{part, Acc, GemmElem, Mat, Pack, Problem};
 use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use std::ops::Range;
@@ -17,12 +17,6 @@ const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
 const GRAIN: usize = 1 << 18;
 /// Elements whose packing a second thread is worth.
 const PACK_GRAIN: usize = 1 << 14;
-
-/// The part `i` of `n` things in `parts` parts of almost the same size.
-#[inline]
-pub(super) fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
-    n * i / parts..n * (i + 1) / parts
-}
 
 /// The pieces, of at most `depth`, that `k` is summed in, as [`blocked`] cuts it for vectors.
 pub(super) fn pieces(k: usize, depth: usize) -> impl Iterator<Item = Range<usize>> {

@@ -1,11 +1,11 @@
 //! Products with few rows, where reading the other operand is the work: each of its elements is
 //! read once, in the order of memory.
 
-use super::drive::{part, sums};
+use super::drive::sums;
 use super::kernel::Strided;
 use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
-use super::{Acc, GemmElem, Mat, Problem};
+use super::{part, Acc, GemmElem, Mat, Problem};
 use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_blocks, parallel_for, Ptr};
 use crate::cpu::simd::{fetch, Simd};

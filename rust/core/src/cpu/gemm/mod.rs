@@ -421,6 +421,12 @@ pub unsafe fn product<T: GemmElem>(p: &Problem<T>) {
     }
 }
 
+/// The part `i` of `n` things in `parts` parts of almost the same size.
+#[inline]
+fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
+    n * i / parts..n * (i + 1) / parts
+}
+
 /// C = alpha * A B + beta * C for an m x k matrix A and a k x n matrix B. See [`product`].
 ///
 /// # Safety

@@ -1,7 +1,6 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
-use super::drive::part;
-use super::{Acc, GemmElem, Mat, Pack, Problem};
+use super::{part, Acc, GemmElem, Mat, Pack, Problem};
 use crate::alloc::Workspace;
 use crate::cpu::pool::{look, num_threads, parallel_for};
 use crate::{alloc, per_isa};

@@ -10,7 +10,7 @@
 //! Depth is cut as in [`blocked`](super::drive::blocked) and summed in the same order, so that the
 //! results of both are the same bits.
 
-use super::drive::{part, pieces, sums};
+use super::drive::{pieces, sums};
 #[cfg(target_arch = "x86_64")]
 use super::kernel;
 use super::kernel::{Ahead, Strided};
@@ -20,7 +20,7 @@ use super::native::{Native, Stream, DEPTH};
 #[cfg(target_arch = "x86_64")]
 use super::pack;
 use super::pack::From;
-use super::{GemmElem, Problem};
+use super::{part, GemmElem, Problem};
 use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for};
 use crate::cpu::simd::fetch;
