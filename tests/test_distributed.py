@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -161,6 +162,20 @@ def test_rank_that_began_while_the_launcher_waited_may_be_the_first(tmp_path: Pa
     watch.poll = Poll()
     watch.look(5)
     assert watch.lost == [1, 0]
+
+
+def test_launcher_leaves_the_handler_of_sigterm_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    within = []
+
+    def once(*_: object) -> tuple[int, list[int]]:
+        within.append(signal.getsignal(signal.SIGTERM))
+        return 0, []
+
+    monkeypatch.setattr(run, "once", once)
+    monkeypatch.setattr(run, "command", lambda *_: [])
+    run.run(run.parse_args(["--nproc-per-node=2", "script.py"]))
+    assert within != [before] and signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes are asked as POSIX systems are")

@@ -114,7 +114,9 @@ def test_dispatches_of_a_call_and_its_gradient(case: str) -> None:
     found, counts = run("wgpu")
     expected, _ = run("cpu")
     for got, known in zip(found, expected, strict=True):
-        torch.testing.assert_close(got.cpu(), known, rtol=2e-4, atol=2e-5)
+        # Sums in another order; what is left of a gradient that nearly cancels has the errors of
+        # what it is made of.
+        torch.testing.assert_close(got.cpu(), known, rtol=2e-5, atol=1e-5)
     assert counts == want
 
 

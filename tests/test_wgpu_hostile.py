@@ -39,6 +39,7 @@ def outcome(f: Callable[[], Any]) -> Any:
     return [t.detach().cpu() for t in found]
 
 
+# Sums of some hundred float32 terms in another order, some of which nearly cancel.
 def same(f: Callable[[str], Any], name: str, tolerance: float = 2e-4) -> None:
     got, want = outcome(lambda: f("wgpu")), outcome(lambda: f("cpu"))
     if isinstance(got, type) or isinstance(want, type):

@@ -322,6 +322,22 @@ def report(folder: Path, status: int, size: int, lost: list[int]) -> None:
             print(f"  rank {rank} (process {line[0]}) {line[2]}", file=sys.stderr)
 
 
+def run_until_done(args: argparse.Namespace, ranks: int, nodes: int, given: dict[str, str]) -> None:
+    """Run all ranks, again where they fail and may; raises SystemExit where they still do."""
+    for attempt in range(args.max_restarts + 1):
+        folder = Path(tempfile.mkdtemp(prefix="pytensorlib-"))
+        given |= {FOLDER: str(folder), "TORCHELASTIC_RESTART_COUNT": str(attempt)}
+        try:
+            words = command(args, ranks, nodes, list(given))
+            status, lost = once(words, os.environ | given, folder, ranks * nodes)
+            if status == 0:
+                return
+            report(folder, status, ranks * nodes, lost)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    raise SystemExit(status if 0 < status < 256 else 1)
+
+
 def run(args: argparse.Namespace) -> None:
     """Start all ranks and wait for their end; be one where ``srun`` or ``mpiexec`` started them.
 
@@ -349,19 +365,11 @@ def run(args: argparse.Namespace) -> None:
     if nodes > 1 and len([h for h in args.hosts.split(",") if h]) != nodes:
         raise SystemExit(f"--nnodes {nodes} needs --hosts with as many names")
     given = variables(args, ranks)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    for attempt in range(args.max_restarts + 1):
-        folder = Path(tempfile.mkdtemp(prefix="pytensorlib-"))
-        given |= {FOLDER: str(folder), "TORCHELASTIC_RESTART_COUNT": str(attempt)}
-        try:
-            words = command(args, ranks, nodes, list(given))
-            status, lost = once(words, os.environ | given, folder, ranks * nodes)
-            if status == 0:
-                return
-            report(folder, status, ranks * nodes, lost)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    raise SystemExit(status if 0 < status < 256 else 1)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        run_until_done(args, ranks, nodes, given)
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def config_from_args(args: argparse.Namespace) -> tuple[argparse.Namespace, str, list[str]]:
