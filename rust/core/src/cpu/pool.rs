@@ -2,9 +2,13 @@
 //!
 //! A job is split into as many segments as threads, and these into chunks that anyone claims by an
 //! atomic counter. A thread begins with the segment that is its own in every job, because its
-//! caches may hold what it read or wrote there before, and then helps the others; every second job
-//! goes through segments from the end, where the one before has just been. So a worker that was
-//! descheduled costs at most its own chunk. Workers spin for a moment after their last chunk,
+//! caches may hold what it read or wrote there before, and then helps the others, so that a worker
+//! that was descheduled costs at most its own chunk. Jobs go through segments from the start and from
+//! the end in turn, to begin where the one before has just been, but not after a job in which a thread
+//! helped another: the owner of that chunk would begin with it, find it in the other's caches, come
+//! late to its own last chunk for that and be helped again, for thousands of jobs, each of which takes
+//! up to twice its time. In the same direction it comes to that chunk last, when the other's caches
+//! have let go of it. Workers spin for a moment after their last chunk,
 //! because operators follow each other closely, and then park. No more threads spin than there
 //! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool
 //! and makes its own; the locks are those of `std`, which share no state that a fork could leave
@@ -66,6 +70,8 @@ struct Job<'a> {
     parts: usize,
     /// Whether the chunks of a segment are taken from its end.
     backward: bool,
+    /// Whether a thread has claimed a chunk of a segment that is not its own.
+    helped: AtomicBool,
     /// Workers inside the job; they enter under the pool's lock while the job is listed.
     inside: AtomicUsize,
     helpers: usize,
@@ -91,6 +97,9 @@ impl Job<'_> {
                 let start = segment.next.fetch_add(self.chunk, Relaxed);
                 if start >= segment.end {
                     break;
+                }
+                if i > 0 {
+                    self.helped.store(true, Relaxed);
                 }
                 let start = match self.backward {
                     true => self.mirrored(segment, start),
@@ -142,6 +151,8 @@ struct Pool {
     left: Condvar,
     /// Counts the jobs that were ever listed, for those who spin.
     posts: AtomicUsize,
+    /// Whether the next job takes chunks from the ends of segments.
+    backward: AtomicBool,
     /// Workers that spin.
     spinning: AtomicUsize,
     /// Callers that sleep or are about to.
@@ -356,7 +367,8 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
         chunk,
         segments,
         parts,
-        backward: posts % 2 == 1,
+        backward: pool.backward.load(Relaxed),
+        helped: AtomicBool::new(false),
         inside: AtomicUsize::new(0),
         helpers: threads - 1,
         panic: Mutex::new(None),
@@ -373,6 +385,9 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
         job.drain(0);
     } else {
         share(pool, &job);
+    }
+    if !job.helped.load(Relaxed) {
+        pool.backward.store(!job.backward, Relaxed);
     }
     if let Some(cause) = job
         .panic
@@ -491,6 +506,7 @@ fn make_pool() -> &'static Pool {
         wake: Condvar::new(),
         left: Condvar::new(),
         posts: AtomicUsize::new(0),
+        backward: AtomicBool::new(false),
         spinning: AtomicUsize::new(0),
         asleep: AtomicUsize::new(0),
     });
