@@ -4,11 +4,7 @@
 //! atomic counter. A thread begins with the segment that is its own in every job, because its
 //! caches may hold what it read or wrote there before, and then helps the others, so that a worker
 //! that was descheduled costs at most its own chunk. Jobs go through segments from the start and from
-//! the end in turn, to begin where the one before has just been, but not after a job in which a thread
-//! helped another: the owner of that chunk would begin with it, find it in the other's caches, come
-//! late to its own last chunk for that and be helped again, for thousands of jobs, each of which takes
-//! up to twice its time. In the same direction it comes to that chunk last, when the other's caches
-//! have let go of it. Workers spin for a moment after their last chunk,
+//! the end [in turn](Job::turns), to begin where the one before has just been. Workers spin for a moment after their last chunk,
 //! because operators follow each other closely, and then park. No more threads spin than there
 //! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool
 //! and makes its own; the locks are those of `std`, which share no state that a fork could leave
@@ -45,6 +41,10 @@ const RECOUNT: usize = 128;
 const CHUNKS_PER_THREAD: usize = 4;
 /// The longest chunk in grains, so that the caller looks for an interruption every few milliseconds.
 const LONGEST: usize = 256;
+/// A shorter job finds what it needs in the caches of its cores in whichever direction it goes.
+const TURN: Duration = Duration::from_micros(8);
+/// A longer job loses little by one chunk that lies in another core's caches.
+const HELPED: Duration = Duration::from_micros(200);
 /// Segments of a job; with more threads, some begin with the same one.
 const MAX_SEGMENTS: usize = 16;
 /// More threads than this are never started.
@@ -124,6 +124,17 @@ impl Job<'_> {
     fn mirrored(&self, segment: &Segment, start: usize) -> usize {
         let last = (segment.end - segment.start - 1) / self.chunk * self.chunk;
         segment.start + last - (start - segment.start)
+    }
+
+    /// Whether the next job is to go in the other direction than this one, which took so long.
+    ///
+    /// Not after a job in which a thread helped another. The owner of that chunk would begin with it,
+    /// find it in the other core's caches, come late to its own last chunk for that and be helped
+    /// again, for thousands of jobs, each of which takes up to twice its time. In the same direction it
+    /// comes to that chunk last, when those caches have let go of it. Nor for a job too short to mind,
+    /// which may follow each long one, so that all of these would go in one direction.
+    fn turns(&self, time: Duration) -> bool {
+        time >= TURN && (time >= HELPED || !self.helped.load(Relaxed))
     }
 
     fn open(&self) -> bool {
@@ -360,6 +371,7 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
             end: from,
         }
     });
+    let began = Instant::now();
     let pool = pool();
     let posts = pool.posts.load(Relaxed);
     let mut job = Job {
@@ -384,9 +396,9 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
         let _busy = Busy::enter(&job);
         job.drain(0);
     } else {
-        share(pool, &job);
+        share(pool, &job, began);
     }
-    if !job.helped.load(Relaxed) {
+    if job.turns(began.elapsed()) {
         pool.backward.store(!job.backward, Relaxed);
     }
     if let Some(cause) = job
@@ -399,9 +411,8 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
 }
 
 /// Runs a job together with workers.
-fn share(pool: &'static Pool, job: &Job<'_>) {
+fn share(pool: &'static Pool, job: &Job<'_>, began: Instant) {
     let listed = Listed(ptr::from_ref(job).cast());
-    let began = Instant::now();
     let parked = {
         let mut board = lock(&pool.board);
         board.jobs.push(listed);
