@@ -1,5 +1,6 @@
 //! Rows of a table by number, their gradient, and bags of rows.
 
+mod bags;
 mod gpu;
 
 use crate::alloc;
@@ -9,6 +10,7 @@ use crate::cpu::copy;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -26,6 +28,7 @@ use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
+use bags::Bags;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows of the first input, by the numbers in the second.
@@ -476,7 +479,7 @@ fn shortened(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<Tenso
     in_range(&rows, table.size(0))?;
     rows.sort_unstable();
     rows.dedup();
-    let copy = Tensor::empty(table.shape(), table.dtype(), crate::device::Device::Cpu)?;
+    let copy = Tensor::empty(table.shape(), table.dtype(), Device::Cpu)?;
     copy.write_from(table)?;
     let width = table.size(1);
     crate::with_element!(copy.dtype(), T => {
@@ -564,8 +567,12 @@ fn embedding_bag(a: &Args) -> Result<Value> {
             Some(p.rem_euclid(rows))
         }
     };
-    let (numbers, starts) = (integers(at)?, integers(offsets)?);
-    if let Some(bad) = numbers.iter().find(|&&i| i < 0 || i >= rows) {
+    let (at, starts) = (integers(at)?, integers(offsets)?);
+    // SAFETY: contiguous i64 tensors, read only.
+    let (numbers, starts) = unsafe { (at.slice::<i64>(), starts.slice::<i64>()) };
+    let outside = |i: i64| i as u64 >= rows as u64;
+    if numbers.iter().fold(false, |any, &i| any | outside(i)) {
+        let bad = numbers.iter().find(|&&i| outside(i)).unwrap_or(&rows);
         bail!(
             Runtime,
             "embedding_bag: Expected idx >= 0 && idx < num_embeddings, but found idx to be {bad} \
@@ -592,65 +599,63 @@ fn embedding_bag(a: &Args) -> Result<Value> {
         "include_last_offset: number of offsets should be at least 1"
     );
     let bags = starts.len() - last as usize;
-    // Which bag each number belongs to; those of the padding row belong to none.
-    let (mut kept, mut bag_of, mut sizes) = (Vec::new(), Vec::new(), alloc::full(0i64, bags));
-    alloc::reserve(&mut kept, numbers.len());
-    alloc::reserve(&mut bag_of, numbers.len());
-    let mut all_bags = alloc::room(numbers.len());
-    let mut bag = 0;
-    for (i, &row) in numbers.iter().enumerate() {
-        while bag + 1 < starts.len() && starts[bag + 1] <= i as i64 {
-            bag += 1;
-        }
-        all_bags.push(bag as i64);
-        if bag < bags && padding != Some(row) {
-            kept.push(i as i64);
-            bag_of.push(bag as i64);
-            sizes[bag] += 1;
+    // Which bag each number belongs to; those behind the last bag and of the padding row to none.
+    let mut all_bags = alloc::full(0i64, numbers.len());
+    let mut sizes = alloc::full(0i64, bags);
+    for (bag, &start) in starts.iter().enumerate() {
+        let end = *starts.get(bag + 1).unwrap_or(&total);
+        all_bags[start as usize..end as usize].fill(bag as i64);
+        if let Some(size) = sizes.get_mut(bag) {
+            *size = end - start;
         }
     }
     let long = |v: &[i64], shape: &[usize]| -> Result<Tensor> {
         Tensor::from_slice(v, shape, DType::I64)?.to_device(w.device())
     };
-    let chosen: Vec<i64> = alloc::gathered(kept.iter().map(|&i| numbers[i as usize]));
     let offset2bag = long(&all_bags, &[all_bags.len()])?;
+    let end = if last { starts[bags] } else { total };
+    let whole = bags > 0 && end == total && padding.is_none_or(|row| !numbers.contains(&row));
+    let (mut kept, mut bag_of) = (Vec::new(), all_bags);
+    if !whole {
+        let stays = |i: &i64| *i < end && bags > 0 && padding != Some(numbers[*i as usize]);
+        alloc::reserve(&mut kept, numbers.len());
+        kept.extend((0..total).filter(stays));
+        bag_of = alloc::gathered(kept.iter().map(|&i| bag_of[i as usize]));
+        sizes.fill(0);
+        bag_of.iter().for_each(|&bag| sizes[bag as usize] += 1);
+    }
+    let chosen: Vec<i64> = match whole {
+        true => Vec::new(),
+        false => alloc::gathered(kept.iter().map(|&i| numbers[i as usize])),
+    };
     let bag_size = long(&sizes, &[bags])?;
     let width = w.size(1);
     if mode == 2 {
-        let (best, y) = bag_max(w, &chosen, &bag_of, bags)?;
+        let chosen = if whole { numbers } else { &chosen };
+        let (best, y) = bag_max(w, chosen, &bag_of, bags)?;
         let best = long(&best, &[bags, width])?;
         return Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]));
     }
-    let name = "EmbeddingBagBackward0";
-    let chosen = long(&chosen, &[kept.len()])?;
-    let mut x = dispatch::call1(
-        Rows {
-            name,
-            padding: None,
-            scaled,
-            sparse: a.bool(5)?,
-        },
-        &[w, &chosen],
-    )?;
-    if let Some(e) = each {
-        let column = e.reshape(&[-1, 1])?;
-        let kept = long(&kept, &[kept.len()])?;
-        let rows = Rows {
-            name,
-            padding: None,
-            scaled: false,
-            sparse: false,
-        };
-        x = x.mul(&dispatch::call1(rows, &[&column, &kept])?)?;
-    }
-    let bag_of = long(&bag_of, &[bag_of.len()])?;
-    let sum = SumRows {
-        name,
-        count: bags,
-        padding: None,
-        scaled: mode == 1,
+    let (chosen, bag_of) = match whole {
+        true => (at.to_device(w.device())?, offset2bag.clone()),
+        false => (long(&chosen, &[kept.len()])?, long(&bag_of, &[kept.len()])?),
     };
-    let y = dispatch::call1(sum, &[&x, &bag_of])?;
+    let op = Bags {
+        count: bags,
+        mean: mode == 1,
+        scaled,
+        sparse: a.bool(5)?,
+        weighted: each.is_some(),
+    };
+    let y = match each {
+        None => dispatch::call1(op, &[w, &chosen, &bag_of])?,
+        Some(each) if whole => dispatch::call1(op, &[w, &chosen, &bag_of, each])?,
+        Some(each) => {
+            let kept = long(&kept, &[kept.len()])?;
+            let each = dispatch::call1(op.rows(), &[&each.reshape(&[-1, 1])?, &kept])?;
+            dispatch::call1(op, &[w, &chosen, &bag_of, &each.reshape(&[-1])?])?
+        }
+    };
     // Without maxima there are no rows of theirs: zeros for sums, the sizes for means.
     let best = match mode {
         0 => Tensor::zeros(&[bags], DType::I64, w.device())?,
@@ -660,13 +665,11 @@ fn embedding_bag(a: &Args) -> Result<Value> {
 }
 
 /// The elements in host memory; on meta zeros, for no shape depends on them.
-fn integers(t: &Tensor) -> Result<Vec<i64>> {
-    if !t.has_data() {
-        return Ok(alloc::full(0, t.numel()));
+fn integers(t: &Tensor) -> Result<Tensor> {
+    match t.has_data() {
+        true => t.to_host()?.prepared(DType::I64),
+        false => Tensor::zeros(t.shape(), DType::I64, Device::Cpu),
     }
-    let t = t.prepared(DType::I64)?;
-    // SAFETY: a contiguous i64 tensor, read only.
-    Ok(alloc::gathered(unsafe { t.slice::<i64>() }.iter().copied()))
 }
 
 /// The largest element of each column of each bag, and the row that it is from.

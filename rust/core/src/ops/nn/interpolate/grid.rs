@@ -1,9 +1,9 @@
 //! Sampling at the points of a grid.
 
+use super::sampling::Sampling;
 use super::{cubic, taps};
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
-use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::DType;
@@ -41,17 +41,18 @@ pub struct GridSample {
 /// One element that a sample reads along one dimension: its place, its weight, and the weight's
 /// derivative by the grid's coordinate.
 #[derive(Clone, Copy)]
-struct Tap {
-    at: usize,
-    weight: f64,
-    slope: f64,
+pub(super) struct Tap {
+    pub(super) at: usize,
+    pub(super) weight: f64,
+    pub(super) slope: f64,
 }
 
-type Taps = SmallVec<[Tap; 4]>;
+pub(super) type Taps = SmallVec<[Tap; 4]>;
 
 impl GridSample {
     /// A coordinate brought inside `0..size`, and its derivative.
-    fn inside(&self, mut x: f64, size: usize) -> (f64, f64) {
+    #[inline(always)]
+    pub(super) fn inside(&self, mut x: f64, size: usize) -> (f64, f64) {
         let mut slope = 1.0;
         if self.border == Border::Zeros {
             return (x, slope);
@@ -130,7 +131,7 @@ impl GridSample {
     }
 
     /// Taps along depth, height and width for one point of the grid, which names width first.
-    fn point<T: Float>(&self, grid: &[T], size: [usize; 3], t: DType) -> [Taps; 3] {
+    pub(super) fn point<T: Float>(&self, grid: &[T], size: [usize; 3], t: DType) -> [Taps; 3] {
         std::array::from_fn(|d| {
             if d == 0 && grid.len() == 2 {
                 return SmallVec::from_elem(
@@ -209,39 +210,16 @@ impl Op for GridSample {
         let n = a.ndim() - 2;
         let out = Tensor::empty(y[0].shape(), t, a.device())?;
         let size = volume(a.shape(), 2, n);
-        let [depth, height, width] = size;
-        let plane = depth * height * width;
         let (channels, points) = (a.size(1), y[0].shape()[2..].iter().product::<usize>());
         with_float!(t, "grid_sampler", T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
-            let (a, grid, y) =
+            let (x, grid, to) =
                 unsafe { (a.slice::<T>(), grid.slice::<T>(), Ptr(out.ptr::<T>())) };
+            let job = Sampling { of: *self, own, x, grid, size, channels, points };
             let grain = (1 << 13) / ((channels + 8) << n) + 1;
             parallel_for(grid.len() / n, grain, |range| {
-                for p in range {
-                    let (sample, at) = (p / points, p % points);
-                    let point = &grid[p * n..(p + 1) * n];
-                    let taps = self.point(point, size, own);
-                    // Nowhere is between no two elements.
-                    let nowhere = self.border == Border::Zeros
-                        && self.how != How::Nearest
-                        && !point.iter().all(|v| v.to_f64().is_finite());
-                    for c in 0..channels {
-                        let x = &a[(sample * channels + c) * plane..][..plane];
-                        let mut sum = if nowhere { f64::NAN } else { 0.0 };
-                        for z in &taps[0] {
-                            for v in &taps[1] {
-                                let row = (z.at * height + v.at) * width;
-                                for u in &taps[2] {
-                                    let w = z.weight * v.weight * u.weight;
-                                    sum += x[row + u.at].to_f64() * w;
-                                }
-                            }
-                        }
-                        // SAFETY: point `p` belongs to this range alone.
-                        unsafe { *y.at((sample * channels + c) * points + at) = T::of_f64(sum) };
-                    }
-                }
+                // SAFETY: the fields are the tensors' sizes; points of ranges are disjoint.
+                unsafe { job.sample(n, range, to) };
             });
         });
         y[0].write_from(&out)
@@ -292,54 +270,20 @@ impl Op for GridSampleGrad {
         let (g, a, grid) = (x[0].prepared(t)?, x[1].prepared(t)?, x[2].prepared(t)?);
         let n = a.ndim() - 2;
         let size = volume(a.shape(), 2, n);
-        let [depth, height, width] = size;
-        let plane = depth * height * width;
         let (samples, channels) = (a.size(0), a.size(1));
         let points = g.shape()[2..].iter().product::<usize>();
         let dx = Tensor::zeros(a.shape(), t, a.device())?;
         let dgrid = Tensor::zeros(grid.shape(), t, a.device())?;
         with_float!(t, "grid_sampler_backward", T => {
             // SAFETY: contiguous tensors of type T; the outputs are this call's own.
-            let (g, a, grid, dx, dgrid) = unsafe {
-                (
-                    g.slice::<T>(),
-                    a.slice::<T>(),
-                    grid.slice::<T>(),
-                    Ptr(dx.ptr::<T>()),
-                    Ptr(dgrid.ptr::<T>()),
-                )
-            };
+            let (g, x, grid) = unsafe { (g.slice::<T>(), a.slice::<T>(), grid.slice::<T>()) };
+            let (dx, dgrid) = (Ptr(dx.ptr::<T>()), Ptr(dgrid.ptr::<T>()));
+            let job = Sampling { of: self.0, own, x, grid, size, channels, points };
             let work = points * (channels + 8) * (1 << n);
             parallel_for(samples, (1 << 13) / work.max(1) + 1, |range| {
-                for p in range.start * points..range.end * points {
-                    let (sample, at) = (p / points, p % points);
-                    let taps = self.0.point(&grid[p * n..(p + 1) * n], size, own);
-                    let mut slope = [0.0; 3];
-                    for c in 0..channels {
-                        let base = (sample * channels + c) * plane;
-                        let g = g[(sample * channels + c) * points + at].to_f64();
-                        for z in &taps[0] {
-                            for v in &taps[1] {
-                                for u in &taps[2] {
-                                    let i = base + (z.at * height + v.at) * width + u.at;
-                                    let x = a[i].to_f64() * g;
-                                    slope[0] += x * u.slope * v.weight * z.weight;
-                                    slope[1] += x * u.weight * v.slope * z.weight;
-                                    slope[2] += x * u.weight * v.weight * z.slope;
-                                    // SAFETY: samples belong to one range each.
-                                    unsafe {
-                                        *dx.at(i) +=
-                                            T::of_f64(g * u.weight * v.weight * z.weight)
-                                    };
-                                }
-                            }
-                        }
-                    }
-                    for d in 0..n {
-                        // SAFETY: point `p` belongs to this range alone.
-                        unsafe { *dgrid.at(p * n + d) = T::of_f64(slope[d]) };
-                    }
-                }
+                let range = range.start * points..range.end * points;
+                // SAFETY: the fields are the tensors' sizes; samples belong to one range each.
+                unsafe { job.gradients(n, range, g, dx, dgrid) };
             });
         });
         y[0].write_from(&dx)?;

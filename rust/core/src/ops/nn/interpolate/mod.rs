@@ -1,6 +1,7 @@
 //! Interpolation: nearest, linear and cubic along each dimension, and sampling at a grid.
 
 mod grid;
+mod sampling;
 mod taps;
 
 use crate::dtype::DType;

@@ -221,6 +221,32 @@ fn wins<T: Least>(v: T, best: T) -> bool {
     (v > best) | (v != v)
 }
 
+/// Deals the first `S * phase` of `n` elements out to `S` lines of `phase`; least values behind the last.
+#[inline(always)]
+unsafe fn deal<T: Least, const S: usize>(from: *const T, n: usize, to: &mut [T]) {
+    let phase = to.len() / S;
+    let whole = phase.min(n / S);
+    let at = to.as_mut_ptr();
+    // SAFETY: `from` has `n` elements, and `to` S lines.
+    unsafe {
+        for i in 0..whole {
+            for p in 0..S {
+                *at.add(p * phase + i) = *from.add(S * i + p);
+            }
+        }
+        for i in whole..phase {
+            for p in 0..S {
+                let inside = S * i + p < n;
+                *at.add(p * phase + i) = if inside {
+                    *from.add(S * i + p)
+                } else {
+                    T::least()
+                };
+            }
+        }
+    }
+}
+
 per_isa! {
     unsafe fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
         // SAFETY: bands lie inside input and outputs, which belong to this thread; `dealt` and
@@ -245,6 +271,8 @@ per_isa! {
                 .collect();
             let offsets = of.offsets();
             let bands = oh.div_ceil(band);
+            // A row that can be dealt out from where it lies.
+            let plain = pw == 0 && job.dtype == T::DTYPE;
             for unit in range {
                 let (plane, part) = (unit / (bands * od), unit % (bands * od));
                 let (z, y0) = (part / bands, part % bands * band);
@@ -257,23 +285,25 @@ per_isa! {
                     let depth = z * sd + a * ld - pd;
                     for r in top..bottom {
                         let from = source.add((depth * ih + r) * iw * size);
-                        load(job.dtype, from, size as isize, iw, line.as_mut_ptr().add(pw));
+                        let (from, n) = match plain {
+                            true => (from.cast::<T>(), iw),
+                            false => {
+                                let to = line.as_mut_ptr().add(pw);
+                                load(job.dtype, from, size as isize, iw, to);
+                                (line.as_ptr(), line.len())
+                            }
+                        };
                         let slot = a * rows + (r + ph - y0 * sh);
-                        for p in 0..sw {
-                            let to = &mut dealt[(slot * sw + p) * phase..][..phase];
-                            // The row's end may leave the last phases one element short.
-                            let n = phase.min((line.len() - p).div_ceil(sw));
-                            match sw {
-                                1 => to[..n].copy_from_slice(&line[..n]),
-                                2 => {
-                                    for (i, to) in to[..n].iter_mut().enumerate() {
-                                        *to = *line.get_unchecked(2 * i + p);
-                                    }
-                                }
-                                _ => {
-                                    for (i, to) in to[..n].iter_mut().enumerate() {
-                                        *to = *line.get_unchecked(i * sw + p);
-                                    }
+                        let to = &mut dealt[slot * sw * phase..][..sw * phase];
+                        match sw {
+                            1 => deal::<T, 1>(from, n, to),
+                            2 => deal::<T, 2>(from, n, to),
+                            3 => deal::<T, 3>(from, n, to),
+                            4 => deal::<T, 4>(from, n, to),
+                            _ => {
+                                for (i, to) in to.iter_mut().enumerate() {
+                                    let at = i % phase * sw + i / phase;
+                                    *to = if at < n { *from.add(at) } else { T::least() };
                                 }
                             }
                         }
