@@ -121,7 +121,7 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
 }
 
 /// What a kernel does with packed elements.
-trait Step<V: Simd> {
+pub trait Step<V: Simd> {
     /// Adds the products of a[i] and y[j] to each sum[i][j].
     ///
     /// # Safety
@@ -139,7 +139,7 @@ trait Step<V: Simd> {
 }
 
 /// A fused multiplication and addition.
-struct Fused;
+pub struct Fused;
 
 impl<V: Simd> Step<V> for Fused {
     #[inline(always)]
@@ -397,7 +397,7 @@ flows!(flow_pairs, std::arch::x86_64::__m512, super::pairs::Pairs, avx512 + "avx
 /// Pairs of bfloat16 in each lane, summed in float32; A's rows are read in place by panels that
 /// stream alone.
 #[cfg(target_arch = "x86_64")]
-pub(super) mod pairs {
+pub mod pairs {
     use super::{Packed, Simd, Step, Tile};
     use std::arch::x86_64::*;
 

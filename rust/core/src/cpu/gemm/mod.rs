@@ -24,6 +24,9 @@ mod stream;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use kernel::pairs::Pairs;
+pub(crate) use kernel::{Fused, Step};
 use native::{Native, Set};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

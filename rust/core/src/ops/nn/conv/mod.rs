@@ -79,14 +79,7 @@ impl Conv {
         Ok(Some((op, transposed(w)?, transposed(y)?)))
     }
 
-    /// The convolution of tensors of the type that it computes in; `y` may have another one.
-    fn compute(&self, a: &Tensor, b: &Tensor, bias: Option<&Tensor>, y: &Tensor) -> Result<()> {
-        let t = a.dtype();
-        let out = if y.dtype() == t {
-            y.clone()
-        } else {
-            Tensor::empty(y.shape(), t, y.device())?
-        };
+    fn geometry(&self, a: &Tensor, b: &Tensor, y: &Tensor) -> Geometry {
         let (batch, outputs, inputs) = match self.role {
             Role::Output => (a.size(0), b.size(0), a.size(1)),
             Role::Input => (a.size(0), b.size(0), y.size(1)),
@@ -96,7 +89,7 @@ impl Conv {
             std::array::from_fn(|d| (d + v.len()).checked_sub(3).map_or(rest, |i| v[i]))
         };
         let signed = |v: &Sizes, rest: usize| wide(v, rest).map(|n| n as isize);
-        let geometry = Geometry {
+        Geometry {
             batch,
             groups: self.groups,
             inputs: inputs / self.groups,
@@ -107,7 +100,41 @@ impl Conv {
             stride: signed(&self.stride, 1),
             padding: signed(&self.padding, 0),
             dilation: signed(&self.dilation, 1),
+        }
+    }
+
+    /// The convolution of tensors of any type by way of `t`, the type of `bias`.
+    fn compute(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        bias: Option<&Tensor>,
+        y: &Tensor,
+        t: DType,
+    ) -> Result<()> {
+        let halves = [a, b, y].iter().all(|x| x.dtype() == DType::BF16);
+        if halves && self.role != Role::Weight {
+            let (a, b) = (a.prepared(DType::BF16)?, b.prepared(DType::BF16)?);
+            let out = Tensor::empty(y.shape(), t, y.device())?;
+            let start = bias.map_or(std::ptr::null(), |b| b.ptr::<f32>() as *const f32);
+            let (g, input) = (self.geometry(&a, &b, y), self.role == Role::Input);
+            // SAFETY: all tensors are contiguous, of these types, and have the sizes of `g`.
+            if unsafe { cpu::pairs::run(&g, input, a.ptr(), b.ptr(), start, out.ptr()) } {
+                return y.write_from(&out);
+            }
+        }
+        self.widened(&a.prepared(t)?, &b.prepared(t)?, bias, y)
+    }
+
+    /// The convolution of tensors of the type that it computes in; `y` may have another one.
+    fn widened(&self, a: &Tensor, b: &Tensor, bias: Option<&Tensor>, y: &Tensor) -> Result<()> {
+        let t = a.dtype();
+        let out = if y.dtype() == t {
+            y.clone()
+        } else {
+            Tensor::empty(y.shape(), t, y.device())?
         };
+        let geometry = self.geometry(a, b, y);
         if t == DType::F32 {
             let bias = bias.map_or(std::ptr::null(), |b| b.ptr::<f32>() as *const f32);
             // SAFETY: all tensors are contiguous, of type f32, and have the sizes of `geometry`.
@@ -258,7 +285,7 @@ impl Op for Conv {
             let mut shape = y.shape().clone();
             shape.swap(0, 1);
             let mut out = Tensor::empty(&shape, t, y.device())?;
-            op.compute(&a.prepared(t)?, &b.prepared(t)?, None, &out)?;
+            op.compute(&a, &b, None, &out, t)?;
             if let Some(bias) = bias {
                 let mut column = Dims::from_elem(1, y.ndim());
                 column[0] = bias.numel();
@@ -268,10 +295,9 @@ impl Op for Conv {
         }
         let pointwise = self.kernel.iter().all(|&k| k == 1);
         if y.dtype() == t || self.role == Role::Weight || !pointwise {
-            return self.compute(&x[0].prepared(t)?, &x[1].prepared(t)?, bias.as_ref(), y);
+            return self.compute(x[0], x[1], bias.as_ref(), y, t);
         }
         // Memory bounds these: widened images and results stay in the cache if they are few.
-        let b = x[1].prepared(t)?;
         let batch = x[0].size(0);
         let image = (x[0].numel() + y.numel()) / batch.max(1);
         let each = (WIDENED / image.max(1)).clamp(1, batch.max(1));
@@ -280,7 +306,7 @@ impl Op for Conv {
             let part = |t: &Tensor| -> Result<Tensor> {
                 Ok(t.alias(t.layout().narrow(0, first as i64, n)?))
             };
-            self.compute(&part(x[0])?.prepared(t)?, &b, bias.as_ref(), &part(y)?)?;
+            self.compute(&part(x[0])?, x[1], bias.as_ref(), &part(y)?, t)?;
         }
         Ok(())
     }

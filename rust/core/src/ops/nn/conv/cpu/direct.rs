@@ -164,6 +164,11 @@ impl<T: Number> Direct<T> {
         }
     }
 
+    /// The same by other kernels.
+    pub fn with(self, kernels: &'static Kernels<T>) -> Self {
+        Direct { kernels, ..self }
+    }
+
     /// Multiplications for one image of one group.
     fn work(&self) -> usize {
         let of = |t: &Target| product(t.count).saturating_mul(t.taps.len());

@@ -1,6 +1,9 @@
 //! The two inner loops of convolutions for each instruction set: a product of a packed panel with
 //! rows read in place, and dot products of rows.
 
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::gemm::Pairs;
+use crate::cpu::gemm::{Fused, Step};
 use crate::cpu::simd::{fetch, Simd, Vectors};
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::{F32x8, F64x4};
@@ -180,7 +183,7 @@ unsafe fn copy_rows<V: Simd>(p: &Rows<V::Elem>) {
 }
 
 #[inline(always)]
-unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>) {
+unsafe fn product<V: Simd, S: Step<V>, const M: usize, const N: usize>(p: &Product<V::Elem>) {
     // SAFETY: the fields name elements that may be read, or written in `y` and `sums`; the caller
     // has the set.
     unsafe {
@@ -207,7 +210,7 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
                     }
                     // Two tiles ahead: lines of many channels, which no prefetcher foresees.
                     fetch(b.wrapping_add(2 * N * V::LANES));
-                    V::add_outer(a, &x, &mut acc);
+                    S::step(a, &x, &mut acc);
                     a = a.add(M);
                 }
                 let (inner, outer) = (p.sums.add(tile * size), p.sums.add((p.tiles + tile) * size));
@@ -390,7 +393,7 @@ macro_rules! kernels {
                     // SAFETY: the fields name elements in memory; who takes the kernel asked for
                     // the set.
                     unsafe {
-                        super::product::<$v, M, N>(p);
+                        super::product::<$v, Fused, M, N>(p);
                     }
                 }
                 unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
@@ -480,6 +483,34 @@ each_set!(
     __m256d,
     __m512d
 );
+
+/// As those of float32, but that each lane of an operand has a pair of bfloat16.
+#[cfg(target_arch = "x86_64")]
+mod pairs_avx512 {
+    use super::*;
+    crate::compiled! { avx512:
+        #[target_feature(enable = "avx512bf16")]
+        unsafe fn product<const M: usize, const N: usize>(p: &Product<f32>) {
+            // SAFETY: the fields name elements in memory; who takes the kernel asked for the set.
+            unsafe { super::product::<__m512, Pairs, M, N>(p) }
+        }
+    }
+    pub static KERNELS: Kernels<f32> = Kernels {
+        products: of_rows!(M in [1 2 3 4 5 6 7 8], at most 8 => [
+            product::<M, 1>, product::<M, 2>, product::<M, 3>,
+        ]),
+        ..float_avx512::KERNELS
+    };
+}
+
+/// The kernels for pairs of bfloat16, where the processor multiplies these.
+pub fn pairs() -> Option<&'static Kernels<f32>> {
+    #[cfg(target_arch = "x86_64")]
+    if crate::machine::level() == crate::isa::Level::Avx512 && crate::isa::has_bf16() {
+        return Some(&pairs_avx512::KERNELS);
+    }
+    None
+}
 
 kernels!(whole_plain, portable, i64, [i64; 4], 4, 2, 4);
 

@@ -2,6 +2,7 @@
 
 pub mod direct;
 pub mod lanes;
+pub mod pairs;
 pub mod single;
 pub mod weight;
 pub mod window;
@@ -114,13 +115,13 @@ fn in_chains<T: Number>(
 }
 
 impl Geometry {
-    fn input_len(&self) -> usize {
+    pub fn input_len(&self) -> usize {
         self.input.iter().product()
     }
-    fn output_len(&self) -> usize {
+    pub fn output_len(&self) -> usize {
         self.output.iter().product()
     }
-    fn kernel_len(&self) -> usize {
+    pub fn kernel_len(&self) -> usize {
         self.kernel.iter().product()
     }
     pub fn is_empty(&self) -> bool {

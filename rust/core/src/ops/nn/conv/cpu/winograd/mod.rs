@@ -318,6 +318,14 @@ pub unsafe fn forward(
     })
 }
 
+/// Whether [`forward`], or [`input`], computes it.
+pub fn takes(g: &Geometry, input: bool) -> bool {
+    match input {
+        true => Plan::flipped(g).is_some(),
+        false => Plan::new(g).is_some(),
+    }
+}
+
 /// The gradient for the input.
 ///
 /// # Safety
