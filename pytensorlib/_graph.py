@@ -15,15 +15,19 @@ import numpy as np
 
 import pytensorlib as pt
 
-from . import _C, _recording
-from ._guards import PLAIN, Walk
+from . import _C, _again, _recording
+from ._again import Read
+from ._guards import PLAIN, CannotRecord, Walk
 from ._numbers import Number
+from ._observed import Observed, is_library
 
 # Calls of one kind that are recorded before two in a row were equal, programs of one kind that are
 # kept, and kinds that are told apart.
 _TRIES = 4
 _PROGRAMS = 8
 _KINDS = 32
+# Calls that then run as they are before the next is recorded; each time four times as many.
+_REST = 16
 
 
 # What `torch.compiler.set_stance` was told last.
@@ -35,10 +39,6 @@ def forget() -> None:
     """Forget everything recorded."""
     for recorded in list(_all):
         recorded.reset()
-
-
-class CannotRecord(RuntimeError):
-    """A call cannot be recorded and run again."""
 
 
 class _Same:
@@ -63,10 +63,13 @@ def _kind(x: Any, tensors: list[Any], others: list[Any]) -> Any:
             others.append(x)
             return _Same(x)
         tensors.append(x)
-        return pt.Tensor, x.requires_grad, x.is_leaf, type(x)
+        if x.__dict__:
+            others.append(x)
+            return _Same(x), x.shape, x.dtype
+        return x.shape, x.dtype, x.device, x.requires_grad, x.is_leaf, type(x)
     if isinstance(x, PLAIN):
         return (type(x), x, str(x)) if isinstance(x, float) else (type(x), x)
-    if type(x) in (tuple, list):
+    if type(x) in (tuple, list) or (isinstance(x, tuple) and hasattr(x, "_fields")):
         return (type(x), *[_kind(v, tensors, others) for v in x])
     if type(x) is dict:
         return (dict, *[(k, _kind(v, tensors, others)) for k, v in x.items()])
@@ -290,42 +293,33 @@ def _draws() -> Any:
     return random.getstate(), [getattr(s, "tolist", lambda s=s: s)() for s in state]
 
 
-def _modes() -> Any:
-    amp = sys.modules.get("pytensorlib.amp.autocast_mode")
-    state = amp._state if amp else None
-    cast: Any = ()
-    if state is not None and any(state.enabled.values()):
-        cast = (*sorted(state.enabled.items()), *sorted(state.dtypes.items()), state.caches)
-    flags = pt.is_grad_enabled(), pt.is_inference_mode_enabled(), pt.is_anomaly_enabled()
-    # Where a tensor is made that names no device, or "wgpu" without a number.
-    places = pt.get_default_device(), _C._wgpu_current()
-    return flags, pt.get_default_dtype(), places, cast
-
-
 class _Entry:
     """A program with the conditions under which it is what a call does."""
 
-    def __init__(self, program: Any, guards: Any, capture: _Capture, spec: Any) -> None:
-        self.program, self.guards, self.spec = program, guards, spec
+    def __init__(self, program: Any, walk: Walk, capture: _Capture, spec: Any, modes: Any) -> None:
+        self.program, self.spec, self.modes = program, spec, modes
+        self.guards, self.why = walk.guards, walk.explain()
         self.rates, self.tests = capture.taken, capture.tests
         self.cells = capture.cells
         self.options = [capture.options[key] for key in capture.options.keys() - capture.fixed]
+        self.differentiable, self.draws = program.differentiable, program.draws
 
-    def __call__(self, tensors: list[Any]) -> list[Any] | None:
-        if not self.guards.hold():
-            return None
+    def __call__(self, tensors: list[Any], again: Callable[..., Any]) -> Any:
+        """Return the results; or why they are those of another call, where there is a reason."""
+        broken = self.guards.broken()
+        if broken is not None:
+            return self.why(broken)
         rates = [rate.now() for rate in self.rates]
         if None in rates or not all(holds() for holds in self.options):
-            return None
+            return "an option of an optimizer changed"
         if not all(test(count.item() + 1) is found for count, test, found in self.tests):
             return None
         for cell, number in self.cells:
             cell.array[()] = number.now()
-        return self.program(tensors, rates)
-
-
-class _Number:
-    """Stands, in what a function returns, for a number that is read of a tensor at the end."""
+        if not self.differentiable:
+            return self.program(tensors, rates)
+        state = pt.get_rng_state() if self.draws else None
+        return self.program(tensors, rates, functools.partial(again, self, state))
 
 
 # What may stand between the first number that is read and the end: reading others, and putting
@@ -362,6 +356,24 @@ def _only_returned(function: Any, reads: list[Any]) -> bool:
     return False
 
 
+class _Rest:
+    """How many calls run as they are before another one is recorded."""
+
+    def __init__(self) -> None:
+        self.left, self.next = 0, _REST
+
+    def begin(self) -> None:
+        """Let the next calls run as they are."""
+        self.left, self.next = self.next, 4 * self.next
+
+    def goes_on(self) -> bool:
+        """Return whether a call that is made now is one of them."""
+        if self.left == 0:
+            return False
+        self.left -= 1
+        return True
+
+
 class _Kind:
     """Calls of one kind: how often they were recorded, and the programs."""
 
@@ -369,8 +381,10 @@ class _Kind:
         self.entries: list[_Entry] = []
         self.trace: Any = None
         self.spec: Any = None
+        # What ran in the call that was recorded last.
+        self.observed: Observed | None = None
         self.tries = 0
-        self.given_up = False
+        self.rest = _Rest()
 
 
 class Recorded:
@@ -383,6 +397,9 @@ class Recorded:
         self._lock = threading.Lock()
         self._told: set[str] = set()
         self._cells: list[_Cell] = []
+        self._rest = _Rest()
+        # Whether gradients of its results had a graph, so that calls with one run as they are.
+        self._twice = False
         _all.add(self)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -392,27 +409,30 @@ class Recorded:
         """Call the function, or run what it was recorded to do."""
         if stance == "force_eager" or _C._is_interpreted() or _C._torch_function_modes():
             return self._function(*args, **kwargs)
+        if _C._has_saved_tensor_hooks():
+            return self._function(*args, **kwargs)
         tensors: list[Any] = []
         others: list[Any] = []
         try:
-            kind = _kind(args, tensors, others), _kind(kwargs, tensors, others), _modes()
+            kind = _kind(args, tensors, others), _kind(kwargs, tensors, others), _again.modes()
             known = self._kinds.get(kind)
         except (CannotRecord, TypeError) as error:
             self._tell(str(error))
             return self._function(*args, **kwargs)
+        why = None
         if known is not None:
             for entry in known.entries:
-                results = entry(tensors)
-                if results is not None:
+                if self._twice and entry.differentiable:
+                    return self._function(*args, **kwargs)
+                results = entry(tensors, functools.partial(self._again, (tensors, args, kwargs)))
+                if type(results) is list:
                     return _built(entry.spec, iter(results))
-            if known.given_up:
-                return self._function(*args, **kwargs)
-        elif len(self._kinds) >= _KINDS:
-            self._tell(f"there are more than {_KINDS} kinds of calls")
-            return self._function(*args, **kwargs)
+                why = why or results
         if not self._lock.acquire(blocking=False):
             return self._function(*args, **kwargs)
         try:
+            if not self._may_record(kind, why):
+                return self._function(*args, **kwargs)
             return self._record(kind, tensors, others, args, kwargs)
         finally:
             self._lock.release()
@@ -422,42 +442,90 @@ class Recorded:
         self._kinds.clear()
         self._cells.clear()
         self._told.clear()
+        self._rest, self._twice = _Rest(), False
 
     @property
     def programs(self) -> list[Any]:
         """The recorded programs."""
         return [entry.program for kind in self._kinds.values() for entry in kind.entries]
 
+    def _line(self, says: str) -> str:
+        return f"{self._name}: {getattr(self, '__name__', 'the function')} {says}"
+
     def _tell(self, why: str) -> None:
-        text = f"{self._name}: {getattr(self, '__name__', 'the function')} runs as it is: {why}"
+        text = self._line(f"runs as it is: {why}")
         if self._full:
             raise CannotRecord(text)
+        self._warn(why, text)
+
+    def _warn(self, why: str, text: str) -> None:
         if why not in self._told:
             self._told.add(why)
-            warnings.warn(text, stacklevel=4)
+            level, frame = 1, sys._getframe()
+            while frame.f_back is not None and is_library(frame.f_code.co_filename):
+                level, frame = level + 1, frame.f_back
+            warnings.warn(text, stacklevel=level)
+
+    def _may_record(self, key: Any, why: str | None) -> bool:
+        """Return whether a call that no program is for may be recorded; tell why there is none."""
+        kind = self._kinds.get(key)
+        if kind is None:
+            if len(self._kinds) < _KINDS:
+                return True
+            if self._rest.goes_on():
+                return False
+            if self._rest.next == _REST:
+                self._rest.begin()
+                self._tell(f"there are more than {_KINDS} kinds of calls")
+                return False
+            self._rest.begin()
+            del self._kinds[next(iter(self._kinds))]
+            return True
+        if kind.rest.goes_on():
+            return False
+        if why is not None and len(kind.entries) >= _PROGRAMS and kind.trace is None:
+            if kind.rest.next == _REST:
+                kind.rest.begin()
+                self._tell(f"it was recorded {_PROGRAMS} times, the last time because {why}")
+                return False
+            kind.rest.begin()
+        if why is not None and kind.trace is None:
+            self._warn(why, self._line(f"is recorded anew: {why}"))
+        return True
 
     def _record(
         self, key: Any, tensors: list[Any], others: list[Any], args: Any, kwargs: Any
     ) -> Any:
         kind = self._kinds.setdefault(key, _Kind())
-        walk = Walk()
-        walk.look(self._function)
-        for other in others:
-            walk.look(other)
+        if sys.getprofile() is not None:
+            kind.trace = None
+            self._tell("a function of sys.setprofile is in force, which recording needs")
+            return self._function(*args, **kwargs)
+        if kind.trace is None:
+            kind.observed = None
+        walk, observed = Walk(kind.observed), Observed()
+        try:
+            if kind.observed is not None:
+                arguments = [(x, "an argument") for x in others]
+                walk.walk([(self._function, getattr(self, "__name__", "it")), *arguments])
+        except CannotRecord as error:
+            result = self._function(*args, **kwargs)
+            self._give_up(kind, str(error))
+            return result
         recorder = _C._Recorder(tensors, kind.trace)
-        capture = _Capture(recorder, walk.optimizers.values(), self._cells)
+        capture = _Capture(recorder, _optimizers(), self._cells)
         draws = _draws()
         outer, _recording.current = _recording.current, capture
         found: list[Any] = []
         recorder.start()
         try:
-            result = self._function(*args, **kwargs)
+            result = observed.run(self._function, args, kwargs)
             try:
                 reads = recorder.reads()
                 if not _only_returned(self._function, reads):
                     reads = []
                 spec = _spec(result, found, {id(n): element for n, element, *_ in reads})
-                recorder.walk_back(found)
+                observed.run(recorder.walk_back, (found,), {})
             except CannotRecord as error:
                 recorder.refuse(str(error))
                 spec, reads = None, []
@@ -469,6 +537,9 @@ class Recorded:
             _recording.current = outer
         if _draws() != draws:
             recorder.refuse("Python's or NumPy's random numbers are drawn")
+        drawn = walk.drawn()
+        if drawn is not None:
+            recorder.refuse(drawn)
         for scaler in capture.scalers.values():
             capture.whole(scaler)
         trace = recorder.finish(found, bool(reads))
@@ -479,10 +550,39 @@ class Recorded:
             self._give_up(kind, trace)
             return result
         before, kind.trace = kind.trace, trace
+        known, kind.observed = kind.observed, observed
         same, kind.spec = kind.spec == spec, spec
-        if before is None:
+        if before is None or known is None:
             return result
-        program = trace.program(before) if same else "it returns something else each time"
+        if not same:
+            program = "it returns something else each time"
+        elif not observed.within(known):
+            program = "it calls other functions each time"
+        else:
+            program = trace.program(before)
+        if not isinstance(program, str):
+            kind.trace = None
+            try:
+                self._finish(walk, capture)
+                broken = walk.guards.broken()
+            except CannotRecord as error:
+                self._give_up(kind, str(error))
+                return result
+            if broken is not None:
+                program = f"it changes what it depends on: {walk.explain()(broken)}"
+        if isinstance(program, str):
+            kind.tries += 1
+            if kind.tries >= _TRIES:
+                self._give_up(kind, f"no two calls in a row are alike: {program}")
+            return result
+        kind.tries = 0
+        kind.entries = [entry for entry in kind.entries if not entry.program.lost]
+        kind.entries.insert(0, _Entry(program, walk, capture, spec, key[-1]))
+        del kind.entries[_PROGRAMS:]
+        return result
+
+    def _finish(self, walk: Walk, capture: _Capture) -> None:
+        """Add conditions on the optimizers and scalers that were used."""
         live: dict[int, set[str]] = {}
         for group, name in capture.options.keys() - capture.fixed:
             live.setdefault(group, set()).add(name)
@@ -491,24 +591,37 @@ class Recorded:
             walk.scaler(scaler)
         for used in (walk.optimizers | capture.optimizers).values():
             walk.optimizer(used, live)
-        if not isinstance(program, str):
-            kind.trace = None
-            if not walk.guards.hold():
-                program = "it changes what it depends on"
-        if isinstance(program, str):
-            kind.tries += 1
-            if kind.tries >= _TRIES:
-                self._give_up(kind, f"no two calls in a row are alike: {program}")
-            return result
-        kind.tries = 0
-        kind.entries = [entry for entry in kind.entries if not entry.program.lost]
-        kind.entries.insert(0, _Entry(program, walk.guards, capture, spec))
-        del kind.entries[_PROGRAMS:]
-        return result
 
     def _give_up(self, kind: _Kind, why: str) -> None:
-        kind.given_up, kind.trace = True, None
+        kind.trace, kind.tries = None, 0
+        kind.rest.begin()
         self._tell(why)
+
+    def _again(self, call: tuple[Any, ...], entry: _Entry, state: Any, *given: Any) -> list[Any]:
+        """Return gradients with a graph; calls whose results have one now run as they are."""
+        self._twice = True
+        why = "gradients of its results have a graph (create_graph=True)"
+        self._warn(why, self._line(f"runs as it is: {why}"))
+        tensors, args, kwargs = call
+        # Views, so that what leads to one argument does not go through another.
+        stand = [t.view_as(t) if t.requires_grad else t for t in tensors]
+        to = iter(stand)
+        args, kwargs = _again.replaced(args, to), _again.replaced(kwargs, to)
+        result = _again.called(self._function, args, kwargs, entry.modes, state)
+        grads = _again.gradients(_again.parts(result, entry.spec), stand, *given)
+        if grads is None:
+            raise RuntimeError(
+                self._line(
+                    "gives another result where it is called again for create_graph=True: "
+                    "something that it depends on changed since"
+                )
+            )
+        return grads
+
+
+def _optimizers() -> Iterable[Any]:
+    module = sys.modules.get("pytensorlib.optim.optimizer")
+    return list(module.alive) if module is not None else ()
 
 
 def _spec(x: Any, found: list[Any], read: dict[int, Any]) -> Any:
@@ -521,7 +634,7 @@ def _spec(x: Any, found: list[Any], read: dict[int, Any]) -> Any:
         return pt.Tensor
     if id(x) in read:
         found.append(read[id(x)])
-        return _Number
+        return Read
     if isinstance(x, PLAIN):
         return (type(x), x)
     if isinstance(x, tuple) and (type(x) is tuple or hasattr(x, "_fields")):
@@ -537,7 +650,7 @@ def _built(spec: Any, results: Iterator[Any]) -> Any:
     """Put results together as they were returned."""
     if spec is pt.Tensor:
         return next(results)
-    if spec is _Number:
+    if spec is Read:
         return next(results).item()
     kind, *parts = spec
     if kind is dict:
@@ -557,14 +670,29 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
     their kind are these kernels, in memory that is laid out once: forward, backward, an optimizer's
     step, writes in place, random numbers. Their results are those of the function, bit for bit.
 
-    Calls are of one kind by the shapes, strides, types and devices of the tensors among their
-    arguments, by other arguments' values, and by grad and inference mode, autocast and the default
-    type and device. They are recorded anew where something else differs that can be reached from
-    the function: variables of enclosing functions, globals and attributes that it names, modules,
-    their attributes and parameters, optimizers and their options. A learning rate and a momentum
-    may change, and random numbers go on. Other effects in Python (a counter, a line that is
-    printed) take place where a call is recorded, and not where it is run again; and what else a
-    function asks, such as the time or an entry of a file, is taken to stay.
+    Calls are of one kind by the shapes, types and devices of the tensors among their arguments, by
+    other arguments' values, and by grad and inference mode, autocast, the default type and device,
+    determinism and the precision of products. Where what Python can have read in the call changes,
+    the next call runs as it is and is recorded anew, and a warning says once what changed: globals,
+    variables of enclosing functions and defaults of all functions that ran, and all attributes,
+    entries of containers, slots, class attributes, modules, parameters and their hooks, optimizers
+    and their options that are found from there. A learning rate and a momentum may change, and
+    random numbers go on. Eight programs of a kind and 32 kinds are kept; functions that need more
+    run as they are for most calls, and a warning says so once.
+
+    Not recorded, with a warning that names it, is a call that changes what it depends on (a counter
+    that it reads, a list that it appends to), that takes from an iterator, draws random numbers of
+    Python or NumPy, reads a NumPy array of more than 4,096 bytes (a tensor over it may be larger),
+    an object of an extension, or more than 20,000 values, or that asks for variables by ``eval``,
+    ``exec`` or ``globals``. What functions that `torch.compiler.allow_in_graph` marks read is not
+    looked at. Effects in Python that nothing reads (a line that is printed) take place where a call
+    is recorded, and not where it is run again; and what else a function asks of the world, such as
+    the time or what a file has, is taken to stay. Calls under `saved_tensors_hooks` and modes that
+    see all functions run as they are.
+
+    Gradients with a graph (``create_graph=True``) of a recorded call's results come from the
+    function, which is called again for that with the same random numbers, and what it writes to is
+    afterwards as before; from then on calls whose results have a graph run as they are.
 
     Parameters
     ----------
@@ -583,8 +711,9 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
     RuntimeError
         With `fullgraph`, after a call that reads elements of a tensor (``item()``, ``if x > 0``)
         and does more with them than to return them at its end (``return loss.item()``), whose
-        shapes depend on data, or that returns what has a graph. Without, such a function
-        runs as it is, and a warning says why, once.
+        shapes depend on data, or that is not recorded for another reason. Without, such a function
+        runs as it is, and a warning says why, once. Where ``create_graph=True`` calls the function
+        again, and something that it reads has changed since.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytensorlib as pt
 
-from . import _graph, _recording
+from . import _graph, _observed, _recording
 from ._named import fill
 from ._named_modules import EAGER
 
@@ -56,7 +56,8 @@ def compile(
     As `pytensorlib.graph`, which says what a call is taken to depend on: once two calls of a kind
     asked for the same kernels, the next ones run these, in memory that is laid out once, with the
     function's own results, bit for bit. Results may have a graph: their gradients are computed by
-    recorded kernels too.
+    recorded kernels too. Where something changes that a call read, the next one runs as it is and
+    is recorded anew, and a warning says once what changed.
 
     Parameters
     ----------
@@ -164,12 +165,15 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def allow_in_graph(fn: T) -> T:
-    """Return the function as it is; tells a compiler not to look inside.
+    """Return the function as it is; a recorded call is taken not to depend on what it reads.
+
+    What the function asks for is recorded as any other's. What it reads in Python is not looked at,
+    so that it may count, or write to a log.
 
     Parameters
     ----------
     fn : callable or list of callables
-        Any.
+        Any; methods and functions in C stay what they are.
 
     Returns
     -------
@@ -182,10 +186,35 @@ def allow_in_graph(fn: T) -> T:
     >>> torch.compiler.allow_in_graph(len) is len
     True
     """
+    for each in fn if isinstance(fn, (list, tuple)) else (fn,):
+        if isinstance(each, FunctionType):
+            _observed.opaque[id(each.__code__)] = each.__code__
     return fn
 
 
-assume_constant_result = nested_compile_region = allow_in_graph
+assume_constant_result = allow_in_graph
+
+
+def nested_compile_region(fn: T) -> T:
+    """Return the function as it is; tells a compiler that it is called often.
+
+    Parameters
+    ----------
+    fn : callable
+        Any.
+
+    Returns
+    -------
+    callable
+        The same.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.compiler.nested_compile_region(len) is len
+    True
+    """
+    return fn
 
 
 def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[T], T]:

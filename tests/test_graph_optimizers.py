@@ -173,6 +173,7 @@ def test_scaler_whose_update_is_elsewhere_is_not_recorded_and_says_so() -> None:
     assert ["a GradScaler's step and its update are not both in it" in str(w.message) for w in told]
 
 
+@pytest.mark.filterwarnings("ignore:.* is recorded anew")
 def test_options_of_a_scaler_that_change_are_recorded_anew() -> None:
     def run(recorded: bool) -> list[float]:
         net = network("cpu")
@@ -227,6 +228,7 @@ def test_steps_in_other_types_are_recorded(kind: str, dtype: Any) -> None:
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:.* is recorded anew", "ignore:.* it was recorded 8 times")
 def test_optimizers_that_come_and_go_are_let_go() -> None:
     w = torch.ones(3, requires_grad=True)
     parts: list[Any] = []

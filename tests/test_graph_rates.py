@@ -104,6 +104,7 @@ def test_momentum_that_a_schedule_cycles_is_taken_anew_in_each_call(device: str,
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:.* is recorded anew")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [torch.optim.RMSprop, torch.optim.Adadelta, torch.optim.SGD])
 def test_rate_of_half_parameters_gives_the_bits_of_training(device: str, kind: Any) -> None:
@@ -127,6 +128,7 @@ def test_rate_of_half_parameters_gives_the_bits_of_training(device: str, kind: A
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:.* is recorded anew")
 @pytest.mark.parametrize("kind", [torch.optim.NAdam, torch.optim.Adamax])
 def test_first_decay_of_half_parameters_is_part_of_the_record(kind: Any) -> None:
     def run(recorded: bool) -> list[Any]:
@@ -148,6 +150,7 @@ def test_first_decay_of_half_parameters_is_part_of_the_record(kind: Any) -> None
     assert all(torch.equal(a, b) for a, b in zip(run(False), run(True), strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:.* is recorded anew")
 def test_other_decay_of_the_squares_is_recorded_anew() -> None:
     w = torch.ones(3, requires_grad=True)
     optimizer = torch.optim.Adam([w], lr=0.1)

@@ -6,7 +6,14 @@ from typing import Any
 
 from .._named import fill, tell_missing
 from .._named_modules import EAGER
-from ..compiler import allow_in_graph, assume_constant_result, disable, list_backends, reset
+from ..compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    list_backends,
+    nested_compile_region,
+    reset,
+)
 from . import config, utils
 from .eval_frame import OptimizedModule, is_dynamo_supported
 
@@ -33,7 +40,7 @@ __all__ = [
 ]
 
 fill(globals(), EAGER, "explain export optimize_assert register_backend lookup_backend")
-disallow_in_graph = forbid_in_graph = allow_in_graph
+disallow_in_graph = forbid_in_graph = nested_compile_region
 
 
 def is_compiling() -> bool:

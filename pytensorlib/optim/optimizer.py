@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import deepcopy
@@ -34,6 +35,8 @@ __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 
+# Those whose learning rates a recorded call may take.
+alive: weakref.WeakSet[Any] = weakref.WeakSet()
 _global_pre_hooks: Hooks = OrderedDict()
 _global_post_hooks: Hooks = OrderedDict()
 
@@ -208,6 +211,7 @@ class Optimizer:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def _make_hooks(self) -> None:
+        alive.add(self)
         for name in (
             "_optimizer_step_pre_hooks",
             "_optimizer_step_post_hooks",

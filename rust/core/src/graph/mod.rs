@@ -14,7 +14,7 @@ mod record;
 mod reel;
 mod run;
 
-pub use back::Runs;
+pub use back::{Again, Runs};
 pub use record::{peek, Ending, Recorder, Trace};
 pub use run::Run;
 
@@ -202,6 +202,16 @@ impl Program {
     /// How many steps there are before those of the way back.
     pub fn steps_forward(&self) -> usize {
         self.back.as_ref().map_or(self.steps.len(), |b| b.from)
+    }
+
+    /// Whether results have a graph.
+    pub fn is_differentiable(&self) -> bool {
+        self.back.is_some()
+    }
+
+    /// Whether steps draw random numbers.
+    pub fn draws(&self) -> bool {
+        self.steps.iter().any(|s| s.op.draws() || s.key.is_some())
     }
 
     /// The memory that lives on between calls.
