@@ -304,8 +304,11 @@ class _Entry:
         self.options = [capture.options[key] for key in capture.options.keys() - capture.fixed]
         self.differentiable, self.draws = program.differentiable, program.draws
 
-    def __call__(self, tensors: list[Any], again: Callable[..., Any]) -> Any:
-        """Return the results; or why they are those of another call, where there is a reason."""
+    def __call__(self, tensors: list[Any], again: Callable[..., Any], *call: Any) -> Any:
+        """Return the results; or why they are those of another call, where there is a reason.
+
+        Their gradients with a graph are what `again` gives for the `call`'s arguments.
+        """
         broken = self.guards.broken()
         if broken is not None:
             return self.why(broken)
@@ -319,7 +322,7 @@ class _Entry:
         if not self.differentiable:
             return self.program(tensors, rates)
         state = pt.get_rng_state() if self.draws else None
-        return self.program(tensors, rates, functools.partial(again, self, state))
+        return self.program(tensors, rates, functools.partial(again, tensors, call, self, state))
 
 
 # What may stand between the first number that is read and the end: reading others, and putting
@@ -424,7 +427,7 @@ class Recorded:
             for entry in known.entries:
                 if self._twice and entry.differentiable:
                     return self._function(*args, **kwargs)
-                results = entry(tensors, functools.partial(self._again, (tensors, args, kwargs)))
+                results = entry(tensors, self._again, args, kwargs)
                 if type(results) is list:
                     return _built(entry.spec, iter(results))
                 why = why or results
@@ -563,7 +566,7 @@ class Recorded:
         if not isinstance(program, str):
             kind.trace = None
             try:
-                self._finish(walk, capture)
+                self._finish(walk, capture, program)
                 broken = walk.guards.broken()
             except CannotRecord as error:
                 self._give_up(kind, str(error))
@@ -581,7 +584,7 @@ class Recorded:
         del kind.entries[_PROGRAMS:]
         return result
 
-    def _finish(self, walk: Walk, capture: _Capture) -> None:
+    def _finish(self, walk: Walk, capture: _Capture, program: Any) -> None:
         """Add conditions on the optimizers and scalers that were used."""
         live: dict[int, set[str]] = {}
         for group, name in capture.options.keys() - capture.fixed:
@@ -589,24 +592,35 @@ class Recorded:
         live |= {id(taken.group): taken.names for taken in capture.taken}
         for scaler in capture.scalers.values():
             walk.scaler(scaler)
+        known = [cell.tensor for cell, _ in capture.cells]
+        known += [t for s in capture.scalers.values() for t in vars(s).values()]
         for used in (walk.optimizers | capture.optimizers).values():
             walk.optimizer(used, live)
+            known += [group.get("lr") for group in used.param_groups]
+            known += [t for s in used.state.values() if type(s) is dict for t in s.values()]
+        strange = walk.guards.strangers(program, known)
+        if strange:
+            raise CannotRecord(
+                f"it reads a tensor of {strange[0]:,} bytes that nothing it names has; name it in "
+                "the function, or give it as an argument"
+            )
 
     def _give_up(self, kind: _Kind, why: str) -> None:
         kind.trace, kind.tries = None, 0
         kind.rest.begin()
         self._tell(why)
 
-    def _again(self, call: tuple[Any, ...], entry: _Entry, state: Any, *given: Any) -> list[Any]:
+    def _again(
+        self, tensors: list[Any], call: Any, entry: _Entry, state: Any, *given: Any
+    ) -> list[Any]:
         """Return gradients with a graph; calls whose results have one now run as they are."""
         self._twice = True
         why = "gradients of its results have a graph (create_graph=True)"
         self._warn(why, self._line(f"runs as it is: {why}"))
-        tensors, args, kwargs = call
         # Views, so that what leads to one argument does not go through another.
         stand = [t.view_as(t) if t.requires_grad else t for t in tensors]
         to = iter(stand)
-        args, kwargs = _again.replaced(args, to), _again.replaced(kwargs, to)
+        args, kwargs = (_again.replaced(part, to) for part in call)
         result = _again.called(self._function, args, kwargs, entry.modes, state)
         grads = _again.gradients(_again.parts(result, entry.spec), stand, *given)
         if grads is None:

@@ -56,10 +56,13 @@ _ASIDE = frozenset(
     "tempfile threading time traceback typing unittest uuid warnings zoneinfo doctest".split()
 )
 # What a call of a module reads in its dictionary.
+_HOOKS = frozenset(
+    "_forward_hooks _forward_pre_hooks _forward_hooks_with_kwargs _forward_hooks_always_called "
+    "_forward_pre_hooks_with_kwargs _backward_hooks _backward_pre_hooks".split()
+)
 _MODULE = frozenset(
-    "training forward _parameters _buffers _modules _hooked _compiled_call_impl _forward_hooks "
-    "_forward_pre_hooks _forward_hooks_with_kwargs _forward_hooks_always_called _backward_hooks "
-    "_forward_pre_hooks_with_kwargs _backward_pre_hooks _is_full_backward_hook".split()
+    "training forward _parameters _buffers _modules _hooked _compiled_call_impl "
+    "_is_full_backward_hook".split()
 )
 _INSIDE = ("_parameters", "_buffers", "_modules")
 # Whose states are compared after a call.
@@ -395,7 +398,9 @@ class Walk:
             self._paths.append(path)
             self.guards.entries(own)
             for name in list(own):
-                if whole or self._reads(name) or (module and name in _MODULE):
+                if module and name in _HOOKS:
+                    self._hooks(own, name, f"{path}.{name}")
+                elif whole or self._reads(name) or (module and name in _MODULE):
                     inner = path if module and name in _INSIDE else f"{path}.{name}"
                     self._item(own, name, inner)
         else:
@@ -405,6 +410,13 @@ class Walk:
         for name, slot in self._slots(cls):
             if whole or self._observed.open or self._reads(name):
                 self._slot(x, name, slot, f"{path}.{name}")
+
+    def _hooks(self, own: dict[str, Any], name: str, path: str) -> None:
+        """A dictionary of hooks, of which there are many and which has no attributes."""
+        if id(own[name]) not in self._seen and isinstance(own[name], dict):
+            self._seen[id(own[name])] = own[name]
+            self._dict(own[name], path)
+        self._item(own, name, path)
 
     def _slots(self, cls: type) -> list[tuple[str, Any]]:
         found = self._classes.get(id(cls))
@@ -491,10 +503,10 @@ class Walk:
         """What all modules and optimizers read: hooks, and the process's environment."""
         hooks = vars(pt.nn._hooks)
         for name in [name for name in hooks if name.startswith("_global_")]:
-            self._item(hooks, name, name)
+            self._hooks(hooks, name, name)
         module = sys.modules.get("pytensorlib.optim.optimizer")
         for name in ("_global_pre_hooks", "_global_post_hooks") if module else ():
-            self._item(vars(module), name, name)
+            self._hooks(vars(module), name, name)
         if id(os.getenv.__code__) in self._ran:
             self._add(os.environ, "os.environ")
 
