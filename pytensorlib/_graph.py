@@ -484,7 +484,7 @@ class Recorded:
             self._rest.begin()
             del self._kinds[next(iter(self._kinds))]
             return True
-        if kind.rest.goes_on():
+        if kind.trace is None and kind.rest.goes_on():
             return False
         if why is not None and len(kind.entries) >= _PROGRAMS and kind.trace is None:
             if kind.rest.next == _REST:
@@ -698,11 +698,12 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
     that it reads, a list that it appends to), that takes from an iterator, draws random numbers of
     Python or NumPy, reads a NumPy array of more than 4,096 bytes (a tensor over it may be larger),
     an object of an extension, or more than 20,000 values, or that asks for variables by ``eval``,
-    ``exec`` or ``globals``. What functions that `torch.compiler.allow_in_graph` marks read is not
-    looked at. Effects in Python that nothing reads (a line that is printed) take place where a call
-    is recorded, and not where it is run again; and what else a function asks of the world, such as
-    the time or what a file has, is taken to stay. Calls under `saved_tensors_hooks` and modes that
-    see all functions run as they are.
+    ``exec`` or ``globals``; or that is made while a function of ``sys.setprofile`` is in force, as
+    recording observes by one which functions run. Nothing is looked at that functions read which
+    `torch.compiler.allow_in_graph` marks. Effects in Python that nothing reads (a line that is
+    printed) take place where a call is recorded, and not where it is run again; and what else a
+    function asks of the world, such as the time or what a file has, is taken to stay. Calls under
+    `saved_tensors_hooks` and modes that see all functions run as they are.
 
     Gradients with a graph (``create_graph=True``) of a recorded call's results come from the
     function, which is called again for that with the same random numbers, and what it writes to is
