@@ -394,11 +394,17 @@ class Walk:
             else:
                 self._paths.append(path)
                 self.guards.own(x, own)
+            # A flag says whether a call of a module looks at its hooks at all.
+            hooked = module and getattr(x, "_hooked", True)
+            if module:
+                self._item(own, "_hooked", f"{path}._hooked")
             # What is added may hide what a class has.
             self._paths.append(path)
             self.guards.entries(own)
             for name in list(own):
                 if module and name in _HOOKS:
+                    if not hooked and name not in self._observed.asked:
+                        continue
                     self._hooks(own, name, f"{path}.{name}")
                 elif whole or self._reads(name) or (module and name in _MODULE):
                     inner = path if module and name in _INSIDE else f"{path}.{name}"
@@ -449,7 +455,7 @@ class Walk:
                 self.guards.entries(own)
             for name in list(own):
                 special = name.startswith("__") and callable(own[name]) and not library
-                special |= name in ("forward", "__call__", "__getattr__")
+                special |= name in ("forward", "__call__", "__getattr__", "_hooked")
                 if self._reads(name) or special or (self._observed.open and not library):
                     self._item(own, name, f"{base.__qualname__}.{name}")
         if not is_library_module(type(cls).__module__):

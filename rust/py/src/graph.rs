@@ -342,7 +342,7 @@ fn hooks(t: &Tensor) -> u64 {
     }
     let Some(meta) = t.autograd() else { return 0 };
     // Numbers of hooks are small; an odd factor of 64 bits keeps their sequences apart.
-    let mix = |all: u64, id: u64| (all + id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mix = |all: u64, id: u64| all.wrapping_add(id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut all = {
         let s = meta.state.lock();
         let own = s.hooks.iter().map(|(id, _)| *id);
