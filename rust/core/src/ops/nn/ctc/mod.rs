@@ -6,6 +6,7 @@ mod parts;
 use super::loss::{reduced, MEAN};
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::cpu::math::f64x as m;
 use crate::cpu::pool::{parallel_chunks, parallel_for};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -18,7 +19,7 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer};
+use crate::{bail, ensure, per_isa, transfer};
 use smallvec::SmallVec;
 
 const NEVER: f64 = f64::NEG_INFINITY;
@@ -78,7 +79,8 @@ struct Sequence<'a> {
     p: &'a [f64],
     step: usize,
     at: usize,
-    r: fn(f64) -> f64,
+    /// Whether sums are those of float32.
+    short: bool,
 }
 
 impl Sequence<'_> {
@@ -87,38 +89,89 @@ impl Sequence<'_> {
     }
 }
 
+/// What one step sums at each place: what came there, to its neighbour, and to the one beyond that
+/// where a path may skip.
+struct Places {
+    labels: Vec<usize>,
+    /// Whether a path may go between this place and the second before it.
+    skips: Vec<bool>,
+}
+
+impl Places {
+    fn of(batch: &Batch, b: usize) -> Places {
+        let width = 2 * batch.labels[b].len() + 1;
+        Places {
+            labels: alloc::gathered((0..width).map(|s| batch.label(b, s))),
+            skips: alloc::gathered((0..width).map(|s| batch.skips(b, s))),
+        }
+    }
+}
+
+per_isa! {
+    /// The logarithms of the sums of exponentials of `x`, its neighbours `y`, and `z` where `skips` says so,
+    /// each plus `add`; with `SHORT`, each step in float32.
+    fn log_sums[; const SHORT: bool](
+        x: &[f64], y: &[f64], z: &[f64], skips: &[bool], add: &[f64], out: &mut [f64]
+    ) {
+        let r = |v: f64| if SHORT { v as f32 as f64 } else { v };
+        let n = out.len();
+        let (x, y, z) = (&x[..n], &y[..n], &z[..n]);
+        let (skips, add) = (&skips[..n], &add[..n]);
+        for s in 0..n {
+            let (a, b) = (x[s], y[s]);
+            let c = if skips[s] { z[s] } else { NEVER };
+            // A NaN is passed over here, and makes the sum one.
+            let top = if a > NEVER { a } else { NEVER };
+            let top = if b > top { b } else { top };
+            let top = if c > top { c } else { top };
+            let from = if top == NEVER { 0.0 } else { top };
+            let sum = r(r(m::exp(r(a - from))) + r(m::exp(r(b - from))));
+            let sum = r(sum + r(m::exp(r(c - from))));
+            out[s] = r(r(r(m::ln(sum)) + from) + add[s]);
+        }
+    }
+}
+
+/// One step of a [`Sequence`] over places.
+fn advance(x: &Sequence, from: [&[f64]; 3], skips: &[bool], add: &[f64], out: &mut [f64]) {
+    let [a, b, c] = from;
+    match x.short {
+        true => log_sums::<true>(a, b, c, skips, add, out),
+        false => log_sums::<false>(a, b, c, skips, add, out),
+    }
+}
+
 /// Sums over all paths that reach each place at each time, from the front.
 fn forward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
-    let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
+    let places = Places::of(batch, b);
+    let (times, width) = (batch.times[b], places.labels.len());
     let mut alpha = alloc::full(NEVER, times * width);
     if times == 0 {
         return alpha;
     }
     alpha[0] = x.get(0, batch.blank);
     if width > 1 {
-        alpha[1] = x.get(0, batch.label(b, 1));
+        alpha[1] = x.get(0, places.labels[1]);
     }
+    // The step before, behind two places that no path comes from.
+    let mut old = alloc::full(NEVER, width + 2);
+    let mut add = alloc::full(0.0, width);
     for t in 1..times {
-        let (old, new) = alpha.split_at_mut(t * width);
-        let old = &old[(t - 1) * width..];
-        for s in 0..width {
-            let mut from: SmallVec<[f64; 3]> = SmallVec::new();
-            from.push(old[s]);
-            if s >= 1 {
-                from.push(old[s - 1]);
-            }
-            if batch.skips(b, s) {
-                from.push(old[s - 2]);
-            }
-            new[s] = (x.r)(log_sum(x.r, &from) + x.get(t, batch.label(b, s)));
+        old[2..].copy_from_slice(&alpha[(t - 1) * width..t * width]);
+        for (add, &label) in add.iter_mut().zip(&places.labels) {
+            *add = x.get(t, label);
         }
+        let from = [&old[2..], &old[1..], &old[..]];
+        let new = &mut alpha[t * width..(t + 1) * width];
+        advance(x, from, &places.skips, &add, new);
     }
     alpha
 }
 
 /// The same from the back.
 fn backward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
-    let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
+    let mut places = Places::of(batch, b);
+    let (times, width) = (batch.times[b], places.labels.len());
     let mut beta = alloc::full(NEVER, times * width);
     if times == 0 {
         return beta;
@@ -126,21 +179,22 @@ fn backward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
     let end = (times - 1) * width;
     beta[end + width - 1] = x.get(times - 1, batch.blank);
     if width > 1 {
-        beta[end + width - 2] = x.get(times - 1, batch.label(b, width - 2));
+        beta[end + width - 2] = x.get(times - 1, places.labels[width - 2]);
     }
+    // Of each place, whether it is skipped to.
+    places.skips.rotate_left(2.min(width));
+    let last = width.saturating_sub(2);
+    places.skips[last..].fill(false);
+    let mut old = alloc::full(NEVER, width + 2);
+    let mut add = alloc::full(0.0, width);
     for t in (0..times - 1).rev() {
-        for s in 0..width {
-            let next = (t + 1) * width;
-            let mut from: SmallVec<[f64; 3]> = SmallVec::new();
-            from.push(beta[next + s]);
-            if s + 1 < width {
-                from.push(beta[next + s + 1]);
-            }
-            if s + 2 < width && batch.skips(b, s + 2) {
-                from.push(beta[next + s + 2]);
-            }
-            beta[t * width + s] = (x.r)(log_sum(x.r, &from) + x.get(t, batch.label(b, s)));
+        old[..width].copy_from_slice(&beta[(t + 1) * width..(t + 2) * width]);
+        for (add, &label) in add.iter_mut().zip(&places.labels) {
+            *add = x.get(t, label);
         }
+        let from = [&old[..], &old[1..], &old[2..]];
+        let new = &mut beta[t * width..(t + 1) * width];
+        advance(x, from, &places.skips, &add, new);
     }
     beta
 }
@@ -193,6 +247,7 @@ impl Op for Ctc {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (n, c, r) = (x[0].size(1), x[0].size(2), rounding(x[0].dtype()));
+        let short = x[0].dtype() != DType::F64;
         let p = x[0].prepared(DType::F64)?;
         // SAFETY: contiguous host memory of this type.
         let p = unsafe { p.slice::<f64>() };
@@ -203,7 +258,7 @@ impl Op for Ctc {
                     p,
                     step: n * c,
                     at: b * c,
-                    r,
+                    short,
                 };
                 *out = loss_of(&self.batch, b, &forward(&self.batch, b, &x), r);
             }
@@ -243,7 +298,7 @@ impl Op for CtcGrad {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (batch, n, c) = (&self.of.batch, x[1].size(1), x[1].size(2));
-        let r = rounding(x[1].dtype());
+        let (r, short) = (rounding(x[1].dtype()), x[1].dtype() != DType::F64);
         let (g, p) = (x[0].prepared(DType::F64)?, x[1].prepared(DType::F64)?);
         // SAFETY: contiguous host memory of this type.
         let (g, p) = unsafe { (g.slice::<f64>(), p.slice::<f64>()) };
@@ -256,7 +311,7 @@ impl Op for CtcGrad {
                     p,
                     step: n * c,
                     at: b * c,
-                    r,
+                    short,
                 };
                 let alpha = forward(batch, b, &x);
                 let loss = loss_of(batch, b, &alpha, r);
