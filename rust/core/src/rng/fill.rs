@@ -526,13 +526,25 @@ pub(super) fn multinomial<T: Sample>(
         return;
     }
     // Half types add up in float32.
-    let round = |x: f64| if T::DOUBLE { x } else { x as f32 as f64 };
-    let mut total = 0.0;
-    let mut steps: Vec<f64> = alloc::gathered(weights.iter().map(|w| {
-        total = round(total + w.to_f64());
-        total
-    }));
-    steps.iter_mut().for_each(|s| *s = round(*s / total));
+    let steps: Vec<f64> = match T::DOUBLE {
+        true => {
+            let mut total = 0.0f64;
+            let mut steps: Vec<f64> = alloc::gathered(weights.iter().map(|w| {
+                total += w.to_f64();
+                total
+            }));
+            steps.iter_mut().for_each(|s| *s /= total);
+            steps
+        }
+        false => {
+            let mut total = 0.0f32;
+            let steps: Vec<f32> = alloc::gathered(weights.iter().map(|w| {
+                total += w.to_f64() as f32;
+                total
+            }));
+            alloc::gathered(steps.iter().map(|&s| (s / total) as f64))
+        }
+    };
     // Rounding must not let a draw fall behind the last category that has a weight.
     let last = weights.iter().rposition(|w| w.to_f64() > 0.0).unwrap_or(0);
     for y in out {
