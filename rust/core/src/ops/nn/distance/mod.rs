@@ -1,6 +1,7 @@
 //! Distances between vectors, and forms that take two tensors of vectors.
 
 mod cdist;
+mod products;
 
 use super::loss::at_least;
 use crate::autograd::mode;
@@ -215,8 +216,20 @@ fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
 /// Rows shorter than this are not worth a call of a kernel.
 const SHORT: usize = 64;
 
+/// Whether both are rows of floats of one type in host memory, and nobody looks at what is called on them.
+fn plain(x: [&Tensor; 2]) -> bool {
+    let dtype = x[0].dtype();
+    let fits = |t: &Tensor| {
+        t.device() == Device::Cpu && t.has_data() && t.dtype() == dtype && t.is_contiguous()
+    };
+    matches!(dtype, DType::F32 | DType::F64) && !mode::interpreted() && x.into_iter().all(fits)
+}
+
 /// `kron`: each element of `x` times all of `y`.
 fn kron(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    if let Some(y) = products::kron(x, y) {
+        return y;
+    }
     let n = x.ndim().max(y.ndim());
     let (mut a, mut b, mut out) = (Dims::new(), Dims::new(), Dims::new());
     for d in 0..n {
@@ -323,6 +336,9 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
         x.size(d),
         y.size(d)
     );
+    if let Some(y) = products::cross(x, y, d) {
+        return y;
+    }
     // Components (1, 2, 0) and (2, 0, 1), each as one strided view of the tensor laid twice.
     let rolled = |t: &Tensor, by: i64| -> Result<Tensor> {
         let part = |from, to| t.slice_dim(d as i64, Some(from), Some(to), 1);
