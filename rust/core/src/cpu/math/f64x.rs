@@ -13,7 +13,9 @@ mod parts;
 mod trig;
 
 pub use bessel::{i0, i0e, i1, i1e};
-pub use bessel_jy::{j0_near, j1_near, y0_near, y1_near};
+pub use bessel_jy::{
+    j0_close, j0_near, j1_close, j1_near, y0_close, y0_near, y1_close, y1_near, CLOSE,
+};
 pub use error::{erf, erf_exp, erfc, erfcx, log_ndtr};
 pub use exp::{
     acosh, asinh, atanh, cosh, decay, exp, exp2, exp_normal, expm1, sigmoid, sinh, tanh,

@@ -42,6 +42,9 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     /// Whether loops use the vector code of functions that does not reach every argument; without
     /// it such functions (`sin`, `cos`, `tan`) are exact everywhere and scalar.
     const GUARDED: bool = false;
+    /// Up to this absolute value, where it is not 0, [`close`](Pointwise::close) computes what a guarded op of one
+    /// input does.
+    const CLOSE: f64 = 0.0;
     /// Whether `half` is written.
     const HALF: bool = false;
     /// Whether there are loops for a second input that is a number.
@@ -59,6 +62,11 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     /// What the op means for complex numbers.
     const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
+    /// The formula of inputs of which none is beyond [`CLOSE`](Pointwise::CLOSE).
+    #[inline(always)]
+    fn close<R: Real>(&self, x: [R; N]) -> R {
+        self.f(x)
+    }
     /// Whether the gradient steps with what it reads: under `create_graph` it depends on that, with
     /// a slope of nothing.
     fn steps(&self) -> bool {
@@ -174,6 +182,7 @@ macro_rules! pointwise {
         $(overwritten |$op:pat_param| $overwritten:expr;)?
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
+        $(close $close:path, |$lp:pat_param, $lx:pat_param| $lf:expr;)?
         $(steps |$sp:pat_param| $steps:expr;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
@@ -201,6 +210,7 @@ macro_rules! pointwise {
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
             $(const GUARDED: bool = $guarded;)?
+            $(const CLOSE: f64 = $close;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
             $(const NUMBERS: bool = $numbers;)?
             $(const UNSIGNED: bool = $unsigned;)?
@@ -215,6 +225,11 @@ macro_rules! pointwise {
                 let $p = self;
                 $f
             }
+            $(#[inline(always)]
+            fn close<R: $crate::ops::pointwise::Real>(&self, $lx: [R; $n]) -> R {
+                let $lp = self;
+                $lf
+            })?
             $(fn steps(&self) -> bool {
                 let $sp = self;
                 $steps

@@ -2,6 +2,7 @@
 
 use super::pointwise;
 use super::{c, Polynomial, Special, Special2};
+use crate::cpu::math::f64x::CLOSE;
 
 const PI: f64 = std::f64::consts::PI;
 
@@ -88,6 +89,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     detached true;
     guarded true;
+    close CLOSE, |_, [x]| x.special(Special::CloseJ0);
 
     /// The Bessel function of the first kind of order 1.
     op BesselJ1[1] = "SpecialBesselJ1Backward0", Float;
@@ -95,6 +97,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     detached true;
     guarded true;
+    close CLOSE, |_, [x]| x.special(Special::CloseJ1);
 
     /// The Bessel function of the second kind of order 0.
     op BesselY0[1] = "SpecialBesselY0Backward0", Float;
@@ -102,6 +105,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     detached true;
     guarded true;
+    close CLOSE, |_, [x]| x.special(Special::CloseY0);
 
     /// The Bessel function of the second kind of order 1.
     op BesselY1[1] = "SpecialBesselY1Backward0", Float;
@@ -109,6 +113,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     detached true;
     guarded true;
+    close CLOSE, |_, [x]| x.special(Special::CloseY1);
 
     /// A modified Bessel or Airy function without a derivative.
     op Bessel { f: Special }[1] = "SpecialBesselBackward0", Float;

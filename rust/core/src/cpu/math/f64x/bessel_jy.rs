@@ -186,6 +186,9 @@ fn wave<const N: usize>(x: f64, p: &[f64; N], q: &[f64; N]) -> (f64, f64, f64, f
     (poly(t, p) * size, poly(t, q) * w * size, s + c, s - c)
 }
 
+/// Up to here, on either side, polynomials reach.
+pub const CLOSE: f64 = 8.0;
+
 /// `x`, or where that is not above 8 a number for which waves are defined.
 #[inline(always)]
 fn beyond(x: f64) -> f64 {
@@ -223,11 +226,22 @@ pub fn j0_near(x: f64) -> f64 {
     let x = x.abs();
     let (p, q, sum, difference) = wave(beyond(x), &P0, &Q0);
     let far = p.mul_add(sum, -(q * difference));
+    choose(x, j0_close(x), far)
+}
+
+/// [`j0_near`] of what is at most [`CLOSE`].
+#[inline(always)]
+pub fn j0_close(x: f64) -> f64 {
+    let x = x.abs();
     // Its series, so that it is 1 at 0.
     let q = 0.25 * x * x;
     let top = q.mul_add(q.mul_add(0.25, -1.0), 1.0);
     let close = near(within(x), &J0_ZEROS, &J0_NEAR);
-    choose(x, if x < 0.003 { top } else { close }, far)
+    if x < 0.003 {
+        top
+    } else {
+        close
+    }
 }
 
 /// The function of the first kind of order 1, where x is not far.
@@ -237,6 +251,18 @@ pub fn j1_near(x: f64) -> f64 {
     let (p, q, sum, difference) = wave(beyond(z), &P1, &Q1);
     let far = p.mul_add(difference, q * sum);
     let y = choose(z, z * near(within(z), &J1_ZEROS, &J1_NEAR), far);
+    if x < 0.0 {
+        -y
+    } else {
+        y
+    }
+}
+
+/// [`j1_near`] of what is at most [`CLOSE`].
+#[inline(always)]
+pub fn j1_close(x: f64) -> f64 {
+    let z = x.abs();
+    let y = z * near(within(z), &J1_ZEROS, &J1_NEAR);
     if x < 0.0 {
         -y
     } else {
@@ -260,10 +286,20 @@ fn second(x: f64, y: f64) -> f64 {
 pub fn y0_near(x: f64) -> f64 {
     let (p, q, sum, difference) = wave(beyond(x), &P0, &Q0);
     let far = p.mul_add(difference, q * sum);
+    second(x, choose(x, y0_part(x), far))
+}
+
+/// [`y0_near`] of what is at most [`CLOSE`].
+#[inline(always)]
+pub fn y0_close(x: f64) -> f64 {
+    second(x, y0_part(x))
+}
+
+#[inline(always)]
+fn y0_part(x: f64) -> f64 {
     let z = within(x);
     let rest = poly((z * z).mul_add(0.031_25, -1.0), &Y0_NEAR);
-    let close = (FRAC_2_PI * ln(z)).mul_add(near(z, &J0_ZEROS, &J0_NEAR), rest);
-    second(x, choose(x, close, far))
+    (FRAC_2_PI * ln(z)).mul_add(near(z, &J0_ZEROS, &J0_NEAR), rest)
 }
 
 /// The function of the second kind of order 1, where x is not far.
@@ -271,9 +307,19 @@ pub fn y0_near(x: f64) -> f64 {
 pub fn y1_near(x: f64) -> f64 {
     let (p, q, sum, difference) = wave(beyond(x), &P1, &Q1);
     let far = q.mul_add(difference, -(p * sum));
+    second(x, choose(x, y1_part(x), far))
+}
+
+/// [`y1_near`] of what is at most [`CLOSE`].
+#[inline(always)]
+pub fn y1_close(x: f64) -> f64 {
+    second(x, y1_part(x))
+}
+
+#[inline(always)]
+fn y1_part(x: f64) -> f64 {
     let z = within(x);
     let rest = z * poly((z * z).mul_add(0.031_25, -1.0), &Y1_NEAR);
     let j = z * near(z, &J1_ZEROS, &J1_NEAR);
-    let close = FRAC_2_PI.mul_add(ln(z).mul_add(j, -1.0 / z), rest);
-    second(x, choose(x, close, far))
+    FRAC_2_PI.mul_add(ln(z).mul_add(j, -1.0 / z), rest)
 }

@@ -68,6 +68,18 @@ unsafe fn near_at<R: Guarded, const N: usize>(x: &[*const R; N], i: usize) -> [R
 trait Near<R: Guarded> {
     // SAFETY: there is an element `i`.
     unsafe fn near(&self, i: usize) -> R::Near;
+    /// Whether `n` elements from `i` on are where [`Near::close`] may be asked.
+    // SAFETY: there are so many elements.
+    #[inline(always)]
+    unsafe fn are_close(&self, _i: usize, _n: usize) -> bool {
+        false
+    }
+    // SAFETY: there is an element `i`.
+    #[inline(always)]
+    unsafe fn close(&self, i: usize) -> R::Near {
+        // SAFETY: the caller's.
+        unsafe { self.near(i) }
+    }
 }
 
 /// The results of a formula.
@@ -81,6 +93,23 @@ impl<P: Pointwise<N>, R: Guarded, const N: usize> Near<R> for Values<'_, P, R, N
     unsafe fn near(&self, i: usize) -> R::Near {
         // SAFETY: the operands have an element `i`.
         self.op.f(unsafe { near_at(&self.x, i) })
+    }
+    #[inline(always)]
+    unsafe fn are_close(&self, i: usize, n: usize) -> bool {
+        if P::CLOSE == 0.0 {
+            return false;
+        }
+        let mut beyond = R::Mark::default();
+        for j in i..i + n {
+            // SAFETY: the operand has an element `j`.
+            beyond = beyond | unsafe { (*self.x[0].add(j)).beyond(P::CLOSE) };
+        }
+        beyond == R::Mark::default()
+    }
+    #[inline(always)]
+    unsafe fn close(&self, i: usize) -> R::Near {
+        // SAFETY: the operands have an element `i`.
+        self.op.close(unsafe { near_at(&self.x, i) })
     }
 }
 
@@ -121,6 +150,17 @@ unsafe fn marked<R: Guarded>(
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
+        // SAFETY: the elements are below `n`, for which `y` has room, and `len` is at most BLOCK.
+        unsafe {
+            if formula.are_close(start, len) {
+                for j in 0..len {
+                    block[j] = R::parts(formula.close(start + j)).0;
+                }
+                std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len);
+                start += len;
+                continue;
+            }
+        }
         let mut any = R::Mark::default();
         for j in 0..len {
             // SAFETY: the element is below `n`.

@@ -14,6 +14,8 @@ pub trait Guarded: Real {
     type Mark: Copy + Default + PartialEq + BitOr<Output = Self::Mark>;
     fn near(self) -> Self::Near;
     fn parts(x: Self::Near) -> (Self, Self::Mark);
+    /// Whether it is not a number up to `most` on either side of 0.
+    fn beyond(self, most: f64) -> Self::Mark;
 }
 
 macro_rules! near {
@@ -41,6 +43,11 @@ macro_rules! near {
             #[inline(always)]
             fn parts(x: $near) -> ($t, $bits) {
                 (x.v, x.far)
+            }
+            #[inline(always)]
+            fn beyond(self, most: f64) -> $bits {
+                let within = self.abs() <= most as $t;
+                !within as $bits
             }
         }
 
