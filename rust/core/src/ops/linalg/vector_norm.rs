@@ -1,9 +1,10 @@
 //! The p-norm of rows.
 
 use crate::alloc;
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
-use crate::cpu::pool::parallel_chunks;
+use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::ensure;
@@ -16,10 +17,11 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
-use crate::per_isa;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
+use crate::{host, per_isa};
 use smallvec::SmallVec;
+use std::ops::Mul;
 
 /// The p-norm of the last dimension, which stays with size 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -156,6 +158,59 @@ fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()>
         norms_of(&rows[first * width..], width, p, out);
     });
     y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)
+}
+
+trait Scaled: Compute + Mul<Output = Self> {}
+impl Scaled for f32 {}
+impl Scaled for f64 {}
+
+per_isa! {
+    fn shortened_rows[T: Scaled](rows: &[T], width: usize, p: f64, most: T, out: &mut [T]) {
+        let least = T::of_f64(1e-7).to_f64();
+        for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+            let norm = norm_of(row, p).to_f64();
+            // As PyTorch's, so that nothing is divided by zero; each step rounds to the type.
+            let most = most.to_f64();
+            let factor = match norm > most {
+                true => T::of_f64(most / T::of_f64(norm + least).to_f64()),
+                false => T::of_f64(1.0),
+            };
+            for (&x, out) in row.iter().zip(out) {
+                *out = x * factor;
+            }
+        }
+    }
+}
+
+fn shortened<T: Scaled>(x: &Tensor, p: f64, most: f64) -> Result<Tensor> {
+    let out = Tensor::empty(x.shape(), T::DTYPE, x.device())?;
+    let (x, width) = (x.prepared(T::DTYPE)?, x.numel() / x.size(0));
+    // SAFETY: contiguous host memory of this type.
+    let rows = unsafe { x.slice::<T>() };
+    let to = Ptr(out.ptr::<T>());
+    host::unlocked(|| {
+        parallel_for(rows.len() / width, (1 << 14) / width + 1, |range| {
+            let part = range.start * width..range.end * width;
+            // SAFETY: the result is as large as the tensor, and each range has its own part of it.
+            let out = unsafe { to.part(part.clone()) };
+            shortened_rows(&rows[part], width, p, T::of_f64(most), out);
+        });
+    });
+    Ok(out)
+}
+
+/// Slices of the first dimension whose norm is larger than `most`, scaled down to it, in one pass; `None` where
+/// another way must be taken.
+pub fn shorten(x: &Tensor, p: f64, most: f64) -> Option<Result<Tensor>> {
+    let plain = x.device() == Device::Cpu && x.has_data() && x.is_contiguous() && x.numel() > 0;
+    if !plain || mode::interpreted() || (mode::grad() && x.requires_grad()) {
+        return None;
+    }
+    match x.dtype() {
+        DType::F32 => Some(shortened::<f32>(x, p, most)),
+        DType::F64 => Some(shortened::<f64>(x, p, most)),
+        _ => None,
+    }
 }
 
 pub fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {

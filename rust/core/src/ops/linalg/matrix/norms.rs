@@ -3,7 +3,7 @@
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::linalg::matmul::swapped;
-use crate::ops::linalg::vector_norm::norm_last;
+use crate::ops::linalg::vector_norm::{norm_last, shorten};
 use crate::ops::linalg::*;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Gt;
@@ -65,6 +65,11 @@ pub fn renorm(x: &Tensor, p: f64, dim: i64, most: f64) -> Result<Tensor> {
         x.dtype().scalar_name()
     );
     let dim = shape::dim(dim, x.ndim())?;
+    if dim == 0 {
+        if let Some(y) = shorten(x, p, most) {
+            return y;
+        }
+    }
     let others: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| d != dim).collect();
     let wide = match x.dtype().is_half() {
         true => x.to_dtype(DType::F32)?,
