@@ -418,7 +418,7 @@ macro_rules! reducible_float {
                         }
                     )*
                     (Kind::Sum, _) => $rows::<$t, $t, Sum>(),
-                    (Kind::Prod, _) => with_group::<$t, $t, Prod>(),
+                    (Kind::Prod, _) => with_lines::<$t, $t, Prod>(),
                     (Kind::Max, _) => $rows::<$t, $t, Max>(),
                     (Kind::Min, _) => $rows::<$t, $t, Min>(),
                     (Kind::Any, _) => kernels::<$t, $t, Any>(),
