@@ -212,10 +212,10 @@ per_isa! {
                     }
                 };
                 match job.factors {
-                    None => sum.iter_mut().zip(terms).for_each(|(s, &v)| *s = *s + v),
+                    None => sum.iter_mut().zip(terms).for_each(|(s, &v)| *s += v),
                     Some(k) => {
                         let k = k[i];
-                        sum.iter_mut().zip(terms).for_each(|(s, &v)| *s = *s + v * k);
+                        sum.iter_mut().zip(terms).for_each(|(s, &v)| *s += v * k);
                     }
                 }
                 i += 1;

@@ -235,7 +235,7 @@ per_isa! {
                         let x = x.add(block.base[k]);
                         let mut sum = T::lit(0.0);
                         for j in 0..1 << N {
-                            sum = sum + *x.add(corners[j]) * weights[j][k];
+                            sum += *x.add(corners[j]) * weights[j][k];
                         }
                         *to.add(block.at[k]) = sum;
                     }
