@@ -4,11 +4,11 @@
 //! atomic counter. A thread begins with the segment that is its own in every job, because its
 //! caches may hold what it read or wrote there before, and then helps the others, so that a worker
 //! that was descheduled costs at most its own chunk. Jobs go through segments from the start and from
-//! the end [in turn](Job::turns), to begin where the one before has just been. Workers spin for a moment after their last chunk,
-//! because operators follow each other closely, and then park. No more threads spin than there
-//! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool
-//! and makes its own; the locks are those of `std`, which share no state that a fork could leave
-//! locked.
+//! the end [in turn](Job::turns), to begin where the one before has just been. Workers spin for a
+//! moment after their last chunk, because operators follow each other closely, and then park. No more
+//! threads spin than there are CPUs for them, and none takes a CPU from the caller for long. A forked
+//! child finds no pool and makes its own; the locks are those of `std`, which share no state that a
+//! fork could leave locked.
 //!
 //! Before each chunk, and wherever a long kernel [looks](look), the caller asks whether the user has
 //! interrupted it; then the workers stop too, and the call ends with that error.

@@ -49,18 +49,16 @@ impl Derivative for Cross {
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
-            return Ok(Grads::new());
+            return Ok(Grads::from_elem(None, 2));
         };
         let product = |x: &Tensor, y: &Tensor| super::cross("linalg.cross", x, y, Some(-1));
-        let mut grads = Grads::new();
-        grads.push(match cx.needs(0) {
-            true => Some(product(&cx.input(1)?, g)?),
-            false => None,
-        });
-        grads.push(match cx.needs(1) {
-            true => Some(product(g, &cx.input(0)?)?),
-            false => None,
-        });
+        let mut grads = Grads::from_elem(None, 2);
+        if cx.needs(0) {
+            grads[0] = Some(product(&cx.input(1)?, g)?);
+        }
+        if cx.needs(1) {
+            grads[1] = Some(product(g, &cx.input(0)?)?);
+        }
         Ok(grads)
     }
 }
