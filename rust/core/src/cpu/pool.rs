@@ -83,7 +83,38 @@ struct Job<'a> {
 /// What a worker unwinds with from a job whose caller was interrupted.
 struct Stopped;
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(n: usize, threads: usize, chunk: usize, backward: bool, body: &'a Body<'a>) -> Self {
+        let chunks = n.div_ceil(chunk);
+        let threads = threads.min(chunks);
+        let parts = threads.min(MAX_SEGMENTS);
+        let mut from = 0;
+        let segments = std::array::from_fn(|s| {
+            let next = AtomicUsize::new(from);
+            if s < parts {
+                from = ((s + 1) * chunks / parts * chunk).min(n);
+            }
+            let start = next.load(Relaxed);
+            Segment {
+                start,
+                next,
+                end: from,
+            }
+        });
+        Job {
+            body,
+            chunk,
+            segments,
+            parts,
+            backward,
+            helped: AtomicBool::new(false),
+            inside: AtomicUsize::new(0),
+            helpers: threads - 1,
+            panic: Mutex::new(None),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
     /// Runs chunks, those of segment `first` before others, until none is left.
     fn drain(&self, first: usize) {
         for i in 0..self.parts {
@@ -355,37 +386,10 @@ pub fn parallel_blocks(n: usize, grain: usize, block: usize, f: impl Fn(Range<us
 }
 
 fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
-    let chunks = n.div_ceil(chunk);
-    let threads = threads.min(chunks);
-    let parts = threads.min(MAX_SEGMENTS);
-    let mut from = 0;
-    let segments = std::array::from_fn(|s| {
-        let next = AtomicUsize::new(from);
-        if s < parts {
-            from = ((s + 1) * chunks / parts * chunk).min(n);
-        }
-        let start = next.load(Relaxed);
-        Segment {
-            start,
-            next,
-            end: from,
-        }
-    });
     let began = Instant::now();
     let pool = pool();
     let posts = pool.posts.load(Relaxed);
-    let mut job = Job {
-        body,
-        chunk,
-        segments,
-        parts,
-        backward: pool.backward.load(Relaxed),
-        helped: AtomicBool::new(false),
-        inside: AtomicUsize::new(0),
-        helpers: threads - 1,
-        panic: Mutex::new(None),
-        stopped: AtomicBool::new(false),
-    };
+    let mut job = Job::new(n, threads, chunk, pool.backward.load(Relaxed), body);
     if posts.is_multiple_of(RECOUNT) {
         CPUS.store(count_cpus(), Relaxed);
     }
@@ -670,6 +674,22 @@ mod tests {
         for n in [17, 80, 4097] {
             covers_once(n, 1);
         }
+    }
+
+    #[test]
+    fn a_job_that_was_helped_is_followed_by_one_in_its_direction() {
+        let order = Mutex::new(Vec::new());
+        let body = |r: Range<usize>| lock(&order).push(r.start);
+        let took = |job: &Job| [TURN / 2, TURN, HELPED].map(|time| job.turns(time));
+        let alone = Job::new(50, 1, 10, false, &body);
+        alone.drain(0);
+        assert_eq!(took(&alone), [false, true, true]);
+        // Its own segment, which is the second, and then the other's.
+        let helped = Job::new(75, 2, 10, true, &body);
+        helped.drain(1);
+        assert_eq!(took(&helped), [false, false, true]);
+        let want = [0, 10, 20, 30, 40, 70, 60, 50, 40, 30, 20, 10, 0];
+        assert_eq!(*lock(&order), want);
     }
 
     #[test]
