@@ -264,6 +264,25 @@ pub fn fetch_mut<T>(_p: *mut T) {
     };
 }
 
+/// The same bits, since `zero` is 0, which the compiler does not know: a choice that leaves a number
+/// of memory as it is would become a branch around the store, and the loop stay scalar.
+#[inline(always)]
+pub fn veiled<R: Copy>(v: R, zero: u64) -> R {
+    macro_rules! bits {
+        ($($t:ty)*) => {
+            match size_of::<R>() {
+                // SAFETY: both types have this size, and a number keeps its bits.
+                $(n if n == size_of::<$t>() => unsafe {
+                    let bits: $t = std::mem::transmute_copy(&v);
+                    std::mem::transmute_copy(&(bits ^ zero as $t))
+                },)*
+                _ => v,
+            }
+        };
+    }
+    bits!(u8 u16 u32 u64)
+}
+
 impl<T: Lane, const N: usize> Simd for [T; N] {
     type Elem = T;
     const LANES: usize = N;

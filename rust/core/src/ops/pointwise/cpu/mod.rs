@@ -12,6 +12,7 @@ use super::{Integer, Own, Pointwise, Real};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::spread::Numbered;
 use crate::cpu::pointwise::Kernel;
+use crate::cpu::simd::veiled;
 use crate::per_isa;
 use near::Guarded;
 
@@ -28,25 +29,6 @@ unsafe fn at<R: Copy, const N: usize>(x: &[*const R; N], i: usize) -> [R; N] {
         }
         a
     }
-}
-
-/// The same bits, since `zero` is 0, which the compiler does not know: a choice that leaves a number
-/// of memory as it is would become a branch around the store, and the loop stay scalar.
-#[inline(always)]
-fn veiled<R: Copy>(v: R, zero: u64) -> R {
-    macro_rules! bits {
-        ($($t:ty)*) => {
-            match size_of::<R>() {
-                // SAFETY: both types have this size, and a number keeps its bits.
-                $(n if n == size_of::<$t>() => unsafe {
-                    let bits: $t = std::mem::transmute_copy(&v);
-                    std::mem::transmute_copy(&(bits ^ zero as $t))
-                },)*
-                _ => v,
-            }
-        };
-    }
-    bits!(u8 u16 u32 u64)
 }
 
 #[inline(always)]
