@@ -5,6 +5,7 @@ use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
+use crate::cpu::simd::fetch;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -146,15 +147,15 @@ impl Op for Bags {
             let each = at.numel() / self.count.max(1) + 1;
             parallel_for(self.count, (1 << 15) / (each * job.width + 1) + 1, |bags| {
                 // SAFETY: rows of the output belong to this range alone.
-                unsafe { sums(&job, bags) }
+                unsafe {
+                    match job.width * size_of::<T>() >= WIDE {
+                        true => sums::<T, { WIDE / size_of::<T>() }>(&job, bags),
+                        false => sums::<T, { NARROW / size_of::<T>() }>(&job, bags),
+                    }
+                }
             });
         });
-        ensure!(
-            !changed.into_inner(),
-            Index,
-            "embedding_bag: an index changed while it was read"
-        );
-        Ok(())
+        check(changed)
     }
 
     /// The rows, and their sums.
@@ -185,50 +186,211 @@ struct Job<'a, T> {
 // SAFETY: threads read the operands and write disjoint rows.
 unsafe impl<T: Sync> Sync for Job<'_, T> {}
 
+/// Bytes of a bag's columns that are kept in registers while its rows are read, and of those of narrow
+/// tables.
+const WIDE: usize = 256;
+const NARROW: usize = 64;
+/// How many rows ahead are asked of memory.
+const AHEAD: usize = 12;
+
+impl<T: Float> Job<'_, T> {
+    /// The numbers from `i` on that belong to `bag`.
+    fn numbers_of(&self, bag: usize, i: usize) -> Range<usize> {
+        let count = self.bag_of[i..].iter().take_while(|&&b| b == bag as i64);
+        i..i + count.count()
+    }
+
+    /// Columns from `c` on of the row that number `i` names, as they lie or in `room`; none if the table
+    /// has no such row. Another thread may write to the numbers: each is read once.
+    ///
+    /// # Safety
+    /// The table has `n` columns from `c` on.
+    #[inline(always)]
+    unsafe fn columns<const N: usize>(
+        &self,
+        i: usize,
+        c: usize,
+        n: usize,
+        room: &mut [T; N],
+    ) -> Option<*const T> {
+        let (at, size) = (self.numbers[i] as usize, self.dtype.size());
+        if let Some(&next) = self.numbers.get(i + AHEAD) {
+            let next = (next as usize).wrapping_mul(self.width).wrapping_add(c);
+            let next = self.table.wrapping_add(next.wrapping_mul(size));
+            (0..n * size)
+                .step_by(64)
+                .for_each(|i| fetch(next.wrapping_add(i)));
+        }
+        if at >= self.rows {
+            self.changed.store(true, Ordering::Relaxed);
+            return None;
+        }
+        // SAFETY: the table has the row, and the row the columns.
+        unsafe {
+            let from = self.table.add((at * self.width + c) * size);
+            if self.dtype == T::DTYPE {
+                return Some(from.cast::<T>());
+            }
+            load(self.dtype, from, size as isize, n, room.as_mut_ptr());
+            Some(room.as_ptr())
+        }
+    }
+
+    /// The sum of `n` columns from `c` on over these numbers.
+    ///
+    /// # Safety
+    /// As for [`columns`](Self::columns).
+    #[inline(always)]
+    unsafe fn sum<const N: usize>(
+        &self,
+        numbers: Range<usize>,
+        c: usize,
+        n: usize,
+    ) -> Option<[T; N]> {
+        let zero = T::lit(0.0);
+        let (mut sum, mut room) = ([zero; N], [zero; N]);
+        for i in numbers {
+            // SAFETY: as the caller says; `n` elements lie there.
+            let terms = unsafe { std::slice::from_raw_parts(self.columns(i, c, n, &mut room)?, n) };
+            let k = self.factors.map_or(T::lit(1.0), |k| k[i]);
+            for j in 0..n {
+                sum[j] += terms[j] * k;
+            }
+        }
+        Some(sum)
+    }
+
+    /// Where the largest of each of `n` columns from `c` on is, of these numbers; the last NaN wins.
+    ///
+    /// # Safety
+    /// As for [`columns`](Self::columns); there is a number.
+    #[inline(always)]
+    #[allow(clippy::eq_op)]
+    unsafe fn largest<const N: usize>(
+        &self,
+        numbers: Range<usize>,
+        c: usize,
+        n: usize,
+    ) -> Option<[u32; N]> {
+        let (mut best, mut room) = ([T::lit(f64::NEG_INFINITY); N], [T::lit(0.0); N]);
+        let mut place = [0u32; N];
+        for (k, i) in numbers.enumerate() {
+            // SAFETY: as the caller says; `n` elements lie there.
+            let terms = unsafe { std::slice::from_raw_parts(self.columns(i, c, n, &mut room)?, n) };
+            for j in 0..n {
+                let v = terms[j];
+                let wins = (v > best[j]) | (v != v);
+                best[j] = if wins { v } else { best[j] };
+                place[j] = if wins { k as u32 } else { place[j] };
+            }
+        }
+        Some(place)
+    }
+}
+
+/// Blocks of `n` of `width` columns, each whole but where there is less than one; the last may overlap
+/// the one before.
+fn blocks(width: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..width).step_by(n).map(move |c| match width < n {
+        true => (0, width),
+        false => (c.min(width - n), n),
+    })
+}
+
 per_isa! {
-    unsafe fn sums[T: Float](job: &Job<'_, T>, bags: Range<usize>) {
+    unsafe fn sums[T: Float; const N: usize](job: &Job<'_, T>, bags: Range<usize>) {
         let (width, size) = (job.width, job.dtype.size());
         let mut i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
-        let mut sum = alloc::full(T::lit(0.0), width);
-        let mut row = alloc::full(T::lit(0.0), width);
         for bag in bags {
-            sum.fill(T::lit(0.0));
-            let first = i;
-            while i < job.numbers.len() && job.bag_of[i] == bag as i64 {
-                // Another thread may write to the numbers: each is read once.
-                let at = job.numbers[i] as usize;
-                if at >= job.rows {
-                    return job.changed.store(true, Ordering::Relaxed);
-                }
-                // SAFETY: the table has the row.
-                let from = unsafe { job.table.add(at * width * size) };
-                let terms = match job.dtype == T::DTYPE {
-                    // SAFETY: a row of this type, which lies as tensors' elements do.
-                    true => unsafe { std::slice::from_raw_parts(from.cast::<T>(), width) },
-                    false => {
-                        // SAFETY: a row of this type, and room for as much.
-                        unsafe { load(job.dtype, from, size as isize, width, row.as_mut_ptr()) };
-                        &row[..]
+            let numbers = job.numbers_of(bag, i);
+            i = numbers.end;
+            let n = <T as Element>::of_i64(numbers.len().max(1) as i64);
+            for (c, columns) in blocks(width, N) {
+                // SAFETY: the table has the columns; row `bag` of the output belongs to this thread.
+                unsafe {
+                    let sum = match columns == N {
+                        true => job.sum::<N>(numbers.clone(), c, N),
+                        false => job.sum::<N>(numbers.clone(), c, columns),
+                    };
+                    let Some(mut sum) = sum else { return };
+                    if job.mean {
+                        sum.iter_mut().for_each(|s| *s = *s / n);
                     }
-                };
-                match job.factors {
-                    None => sum.iter_mut().zip(terms).for_each(|(s, &v)| *s += v),
-                    Some(k) => {
-                        let k = k[i];
-                        sum.iter_mut().zip(terms).for_each(|(s, &v)| *s += v * k);
-                    }
+                    let to = job.to.add((bag * width + c) * size);
+                    store(job.dtype, to, size as isize, columns, sum.as_ptr());
                 }
-                i += 1;
-            }
-            if job.mean && i > first {
-                let n = <T as Element>::of_i64((i - first) as i64);
-                sum.iter_mut().for_each(|s| *s = *s / n);
-            }
-            // SAFETY: row `bag` of the output belongs to this thread.
-            unsafe {
-                let to = job.to.add(bag * width * size);
-                store(job.dtype, to, size as isize, width, sum.as_ptr());
             }
         }
     }
+}
+
+per_isa! {
+    unsafe fn maxima[T: Float; const N: usize](job: &Job<'_, T>, bags: Range<usize>) {
+        let mut i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
+        for bag in bags {
+            let numbers = job.numbers_of(bag, i);
+            i = numbers.end;
+            if numbers.is_empty() {
+                continue;
+            }
+            for (c, columns) in blocks(job.width, N) {
+                // SAFETY: the table has the columns; row `bag` of the output belongs to this thread.
+                unsafe {
+                    let places = match columns == N {
+                        true => job.largest::<N>(numbers.clone(), c, N),
+                        false => job.largest::<N>(numbers.clone(), c, columns),
+                    };
+                    let Some(places) = places else { return };
+                    let to = job.to.cast::<i64>().add(bag * job.width + c);
+                    for (j, &k) in places[..columns].iter().enumerate() {
+                        *to.add(j) = job.numbers[numbers.start + k as usize];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The row that the largest element of each column of each bag is from, -1 where a bag is empty; numbers
+/// and bags as those of [`Bags`].
+pub(super) fn largest(
+    table: &Tensor,
+    numbers: &[i64],
+    bag_of: &[i64],
+    count: usize,
+) -> Result<Vec<i64>> {
+    let (table, width) = (table.prepared(table.dtype())?, table.size(1));
+    let mut best = alloc::full(-1i64, count * width);
+    let changed = AtomicBool::new(false);
+    let dtype = table.dtype();
+    with_float!(dtype.compute(), "embedding_bag", T => {
+        let job = Job::<T> {
+            table: table.bytes_ptr(),
+            rows: table.size(0),
+            dtype,
+            width,
+            numbers,
+            bag_of,
+            factors: None,
+            mean: false,
+            to: best.as_mut_ptr().cast(),
+            changed: &changed,
+        };
+        let each = numbers.len() / count.max(1) + 1;
+        parallel_for(count, (1 << 15) / (each * width + 1) + 1, |bags| {
+            // SAFETY: a contiguous table of this type; rows of the result belong to this range alone.
+            unsafe { maxima::<T, { NARROW / size_of::<T>() }>(&job, bags) }
+        });
+    });
+    check(changed)?;
+    Ok(best)
+}
+
+fn check(changed: AtomicBool) -> Result<()> {
+    ensure!(
+        !changed.into_inner(),
+        Index,
+        "embedding_bag: an index changed while it was read"
+    );
+    Ok(())
 }

@@ -600,11 +600,13 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     );
     let bags = starts.len() - last as usize;
     // Which bag each number belongs to; those behind the last bag and of the padding row to none.
-    let mut all_bags = alloc::full(0i64, numbers.len());
+    let all_bags = Tensor::empty(&[numbers.len()], DType::I64, Device::Cpu)?;
+    // SAFETY: a contiguous i64 tensor of this call's own.
+    let bag_of_each = unsafe { all_bags.slice_mut::<i64>() };
     let mut sizes = alloc::full(0i64, bags);
     for (bag, &start) in starts.iter().enumerate() {
         let end = *starts.get(bag + 1).unwrap_or(&total);
-        all_bags[start as usize..end as usize].fill(bag as i64);
+        bag_of_each[start as usize..end as usize].fill(bag as i64);
         if let Some(size) = sizes.get_mut(bag) {
             *size = end - start;
         }
@@ -612,15 +614,15 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let long = |v: &[i64], shape: &[usize]| -> Result<Tensor> {
         Tensor::from_slice(v, shape, DType::I64)?.to_device(w.device())
     };
-    let offset2bag = long(&all_bags, &[all_bags.len()])?;
+    let offset2bag = all_bags.to_device(w.device())?;
     let end = if last { starts[bags] } else { total };
     let whole = bags > 0 && end == total && padding.is_none_or(|row| !numbers.contains(&row));
-    let (mut kept, mut bag_of) = (Vec::new(), all_bags);
+    let (mut kept, mut bag_of) = (Vec::new(), Vec::new());
     if !whole {
         let stays = |i: &i64| *i < end && bags > 0 && padding != Some(numbers[*i as usize]);
         alloc::reserve(&mut kept, numbers.len());
         kept.extend((0..total).filter(stays));
-        bag_of = alloc::gathered(kept.iter().map(|&i| bag_of[i as usize]));
+        bag_of = alloc::gathered(kept.iter().map(|&i| bag_of_each[i as usize]));
         sizes.fill(0);
         bag_of.iter().for_each(|&bag| sizes[bag as usize] += 1);
     }
@@ -631,8 +633,11 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let bag_size = long(&sizes, &[bags])?;
     let width = w.size(1);
     if mode == 2 {
-        let chosen = if whole { numbers } else { &chosen };
-        let (best, y) = bag_max(w, chosen, &bag_of, bags)?;
+        let (chosen, bag_of) = match whole {
+            true => (numbers, &*bag_of_each),
+            false => (&*chosen, &*bag_of),
+        };
+        let (best, y) = bag_max(w, chosen, bag_of, bags)?;
         let best = long(&best, &[bags, width])?;
         return Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]));
     }
@@ -675,32 +680,21 @@ fn integers(t: &Tensor) -> Result<Tensor> {
 /// The largest element of each column of each bag, and the row that it is from.
 fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(Vec<i64>, Tensor)> {
     let (rows, width) = (w.size(0), w.size(1));
+    let mut best = match w.has_data() {
+        true => bags::largest(&w.to_host()?, numbers, bag_of, bags)?,
+        false => alloc::full(-1i64, bags * width),
+    };
+    let mut flat = w.reshape(&[-1])?;
     // Empty bags read one zero behind the table.
-    let nothing = (rows * width) as i64;
-    let mut best = alloc::full(-1i64, bags * width);
-    if w.has_data() {
-        let values = w.to_host()?.prepared(DType::F64)?;
-        // SAFETY: a contiguous f64 tensor, read only.
-        let values = unsafe { values.slice::<f64>() };
-        for (&row, &bag) in numbers.iter().zip(bag_of) {
-            for c in 0..width {
-                let slot = &mut best[bag as usize * width + c];
-                let value = values[row as usize * width + c];
-                if *slot < 0 || value > values[*slot as usize * width + c] || value.is_nan() {
-                    *slot = row;
-                }
-            }
-        }
+    if best.iter().any(|&row| row < 0) {
+        flat = flat.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
     }
     let places = best.iter().enumerate().map(|(i, &row)| match row < 0 {
-        true => nothing,
+        true => (rows * width) as i64,
         false => row * width as i64 + (i % width) as i64,
     });
     let at: Vec<i64> = alloc::gathered(places);
     let at = Tensor::from_slice(&at, &[bags * width], DType::I64)?.to_device(w.device())?;
-    let flat = w
-        .reshape(&[-1])?
-        .pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
     let name = "EmbeddingBagBackward0";
     let y = dispatch::call1(
         Rows {
