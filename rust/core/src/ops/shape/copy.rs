@@ -489,9 +489,21 @@ impl Tensor {
 
     /// Writes elements without touching history or version, for kernels. Shapes are equal or broadcast.
     pub fn write_from(&self, x: &Tensor) -> Result<()> {
+        if self.shares_storage(x) && self.layout() == x.layout() {
+            return Ok(());
+        }
         match (self.device(), x.device()) {
             (Device::Cpu, Device::Cpu) => copy_host(x, self),
             _ => crate::transfer::transfer(x, self),
+        }
+    }
+
+    /// What a kernel that computes in `dtype` fills and [`write_from`](Self::write_from) then brings here:
+    /// this contiguous result itself where it has the type.
+    pub fn draft(&self, dtype: DType) -> Result<Tensor> {
+        match self.dtype() == dtype {
+            true => Ok(self.clone()),
+            false => Tensor::empty(self.shape(), dtype, self.device()),
         }
     }
 

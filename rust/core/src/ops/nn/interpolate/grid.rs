@@ -86,16 +86,35 @@ impl GridSample {
         }
     }
 
-    /// `t` is the tensors' type: coordinates are rounded to it at each step, as PyTorch's are.
+    /// Where a coordinate lies between elements. `t` is the tensors' type: coordinates are rounded to it
+    /// at each step, as PyTorch's are.
+    #[inline(always)]
+    fn place(&self, coordinate: f64, size: usize, t: DType) -> f64 {
+        let round = |v: f64| if t.is_half() { t.nearest(v) } else { v };
+        let (scale, shift) = self.scale(size);
+        round(round(round(coordinate + 1.0) * scale) - shift)
+    }
+
+    /// What a coordinate, counted from -1, is multiplied by, and what is taken off.
+    #[inline(always)]
+    pub(super) fn scale(&self, size: usize) -> (f64, f64) {
+        match self.corners {
+            true => ((size as f64 - 1.0) / 2.0, 0.0),
+            false => (size as f64 / 2.0, 0.5),
+        }
+    }
+
+    /// The nearest element, if there is one.
+    #[inline(always)]
+    pub(super) fn nearest(&self, coordinate: f64, size: usize, t: DType) -> Option<usize> {
+        let (x, _) = self.inside(self.place(coordinate, size, t), size);
+        let at = x.round_ties_even();
+        (at >= 0.0 && at < size as f64).then_some(at as usize)
+    }
+
     fn taps(&self, coordinate: f64, size: usize, t: DType) -> Taps {
         let n = size as f64;
-        let round = |v: f64| if t.is_half() { t.nearest(v) } else { v };
-        let (scale, shift) = if self.corners {
-            ((n - 1.0) / 2.0, 0.0)
-        } else {
-            (n / 2.0, 0.5)
-        };
-        let x = round(round(round(coordinate + 1.0) * scale) - shift);
+        let (x, (scale, _)) = (self.place(coordinate, size, t), self.scale(size));
         let mut taps = Taps::new();
         let mut push = |at: f64, weight: f64, slope: f64| {
             if at >= 0.0 && at < n {
@@ -208,7 +227,7 @@ impl Op for GridSample {
         let t = own.compute();
         let (a, grid) = (x[0].prepared(t)?, x[1].prepared(t)?);
         let n = a.ndim() - 2;
-        let out = Tensor::empty(y[0].shape(), t, a.device())?;
+        let out = y[0].draft(t)?;
         let size = volume(a.shape(), 2, n);
         let (channels, points) = (a.size(1), y[0].shape()[2..].iter().product::<usize>());
         with_float!(t, "grid_sampler", T => {
@@ -272,22 +291,24 @@ impl Op for GridSampleGrad {
         let size = volume(a.shape(), 2, n);
         let (samples, channels) = (a.size(0), a.size(1));
         let points = g.shape()[2..].iter().product::<usize>();
-        let dx = Tensor::zeros(a.shape(), t, a.device())?;
-        let dgrid = Tensor::zeros(grid.shape(), t, a.device())?;
+        let (own_dx, own_dgrid) = (y[0].draft(t)?, y[1].draft(t)?);
         with_float!(t, "grid_sampler_backward", T => {
             // SAFETY: contiguous tensors of type T; the outputs are this call's own.
             let (g, x, grid) = unsafe { (g.slice::<T>(), a.slice::<T>(), grid.slice::<T>()) };
-            let (dx, dgrid) = (Ptr(dx.ptr::<T>()), Ptr(dgrid.ptr::<T>()));
+            let (dx, dgrid) = (Ptr(own_dx.ptr::<T>()), Ptr(own_dgrid.ptr::<T>()));
+            let sample = channels * size.iter().product::<usize>();
             let job = Sampling { of: self.0, own, x, grid, size, channels, points };
             let work = points * (channels + 8) * (1 << n);
             parallel_for(samples, (1 << 13) / work.max(1) + 1, |range| {
-                let range = range.start * points..range.end * points;
                 // SAFETY: the fields are the tensors' sizes; samples belong to one range each.
-                unsafe { job.gradients(n, range, g, dx, dgrid) };
+                unsafe {
+                    dx.part(range.start * sample..range.end * sample).fill(T::default());
+                    job.gradients(n, range.start * points..range.end * points, g, dx, dgrid);
+                }
             });
         });
-        y[0].write_from(&dx)?;
-        y[1].write_from(&dgrid)
+        y[0].write_from(&own_dx)?;
+        y[1].write_from(&own_dgrid)
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {

@@ -7,8 +7,9 @@ use crate::ops::pointwise::Float;
 use crate::per_isa;
 use std::ops::Range;
 
-/// Points whose places and weights are found before any channel is read.
-const BLOCK: usize = 64;
+/// Points whose places and weights are found before any channel is read; so many that a channel's lines
+/// are read once for several of them.
+const BLOCK: usize = 512;
 
 /// Contiguous tensors: `x` of `channels` volumes for each sample, and `grid` of `points` for each.
 pub(super) struct Sampling<'a, T> {
@@ -42,6 +43,8 @@ impl<T: Float> Sampling<'_, T> {
             match n {
                 2 if self.between() => linear::<T, 2>(self, range, to),
                 3 if self.between() => linear::<T, 3>(self, range, to),
+                2 if self.of.how == How::Nearest => nearest::<T, 2>(self, range, to),
+                3 if self.of.how == How::Nearest => nearest::<T, 3>(self, range, to),
                 _ => range.for_each(|p| self.sample_one(n, p, to)),
             }
         }
@@ -161,11 +164,7 @@ impl<T: Float> Block<T> {
             let (mut base, mut inside) = (0, true);
             for d in 0..N {
                 let size = job.size[2 - d];
-                let n = size as f64;
-                let (scale, shift) = match job.of.corners {
-                    true => ((n - 1.0) / 2.0, 0.0),
-                    false => (n / 2.0, 0.5),
-                };
+                let (n, (scale, shift)) = (size as f64, job.of.scale(size));
                 let x = (job.grid[p * N + d].to_f64() + 1.0) * scale - shift;
                 let (x, slope) = job.of.inside(x, size);
                 let low = x.floor();
@@ -206,6 +205,42 @@ impl<T: Float> Block<T> {
 #[inline(always)]
 fn corners([_, height, width]: [usize; 3]) -> [usize; 8] {
     std::array::from_fn(|j| (j & 1) + (j >> 1 & 1) * width + (j >> 2) * width * height)
+}
+
+per_isa! {
+    unsafe fn nearest[T: Float; const N: usize](
+        job: &Sampling<'_, T>, range: Range<usize>, to: Ptr<T>
+    ) {
+        const NOWHERE: usize = usize::MAX;
+        let (plane, points) = (job.plane(), job.points);
+        let [_, height, width] = job.size;
+        let strides = [1, width, width * height];
+        let mut places = [NOWHERE; BLOCK];
+        let mut p = range.start;
+        while p < range.end {
+            let sample = p / points;
+            let end = range.end.min((sample + 1) * points).min(p + BLOCK);
+            for (k, point) in job.grid[p * N..end * N].chunks_exact(N).enumerate() {
+                let mut place = 0;
+                for d in 0..N {
+                    match job.of.nearest(point[d].to_f64(), job.size[2 - d], job.own) {
+                        Some(at) if place != NOWHERE => place += at * strides[d],
+                        _ => place = NOWHERE,
+                    }
+                }
+                places[k] = place;
+            }
+            for c in sample * job.channels..(sample + 1) * job.channels {
+                let x = &job.x[c * plane..][..plane];
+                for (k, &place) in places[..end - p].iter().enumerate() {
+                    let v = x.get(place).copied().unwrap_or(T::lit(0.0));
+                    // SAFETY: the values of these points belong to this thread.
+                    unsafe { *to.at(c * points + p % points + k) = v };
+                }
+            }
+            p = end;
+        }
+    }
 }
 
 per_isa! {

@@ -6,6 +6,7 @@ use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::convert::loader;
 use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -138,9 +139,10 @@ impl Op for Nll {
             let w = class_weights::<T>(x.get(2), e.c)?;
             let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
             let (mut loss, mut total) = (0.0f64, 0.0f64);
-            for (i, t) in target.iter().enumerate() {
+            let places = (0..e.n).flat_map(|n| (0..e.d).map(move |j| n * e.c * e.d + j));
+            for (i, (t, place)) in target.iter().zip(places).enumerate() {
                 let Some(t) = *t else { continue };
-                let l = -(score(e.at(i, t)) * w[t]);
+                let l = -(score(place + t * e.d) * w[t]);
                 total += Element::to_f64(w[t]);
                 if self.reduction == NONE {
                     each[i] = l;
@@ -396,15 +398,22 @@ impl Op for NllGrad {
                 MEAN => T::of_f64(1.0) / T::of_f64(x[2].item()?.f64()),
                 _ => T::of_f64(1.0),
             };
-            let out = Tensor::zeros(&self.shape, T::DTYPE, x[0].device())?;
-            // SAFETY: fresh contiguous memory of this type.
+            let out = y[0].draft(T::DTYPE)?;
+            // SAFETY: contiguous memory of this type, this call's own.
             let d = unsafe { out.slice_mut::<T>() };
-            for (i, t) in target.iter().enumerate() {
-                if let Some(t) = *t {
-                    let g = if g.len() == 1 { g[0] } else { g[i] };
-                    d[e.at(i, t)] = -(g * scale * w[t]);
+            let each = e.c * e.d;
+            parallel_chunks(d, each.max(1), (1 << 15) / each.max(1) + 1, |first, d| {
+                d.fill(T::default());
+                for (n, d) in d.chunks_exact_mut(each.max(1)).enumerate() {
+                    let start = (first + n) * e.d;
+                    for (j, t) in target[start..start + e.d].iter().enumerate() {
+                        if let Some(t) = *t {
+                            let g = if g.len() == 1 { g[0] } else { g[start + j] };
+                            d[t * e.d + j] = -(g * scale * w[t]);
+                        }
+                    }
                 }
-            }
+            });
             y[0].write_from(&out)
         })
     }

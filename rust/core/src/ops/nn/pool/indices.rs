@@ -19,6 +19,7 @@ use crate::schema::Args;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, host, transfer, with_compute, with_element};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The place of what is in no plane: a max over padding alone.
 pub(super) const NOWHERE: i64 = -1;
@@ -140,29 +141,40 @@ impl Op for Scatter {
         let large: usize = self.plane.iter().product();
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
-        check_indices(at, large, &self.plane, self.add)?;
         let t = y.dtype().compute();
         let x = x.prepared(t)?;
-        let out = Tensor::zeros(y.shape(), t, y.device())?;
+        let out = y.draft(t)?;
+        let bad = AtomicBool::new(false);
         with_compute!(t, T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
             let (x, out) = unsafe { (x.slice::<T>(), Ptr(out.ptr::<T>())) };
             let planes = x.len() / small.max(1);
             parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
-                for i in range.start * small..range.end * small {
-                    // Read once: another thread may write to the indices.
-                    let place = at[i] as usize;
-                    if place >= large {
-                        continue;
-                    }
-                    // SAFETY: the place lies in the plane, and planes belong to this range alone.
-                    unsafe {
-                        let to = out.at(i / small * large + place);
-                        *to = if self.add { Lane::plus(*to, x[i]) } else { x[i] };
+                for p in range {
+                    // SAFETY: planes belong to this range alone.
+                    let to = unsafe { out.part(p * large..(p + 1) * large) };
+                    to.fill(T::default());
+                    let from = p * small..(p + 1) * small;
+                    for (&v, &place) in x[from.clone()].iter().zip(&at[from]) {
+                        match to.get_mut(place as usize) {
+                            Some(to) if self.add => *to = Lane::plus(*to, v),
+                            Some(to) => *to = v,
+                            None if self.add && place == NOWHERE => (),
+                            None => bad.store(true, Ordering::Relaxed),
+                        }
                     }
                 }
             });
+            // Without elements to put there, all are zeros.
+            if x.is_empty() {
+                // SAFETY: as above.
+                unsafe { out.part(0..y.numel()) }.fill(T::default());
+            }
         });
+        if bad.into_inner() {
+            check_indices(at, large, &self.plane, self.add)?;
+            bail!(Runtime, "{}: an index changed while it was read", self.name);
+        }
         y.write_from(&out)
     }
 
