@@ -5,6 +5,7 @@ mod search;
 pub mod sort;
 
 use crate::alloc;
+use crate::cpu::elements::Element;
 use crate::cpu::order::{keys, Keyed};
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::radix::{Key, Ordinal};
@@ -147,21 +148,52 @@ impl Slices {
     }
 }
 
-/// Elements of a flat tensor that differ from the one before, or distinct slices along `dim`.
-fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Groups)> {
-    let is_float = x.dtype().is_float();
-    let Some(d) = dim else {
-        let flat = x.reshape(&[-1])?;
-        let (line, nan) = all_keys(&flat)?;
-        let by_row: Vec<u64> = alloc::gathered(line.iter().map(|k| k.key));
-        let order = alloc::gathered(0..line.len());
-        let same = |a: usize, b: usize| by_row[a] == by_row[b] && !(is_float && by_row[a] == nan);
-        let groups = Groups::of(order, same);
-        let firsts = groups.firsts();
-        let index = Tensor::from_slice(&firsts, &[firsts.len()], DType::I64)?;
-        let index = index.to_device(flat.device())?;
-        return Ok((flat.take_along(0, &index)?, groups));
+/// NaN differs from everything.
+#[inline(always)]
+fn differ<T: Element>(a: T, b: T) -> bool {
+    match T::DTYPE.is_float() {
+        true => a.to_f64() != b.to_f64(),
+        false => a.to_i64() != b.to_i64(),
+    }
+}
+
+/// The first of each run of equal elements, the run of each element, and how long each is.
+fn runs(x: &Tensor, inverse: bool, counts: bool) -> Result<[Tensor; 3]> {
+    let (x, n) = (x.detach().prepared(x.dtype())?, x.numel());
+    let back = match inverse {
+        true => Tensor::empty(x.shape(), DType::I64, Device::Cpu)?,
+        false => as_indices(&[], &[0], Device::Cpu)?,
     };
+    let mut ends = alloc::full(0i64, if counts { n } else { 0 });
+    let mut count = 0;
+    let values = with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of these types; the second is this call's own.
+        let (v, back) = unsafe { (x.slice::<T>(), back.slice_mut::<i64>()) };
+        let mut first: Vec<T> = alloc::gathered(v.iter().copied());
+        for i in 0..n {
+            // Written in any case, and kept where the run ends: there is nothing to guess.
+            first[count] = v[i];
+            if inverse {
+                back[i] = count as i64;
+            }
+            if counts {
+                ends[count] = i as i64 + 1;
+            }
+            count += (i + 1 == n || differ(v[i], v[i + 1])) as usize;
+        }
+        Tensor::from_slice(&first[..count], &[count], x.dtype())?
+    });
+    ends.truncate(count);
+    let mut start = 0;
+    for end in &mut ends {
+        (*end, start) = (*end - start, *end);
+    }
+    Ok([values, back, as_indices(&ends, &[ends.len()], Device::Cpu)?])
+}
+
+/// Distinct slices along `dim`, or those that differ from the one before.
+fn distinct(x: &Tensor, d: i64, sorted: bool) -> Result<(Tensor, Groups)> {
+    let is_float = x.dtype().is_float();
     let slices = Slices::new(x, d)?;
     let rows = &slices.rows;
     let (n, width) = (rows.size(0), rows.size(1));
@@ -234,17 +266,19 @@ fn found(
         let [y, i, c] = gpu::unique_rows(&slices.rows, sorted, inverse, counts)?;
         return Ok([slices.of(&y)?, i, c]);
     }
-    if dim.is_none() && sorted {
-        return sort::unique(x, inverse, counts);
-    }
-    let (values, groups) = distinct(x, dim, sorted)?;
+    let Some(d) = dim else {
+        if sorted {
+            return sort::unique(x, inverse, counts);
+        }
+        let [y, i, c] = runs(&x.to_host()?, inverse, counts)?;
+        let to = |t: Tensor| t.to_device(x.device());
+        return Ok([to(y)?, to(i)?, to(c)?]);
+    };
+    let (values, groups) = distinct(x, d, sorted)?;
     let back = match inverse {
         true => {
             let v = groups.inverse();
-            match dim {
-                None => as_indices(&v, x.shape(), x.device())?,
-                Some(_) => as_indices(&v, &[v.len()], x.device())?,
-            }
+            as_indices(&v, &[v.len()], x.device())?
         }
         false => as_indices(&[], &[0], x.device())?,
     };
