@@ -274,26 +274,26 @@ unsafe fn row<T: Cell>(
     // SAFETY: the places of an index that fits, and those of the steps, lie within both tensors.
     unsafe {
         macro_rules! each {
-            ($mode:expr) => {
+            ($name:ident $(, $mode:expr)?) => {
                 if (step, stride, other) == (0, 1, 1) {
                     each_place(index, n, |j, i| {
                         let to = to.add(i);
-                        *to = (*to).combine(*from.add(j), $mode);
+                        *to = (*to).$name(*from.add(j) $(, $mode)?);
                     })
                 } else {
                     each_place(index, n, |j, i| {
                         let to = to.add(j * step + i * stride);
-                        *to = (*to).combine(*from.add(j * other), $mode);
+                        *to = (*to).$name(*from.add(j * other) $(, $mode)?);
                     })
                 }
             };
         }
         match mode {
-            Mode::Set => each!(Mode::Set),
-            Mode::Add => each!(Mode::Add),
-            Mode::Max => each!(Mode::Max),
-            Mode::Min => each!(Mode::Min),
-            mode => each!(mode),
+            Mode::Set => each!(combine, Mode::Set),
+            Mode::Add => each!(add_one),
+            Mode::Max => each!(combine, Mode::Max),
+            Mode::Min => each!(combine, Mode::Min),
+            mode => each!(combine, mode),
         }
     }
 }

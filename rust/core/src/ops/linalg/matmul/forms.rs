@@ -6,6 +6,8 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::ternary::Addcmul;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 
@@ -59,6 +61,10 @@ pub(super) fn addr(
             t.mul_scalar(s)
         }
     };
+    if beta.f64() == 1.0 && dtype != DType::Bool && [c, a, b].iter().all(|t| t.dtype() == dtype) {
+        // In one pass.
+        return apply(Addcmul { value: alpha }, [c, &a.reshape(&[-1, 1])?, b]);
+    }
     let product = scaled(outer("addr", &a.to_dtype(dtype)?, b)?, alpha)?;
     if beta.f64() == 0.0 {
         return Ok(product);

@@ -37,6 +37,11 @@ struct Distances {
     pairs: bool,
 }
 
+/// Whether the norm has no powers but squares.
+fn is_plain(p: f64) -> bool {
+    [0.0, 1.0, 2.0].contains(&p) || p.is_infinite()
+}
+
 /// Rows of x against the columns of y', `n` of them.
 struct Pass<'a, T> {
     p: f64,
@@ -56,13 +61,16 @@ per_isa! {
             let zero = T::default();
             let p = T::of_f64(s.p);
             for j in (from..s.n).step_by(BLOCK) {
+                // The last block begins before where it might if that makes it whole, and costs little.
                 let w = BLOCK.min(s.n - j);
+                let whole = w == BLOCK || s.n >= BLOCK && is_plain(s.p);
+                let start = if whole { j.min(s.n - BLOCK) } else { j };
                 let mut acc = [zero; BLOCK];
                 macro_rules! sum {
                     (|$a:ident, $d:ident| $e:expr) => {
                         for (k, &v) in x.iter().enumerate() {
-                            let row = s.y.as_ptr().add(k * s.n + j);
-                            if w == BLOCK {
+                            let row = s.y.as_ptr().add(k * s.n + start);
+                            if whole {
                                 for t in 0..BLOCK {
                                     let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
                                     acc[t] = $e;
@@ -96,7 +104,8 @@ per_isa! {
                         *v = v.pow(inverse);
                     }
                 }
-                std::ptr::copy_nonoverlapping(acc.as_ptr(), to.add(j - from), w);
+                let acc = acc.as_ptr().add(j - start);
+                std::ptr::copy_nonoverlapping(acc, to.add(j - from), w);
             }
         }
     }
@@ -198,8 +207,7 @@ fn transposed<T: Float>(x: &[T], n: usize, width: usize) -> Vec<T> {
 impl Distances {
     /// The cost of one element of a difference, in multiplications.
     fn cost(&self) -> usize {
-        let plain = [0.0, 1.0, 2.0].contains(&self.p.0) || self.p.0.is_infinite();
-        if plain {
+        if is_plain(self.p.0) {
             1
         } else {
             40

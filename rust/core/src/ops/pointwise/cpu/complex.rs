@@ -113,24 +113,23 @@ mod x86 {
     use std::arch::x86_64::*;
 
     macro_rules! products {
-        ($($name:ident: $t:ty = $load:ident $store:ident $even:ident $odd:ident $swap:ident<$how:literal>
-           $mul:ident $join:ident $one:ident;)*) => { $(
-            compiled! { avx512:
+        ($($level:ident $name:ident: $t:ty = $v:ty, $load:ident $store:ident $even:ident $odd:ident
+           $swap:ident<$how:literal> $mul:ident $join:ident;)*) => { $(
+            compiled! { $level:
                 pub unsafe fn $name(x: *const *const u8, y: *mut u8, n: usize) {
                     // SAFETY: operands have `n` numbers, and there is room for as many; those of a
                     // register are read before they are written, as their place may be the same.
                     unsafe {
                         let (a, b) = ((*x).cast::<$t>(), (*x.add(1)).cast::<$t>());
                         let y = y.cast::<$t>();
-                        let lanes = 64 / size_of::<$t>();
+                        let lanes = size_of::<$v>() / size_of::<$t>();
                         let whole = 2 * n - 2 * n % lanes;
                         let mut i = 0;
                         while i < whole {
                             let (v, w) = ($load(a.add(i)), $load(b.add(i)));
                             let by_re = $mul($even(v), w);
                             let by_im = $mul($odd(v), $swap::<$how>(w));
-                            // Nothing is rounded by the product with one.
-                            $store(y.add(i), $join(by_re, $one(1.0), by_im));
+                            $store(y.add(i), $join(by_re, by_im));
                             i += lanes;
                         }
                         while i < 2 * n {
@@ -155,11 +154,36 @@ mod x86 {
             _mm512_permute_pd::<0b1111_1111>(v)
         }
     }
+    // Nothing is rounded by the product with one.
+    compiled! { avx512:
+        #[inline]
+        fn join_f32(re: __m512, im: __m512) -> __m512 {
+            _mm512_fmaddsub_ps(re, _mm512_set1_ps(1.0), im)
+        }
+        #[inline]
+        fn join_f64(re: __m512d, im: __m512d) -> __m512d {
+            _mm512_fmaddsub_pd(re, _mm512_set1_pd(1.0), im)
+        }
+    }
+    compiled! { avx2:
+        #[inline]
+        fn first_of_four(v: __m256d) -> __m256d {
+            _mm256_movedup_pd(v)
+        }
+        #[inline]
+        fn second_of_four(v: __m256d) -> __m256d {
+            _mm256_permute_pd::<0b1111>(v)
+        }
+    }
     products! {
-        multiply_f32: f32 = _mm512_loadu_ps _mm512_storeu_ps _mm512_moveldup_ps _mm512_movehdup_ps
-            _mm512_permute_ps<0b10_11_00_01> _mm512_mul_ps _mm512_fmaddsub_ps _mm512_set1_ps;
-        multiply_f64: f64 = _mm512_loadu_pd _mm512_storeu_pd first second
-            _mm512_permute_pd<0b0101_0101> _mm512_mul_pd _mm512_fmaddsub_pd _mm512_set1_pd;
+        avx512 wide_f32: f32 = __m512, _mm512_loadu_ps _mm512_storeu_ps _mm512_moveldup_ps
+            _mm512_movehdup_ps _mm512_permute_ps<0b10_11_00_01> _mm512_mul_ps join_f32;
+        avx512 wide_f64: f64 = __m512d, _mm512_loadu_pd _mm512_storeu_pd first second
+            _mm512_permute_pd<0b0101_0101> _mm512_mul_pd join_f64;
+        avx2 f32s: f32 = __m256, _mm256_loadu_ps _mm256_storeu_ps _mm256_moveldup_ps
+            _mm256_movehdup_ps _mm256_permute_ps<0b10_11_00_01> _mm256_mul_ps _mm256_addsub_ps;
+        avx2 f64s: f64 = __m256d, _mm256_loadu_pd _mm256_storeu_pd first_of_four second_of_four
+            _mm256_permute_pd<0b0101> _mm256_mul_pd _mm256_addsub_pd;
     }
 }
 
@@ -187,12 +211,12 @@ by_type! {
 
 pub fn products(dtype: DType) -> Option<Parts> {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::Avx512 {
-        match dtype {
-            DType::C64 => return Some(x86::multiply_f32),
-            DType::C128 => return Some(x86::multiply_f64),
-            _ => (),
-        }
+    match (level(), dtype) {
+        (Level::Avx512, DType::C64) => return Some(x86::wide_f32),
+        (Level::Avx512, DType::C128) => return Some(x86::wide_f64),
+        (Level::Avx2, DType::C64) => return Some(x86::f32s),
+        (Level::Avx2, DType::C128) => return Some(x86::f64s),
+        _ => (),
     }
     plain_products(dtype)
 }
