@@ -130,6 +130,13 @@ def test_attention_gradient_has_a_gradient() -> None:
         ((7, 33), (3, 3), (2, 2), (1, 1), (1, 1)),
         ((9, 70), (2, 4), (3, 1), (1, 2), (2, 3)),
         ((17, 16), (3, 2), (1, 5), (0, 0), (1, 2)),
+        # Read where they lie: steps of one to three, dilation, large windows.
+        ((6, 30), (3, 3), (1, 1), (0, 0), (1, 1)),
+        ((7, 40), (3, 3), (2, 2), (1, 0), (1, 1)),
+        ((5, 60), (2, 4), (1, 3), (0, 0), (1, 1)),
+        ((6, 44), (2, 3), (2, 2), (0, 0), (2, 2)),
+        ((9, 62), (2, 5), (2, 3), (1, 0), (1, 2)),
+        ((20, 45), (17, 16), (1, 2), (0, 0), (1, 1)),
     ],
 )
 def test_max_pool_matches_windows(
@@ -239,3 +246,152 @@ def test_bilinear_matches_formula(size: Any, out: Any) -> None:
     want = matrix(size[0], out[0]) @ x @ matrix(size[1], out[1]).T
     got = F.interpolate(pt.tensor(x), size=out, mode="bilinear", align_corners=False)
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 70])
+def test_embedding_bag_matches_formula(width: int, dtype: str) -> None:
+    table = pt.tensor(random(40, width)).to(getattr(pt, dtype)).requires_grad_()
+    at = np.random.default_rng(1).integers(0, 40, 300)
+    starts = np.array([0, 5, 5, 90, 299, 300])
+    bags = list(itertools.pairwise([*starts, 300]))
+    wide = table.detach().to(pt.float64).numpy()
+    g = pt.tensor(random(len(starts), width)).to(table.dtype)
+    each = g.to(pt.float64).numpy()
+    k = pt.tensor(random(300)).to(table.dtype)
+    for mode, weights in (("sum", None), ("mean", None), ("max", None), ("sum", k)):
+        y = F.embedding_bag(
+            pt.tensor(at), table, pt.tensor(starts), mode=mode, per_sample_weights=weights
+        )
+        want, grad = np.zeros((len(starts), width)), np.zeros_like(wide)
+        for b, (low, high) in enumerate(bags):
+            if low == high:
+                continue
+            rows = wide[at[low:high]]
+            if mode == "max":
+                first = rows.argmax(0)
+                want[b] = rows.max(0)
+                np.add.at(grad, (at[low:high][first], np.arange(width)), each[b])
+                continue
+            by = (
+                np.ones(high - low) if weights is None else weights.to(pt.float64).numpy()[low:high]
+            )
+            by = by / (high - low if mode == "mean" else 1)
+            want[b] = by @ rows
+            np.add.at(grad, at[low:high], np.outer(by, each[b]))
+        close(y, want, dtype, 4)
+        close(pt.autograd.grad(y, table, g)[0], grad, dtype, 4)
+
+
+def test_embedding_bag_takes_the_last_nan_for_the_largest() -> None:
+    table = pt.tensor([[1.0, np.nan], [np.nan, 2.0], [3.0, np.nan]])
+    y, _, _, at = pt.embedding_bag(table, pt.tensor([0, 1, 2]), pt.tensor([0]), mode=2)
+    assert y.isnan().tolist() == [[True, True]]
+    assert at.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [False, True])
+def test_nearest_grid_sample_matches_formula(corners: bool, padding: str, dtype: str) -> None:
+    x = pt.tensor(random(2, 3, 9, 11)).to(getattr(pt, dtype))
+    grid = pt.tensor(random(2, 30, 20, 2) * 1.2).to(x.dtype)
+    grid[0, 0, 0] = np.nan
+    grid[1, 2, 3, 0] = np.inf
+    y = F.grid_sample(x, grid, "nearest", padding, align_corners=corners).to(pt.float64).numpy()
+    a, b = (t.to(pt.float64).numpy() for t in (x, grid))
+    step = (
+        (lambda v: pt.tensor(v).to(x.dtype).to(pt.float64).numpy())
+        if dtype != "float64"
+        else np.asarray
+    )
+    places = []
+    for d, n in enumerate((11, 9)):
+        scale, shift = ((n - 1) / 2, 0.0) if corners else (n / 2, 0.5)
+        v = b[..., d]
+        if "float16" in dtype:
+            v = step(step(step(v + 1) * scale) - shift)
+        else:
+            v = (v + 1) * scale - shift
+        if padding == "reflection":
+            low, span = (0.0, n - 1.0) if corners else (-0.5, float(n))
+            with np.errstate(invalid="ignore"):
+                far = np.abs(v - low)
+                odd = np.floor(far / span) % 2 != 0
+                v = np.where(odd, span - far % span, far % span) + low
+        if padding != "zeros":
+            v = np.where(v > 0, np.minimum(v, n - 1), 0)
+        places.append(np.round(v))
+    (u, v), want = places, np.zeros((2, 3, 30, 20))
+    for n, i, j in itertools.product(range(2), range(30), range(20)):
+        if 0 <= u[n, i, j] < 11 and 0 <= v[n, i, j] < 9:
+            want[n, :, i, j] = a[n, :, int(v[n, i, j]), int(u[n, i, j])]
+    np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "uint8", "bool"])
+def test_runs_of_equal_elements_are_those_of_their_neighbours(dtype: str) -> None:
+    x = np.random.default_rng(2).integers(0, 2, (3, 67)).astype(np.float32)
+    if dtype in ("float32", "bfloat16"):
+        x[1, 5:8] = np.nan
+        x[2, :4] = [0.0, -0.0, 0.0, -0.0]
+    t = pt.tensor(x).to(getattr(pt, dtype))
+    y, run, length = pt.unique_consecutive(t, return_inverse=True, return_counts=True)
+    flat = t.to(pt.float64).numpy().reshape(-1)
+    first = np.concatenate([[True], ~(flat[1:] == flat[:-1])])
+    assert y.dtype == t.dtype
+    np.testing.assert_array_equal(y.to(pt.float64).numpy(), flat[first])
+    np.testing.assert_array_equal(run.numpy(), np.cumsum(first).reshape(x.shape) - 1)
+    np.testing.assert_array_equal(length.numpy(), np.diff([*np.flatnonzero(first), flat.size]))
+    empty = pt.unique_consecutive(t[:0], return_inverse=True, return_counts=True)
+    assert [e.shape for e in empty] == [(0,), (0, 67), (0,)]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 3, 4, 7, 100])
+def test_products_of_complex_numbers_match_formula(n: int, dtype: str) -> None:
+    x, y = (random(n, k).astype(np.float64) @ [1, 1j, 2, -1j] for k in (4, 4))
+    y = y[::-1] * 1j
+    a, b = (pt.tensor(v.copy()).to(getattr(pt, dtype)) for v in (x, y))
+    want = a.to(pt.complex128).numpy() * b.to(pt.complex128).numpy()
+    bound = 1e-6 if dtype == "complex64" else 1e-14
+    np.testing.assert_allclose((a * b).to(pt.complex128).numpy(), want, rtol=bound, atol=bound)
+    a.mul_(b)
+    np.testing.assert_allclose(a.to(pt.complex128).numpy(), want, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_nll_loss_of_images_matches_formula(reduction: str, dtype: str) -> None:
+    x = strided(random(3, 5, 7, 6), dtype, True)
+    at = np.random.default_rng(4).integers(0, 5, (3, 7, 6))
+    at[1, 2:5] = -100
+    k = pt.tensor(np.abs(random(5))).to(x.dtype)
+    y = F.nll_loss(x, pt.tensor(at), k, reduction=reduction)
+    a, w = x.detach().to(pt.float64).numpy(), k.to(pt.float64).numpy()
+    live, t = at != -100, np.maximum(at, 0)
+    each = np.where(live, w[t], 0)
+    loss = -np.take_along_axis(a, t[:, None], 1)[:, 0] * each
+    scale = 1 / each.sum() if reduction == "mean" else 1
+    close(y, loss if reduction == "none" else loss.sum() * scale, dtype, 4)
+    grad = np.zeros_like(a)
+    np.put_along_axis(grad, t[:, None], -each[:, None] * scale, 1)
+    close(pt.autograd.grad(y.sum(), x)[0], grad, dtype, 4)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_max_unpool_puts_elements_where_they_were(dtype: str) -> None:
+    x = pt.tensor(random(2, 3, 12, 34)).to(getattr(pt, dtype)).requires_grad_()
+    y, at = F.max_pool2d(x, 2, return_indices=True)
+    back = F.max_unpool2d(y, at, 2)
+    flat = np.zeros((2, 3, 12 * 34))
+    low = y.detach().to(pt.float64).numpy().reshape(2, 3, -1)
+    np.put_along_axis(flat, at.numpy().reshape(2, 3, -1), low, 2)
+    np.testing.assert_array_equal(back.detach().to(pt.float64).numpy().reshape(2, 3, -1), flat)
+    got = pt.autograd.grad(back.sum(), x)[0]
+    np.testing.assert_array_equal(got.to(pt.float64).numpy().reshape(2, 3, -1), flat != 0)
+    for bad in (-1, 12 * 34):
+        wrong = at.clone()
+        wrong[1, 2, 0, 0] = bad
+        with pytest.raises(RuntimeError, match=f"invalid max index: {bad} "):
+            F.max_unpool2d(y, wrong, 2)
