@@ -404,9 +404,10 @@ def has_wgpu() -> bool:
 
 
 @pytest.mark.parametrize("op", named([op for op in OPS if "float32" in op.dtypes]))
-def test_wgpu_equals_cpu(op: Op) -> None:
+def test_wgpu_equals_cpu(op: Op, record_property: Any) -> None:
     if not has_wgpu():
         pytest.skip("no GPU adapter")
+    before = torch.wgpu.fallbacks()
     for sample in op.samples():
         call = tensors(sample, "float32")
         want = list(leaves(op.function(torch)(*call.args, **call.kwargs)))
@@ -419,6 +420,9 @@ def test_wgpu_equals_cpu(op: Op) -> None:
         for g, w in zip(got, want, strict=True):
             assert g.device.type == "wgpu"
             torch.testing.assert_close(g.cpu(), w, rtol=rtol, atol=atol, equal_nan=True)
+    # What of it ran on the CPU, for those that read the report.
+    ran = [name for name, n in torch.wgpu.fallbacks().items() if n > before.get(name, 0)]
+    record_property("fallbacks", " ".join(sorted(ran)))
 
 
 ERRORS = [
