@@ -41,7 +41,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let zero = unknown_zero(ROLLED, groups);
+    zero = unknown_zero(ROLLED, groups);
     let id = group.x + group.y * groups.x;
     let plane = id / p.tiles;
     if (plane >= p.planes) { return; }
@@ -53,23 +53,23 @@ fn main(
     let row = local / COLUMNS;
     let col = local % COLUMNS;
     if (local == 0u) { atomicStore(&endless, 0u); }
-    for (var l = 0u; l < LOADS_X + zero; l++) { // unroll LOADS_X
+    for (var l = 0u; l < turns(LOADS_X); l++) { // unroll LOADS_X
         let e = local + l * THREADS;
         if (e < TX * FOURS) { tile_q[e / FOURS * PITCH + e % FOURS] = four_q(batch, head, i0 + e / FOURS, e % FOURS); }
     }
     var top: array<f32, M>;
     var sum: array<f32, M>;
     var out: array<vec4<f32>, M * C>;
-    for (var a = 0u; a < M + zero; a++) { // unroll M
+    for (var a = 0u; a < turns(M); a++) { // unroll M
         top[a] = LOW;
         sum[a] = 0.0;
-        for (var c = 0u; c < C + zero; c++) { out[a * C + c] = vec4<f32>(); } // unroll C
+        for (var c = 0u; c < turns(C); c++) { out[a * C + c] = vec4<f32>(); } // unroll C
     }
     workgroupBarrier();
     var end = p.keys;
     if (CAUSAL) { end = min(end, seen(i0 + TX)); }
     for (var j0 = 0u; j0 < end; j0 += TZ) {
-        for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+        for (var l = 0u; l < turns(LOADS_Z); l++) { // unroll LOADS_Z
             let e = local + l * THREADS;
             if (e < TZ * FOURS) {
                 passing[slot(e / FOURS) * PITCH + e % FOURS] = four_k(batch, own, j0 + e / FOURS, e % FOURS);
@@ -80,16 +80,16 @@ fn main(
         for (var a = 0u; a < M * N + zero; a++) { score[a] = 0.0; } // unroll M * N
         for (var c = 0u; c < fours(); c++) {
             var x: array<vec4<f32>, M>;
-            for (var a = 0u; a < M + zero; a++) { x[a] = tile_q[(row + ROWS * a) * PITCH + c]; } // unroll M
+            for (var a = 0u; a < turns(M); a++) { x[a] = tile_q[(row + ROWS * a) * PITCH + c]; } // unroll M
             for (var b = 0u; b < N + zero; b++) { // unroll N
                 let z = passing[(col + COLUMNS * b) * PITCH + c];
-                for (var a = 0u; a < M + zero; a++) { // unroll M
+                for (var a = 0u; a < turns(M); a++) { // unroll M
                     score[a * N + b] = add_product(x[a], z, score[a * N + b]);
                 }
             }
         }
         let edge = MASK || j0 + TZ > p.keys || (CAUSAL && j0 + TZ > seen(i0 + 1u));
-        for (var a = 0u; a < M + zero; a++) { // unroll M
+        for (var a = 0u; a < turns(M); a++) { // unroll M
             let i = row + ROWS * a;
             var most = LOW;
             for (var b = 0u; b < N + zero; b++) { // unroll N
@@ -104,7 +104,7 @@ fn main(
             found[i * COLUMNS + col] = most;
         }
         workgroupBarrier();
-        for (var a = 0u; a < M + zero; a++) { // unroll M
+        for (var a = 0u; a < turns(M); a++) { // unroll M
             let i = row + ROWS * a;
             var most = top[a];
             for (var n = 0u; n < COLUMNS + zero; n++) { most = larger(most, found[i * COLUMNS + n]); } // unroll COLUMNS
@@ -113,7 +113,7 @@ fn main(
             if (!at_most(top[a], LOW)) { shrink = exp(top[a] - most); }
             top[a] = most;
             sum[a] *= shrink;
-            for (var c = 0u; c < C + zero; c++) { out[a * C + c] *= shrink; } // unroll C
+            for (var c = 0u; c < turns(C); c++) { out[a * C + c] *= shrink; } // unroll C
             for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
                 var four = vec4<f32>();
                 for (var n = 0u; n < 4u + zero; n++) { // unroll 4
@@ -128,7 +128,7 @@ fn main(
                 weights[i * SPAN + col + COLUMNS * b] = four;
             }
         }
-        for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+        for (var l = 0u; l < turns(LOADS_Z); l++) { // unroll LOADS_Z
             let e = local + l * THREADS;
             if (e < TZ * FOURS) {
                 let x = four_v(batch, own, j0 + e / FOURS, e % FOURS);
@@ -138,24 +138,25 @@ fn main(
         }
         workgroupBarrier();
         // Behind the values lie those of other keys, which nobody writes out.
-        if (atomicLoad(&endless) == 1u) {
+        let chosen = atomicLoad(&endless) == 1u;
+        if (ROLLED || chosen) {
             for (var j = 0u; j < TZ; j++) {
-                for (var c = 0u; c < C + zero; c++) { // unroll C
+                for (var c = 0u; c < turns(C); c++) { // unroll C
                     let x = passing[j * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
-                    for (var a = 0u; a < M + zero; a++) { // unroll M
+                    for (var a = 0u; a < turns(M); a++) { // unroll M
                         let w = weights[(row + ROWS * a) * SPAN + j / 4u][j % 4u];
-                        if (is_true(w)) { out[a * C + c] = fma(vec4(w), x, out[a * C + c]); }
+                        if (!chosen || is_true(w)) { out[a * C + c] = fma(vec4(w), x, out[a * C + c]); }
                     }
                 }
             }
         } else {
             for (var j = 0u; j < TZ / 4u; j++) {
                 var w: array<vec4<f32>, M>;
-                for (var a = 0u; a < M + zero; a++) { w[a] = weights[(row + ROWS * a) * SPAN + j]; } // unroll M
+                for (var a = 0u; a < turns(M); a++) { w[a] = weights[(row + ROWS * a) * SPAN + j]; } // unroll M
                 for (var n = 0u; n < 4u + zero; n++) { // unroll 4
-                    for (var c = 0u; c < C + zero; c++) { // unroll C
+                    for (var c = 0u; c < turns(C); c++) { // unroll C
                         let x = passing[(4u * j + n) * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
-                        for (var a = 0u; a < M + zero; a++) { // unroll M
+                        for (var a = 0u; a < turns(M); a++) { // unroll M
                             out[a * C + c] = fma(vec4(w[a][n]), x, out[a * C + c]);
                         }
                     }
@@ -164,16 +165,16 @@ fn main(
         }
         workgroupBarrier();
     }
-    for (var a = 0u; a < M + zero; a++) { found[(row + ROWS * a) * COLUMNS + col] = sum[a]; } // unroll M
+    for (var a = 0u; a < turns(M); a++) { found[(row + ROWS * a) * COLUMNS + col] = sum[a]; } // unroll M
     workgroupBarrier();
-    for (var a = 0u; a < M + zero; a++) { // unroll M
+    for (var a = 0u; a < turns(M); a++) { // unroll M
         let i = i0 + row + ROWS * a;
         if (i < p.queries) {
             var all = 0.0;
             for (var n = 0u; n < COLUMNS + zero; n++) { all += found[(row + ROWS * a) * COLUMNS + n]; } // unroll COLUMNS
             var inverse = 0.0;
             if (!at_most(all, 0.0)) { inverse = 1.0 / all; }
-            for (var c = 0u; c < C + zero; c++) { // unroll C
+            for (var c = 0u; c < turns(C); c++) { // unroll C
                 var x = out[a * C + c] * inverse;
                 if (DROPOUT) { x *= p.kept; }
                 for (var n = 0u; n < 4u + zero; n += EACH) { // unroll 4 / EACH

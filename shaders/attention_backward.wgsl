@@ -45,7 +45,7 @@ fn load_g(batch: u32, head: u32, row: u32, c: u32) -> f32 {
 fn four_g(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
     var x = vec4<f32>();
     if (row >= p.queries) { return x; }
-    for (var n = 0u; n < 4u; n++) { // unroll 4
+    for (var n = 0u; n < 4u + zero; n++) { // unroll 4
         if (WHOLE || 4u * c + n < p.value_width) { x[n] = load_g(batch, head, row, 4u * c + n); }
     }
     return x;
@@ -56,25 +56,25 @@ fn statistics(at: u32) -> vec3<f32> {
 }
 
 // Products of an invocation's rows with those that pass by, and of what lies beside them.
-fn scores_and_slopes(row: u32, col: u32, zero: u32) -> array<vec2<f32>, M * N> {
+fn scores_and_slopes(row: u32, col: u32) -> array<vec2<f32>, M * N> {
     var both: array<vec2<f32>, M * N>;
     for (var a = 0u; a < M * N + zero; a++) { both[a] = vec2<f32>(); } // unroll M * N
     for (var c = 0u; c < fours(); c++) {
         var x: array<vec4<f32>, M>;
-        for (var a = 0u; a < M + zero; a++) { x[a] = tile_x[(row + ROWS * a) * PITCH + c]; } // unroll M
+        for (var a = 0u; a < turns(M); a++) { x[a] = tile_x[(row + ROWS * a) * PITCH + c]; } // unroll M
         for (var b = 0u; b < N + zero; b++) { // unroll N
             let z = tile_z[(col + COLUMNS * b) * PITCH + c];
-            for (var a = 0u; a < M + zero; a++) { // unroll M
+            for (var a = 0u; a < turns(M); a++) { // unroll M
                 both[a * N + b].x = add_product(x[a], z, both[a * N + b].x);
             }
         }
     }
     for (var c = 0u; c < value_fours(); c++) {
         var x: array<vec4<f32>, M>;
-        for (var a = 0u; a < M + zero; a++) { x[a] = beside_x[(row + ROWS * a) * PITCH + c]; } // unroll M
+        for (var a = 0u; a < turns(M); a++) { x[a] = beside_x[(row + ROWS * a) * PITCH + c]; } // unroll M
         for (var b = 0u; b < N + zero; b++) { // unroll N
             let z = beside_z[(col + COLUMNS * b) * PITCH + c];
-            for (var a = 0u; a < M + zero; a++) { // unroll M
+            for (var a = 0u; a < turns(M); a++) { // unroll M
                 both[a * N + b].y = add_product(x[a], z, both[a * N + b].y);
             }
         }
@@ -100,7 +100,7 @@ fn queries(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let zero = unknown_zero(ROLLED, groups);
+    zero = unknown_zero(ROLLED, groups);
     let id = group.x + group.y * groups.x;
     let plane = id / p.tiles;
     if (plane >= p.planes) { return; }
@@ -112,7 +112,7 @@ fn queries(
     let row = local / COLUMNS;
     let col = local % COLUMNS;
     if (local == 0u) { atomicStore(&endless, 0u); }
-    for (var l = 0u; l < LOADS_X + zero; l++) { // unroll LOADS_X
+    for (var l = 0u; l < turns(LOADS_X); l++) { // unroll LOADS_X
         let e = local + l * THREADS;
         if (e < TX * FOURS) {
             let at = e / FOURS * PITCH + e % FOURS;
@@ -135,12 +135,12 @@ fn queries(
         known[n] = all;
     }
     var out: array<vec4<f32>, M * C>;
-    for (var a = 0u; a < M * C + zero; a++) { out[a] = vec4<f32>(); } // unroll M * C
+    for (var a = 0u; a < turns(M * C); a++) { out[a] = vec4<f32>(); } // unroll M * C
     workgroupBarrier();
     var end = p.keys;
     if (CAUSAL) { end = min(end, seen(i0 + TX)); }
     for (var j0 = 0u; j0 < end; j0 += TZ) {
-        for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+        for (var l = 0u; l < turns(LOADS_Z); l++) { // unroll LOADS_Z
             let e = local + l * THREADS;
             if (e < TZ * FOURS) {
                 let at = slot(e / FOURS) * PITCH + e % FOURS;
@@ -151,9 +151,9 @@ fn queries(
             }
         }
         workgroupBarrier();
-        let both = scores_and_slopes(row, col, zero);
+        let both = scores_and_slopes(row, col);
         let edge = MASK || j0 + TZ > p.keys || i0 + TX > p.queries || (CAUSAL && j0 + TZ > seen(i0 + 1u));
-        for (var a = 0u; a < M + zero; a++) { // unroll M
+        for (var a = 0u; a < turns(M); a++) { // unroll M
             let i = row + ROWS * a;
             for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
                 var four = vec4<f32>();
@@ -166,24 +166,25 @@ fn queries(
             }
         }
         workgroupBarrier();
-        if (atomicLoad(&endless) == 1u) {
+        let chosen = atomicLoad(&endless) == 1u;
+        if (ROLLED || chosen) {
             for (var j = 0u; j < TZ; j++) {
-                for (var c = 0u; c < C + zero; c++) { // unroll C
+                for (var c = 0u; c < turns(C); c++) { // unroll C
                     let x = tile_z[slot(j) * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
-                    for (var a = 0u; a < M + zero; a++) { // unroll M
+                    for (var a = 0u; a < turns(M); a++) { // unroll M
                         let d = slopes[(row + ROWS * a) * SPAN + j / 4u][j % 4u];
-                        if (is_true(d)) { out[a * C + c] = fma(vec4(d), x, out[a * C + c]); }
+                        if (!chosen || is_true(d)) { out[a * C + c] = fma(vec4(d), x, out[a * C + c]); }
                     }
                 }
             }
         } else {
             for (var j = 0u; j < TZ / 4u; j++) {
                 var d: array<vec4<f32>, M>;
-                for (var a = 0u; a < M + zero; a++) { d[a] = slopes[(row + ROWS * a) * SPAN + j]; } // unroll M
+                for (var a = 0u; a < turns(M); a++) { d[a] = slopes[(row + ROWS * a) * SPAN + j]; } // unroll M
                 for (var n = 0u; n < 4u + zero; n++) { // unroll 4
-                    for (var c = 0u; c < C + zero; c++) { // unroll C
+                    for (var c = 0u; c < turns(C); c++) { // unroll C
                         let x = tile_z[slot(4u * j + n) * PITCH + min(col + COLUMNS * c, FOURS - 1u)];
-                        for (var a = 0u; a < M + zero; a++) { // unroll M
+                        for (var a = 0u; a < turns(M); a++) { // unroll M
                             out[a * C + c] = fma(vec4(d[a][n]), x, out[a * C + c]);
                         }
                     }
@@ -192,9 +193,9 @@ fn queries(
         }
         workgroupBarrier();
     }
-    for (var a = 0u; a < M + zero; a++) { // unroll M
+    for (var a = 0u; a < turns(M); a++) { // unroll M
         let i = i0 + row + ROWS * a;
-        for (var c = 0u; c < C + zero; c++) { // unroll C
+        for (var c = 0u; c < turns(C); c++) { // unroll C
             for (var n = 0u; n < 4u + zero; n++) { // unroll 4
                 let at = 4u * (col + COLUMNS * c) + n;
                 if (i < p.queries && at < p.width) {
@@ -211,7 +212,7 @@ fn keys(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let zero = unknown_zero(ROLLED, groups);
+    zero = unknown_zero(ROLLED, groups);
     let id = group.x + group.y * groups.x;
     let plane = id / p.tiles;
     if (plane >= p.planes) { return; }
@@ -222,7 +223,7 @@ fn keys(
     let row = local / COLUMNS;
     let col = local % COLUMNS;
     if (local == 0u) { atomicStore(&endless, 0u); }
-    for (var l = 0u; l < LOADS_X + zero; l++) { // unroll LOADS_X
+    for (var l = 0u; l < turns(LOADS_X); l++) { // unroll LOADS_X
         let e = local + l * THREADS;
         if (e < TX * FOURS) {
             let at = e / FOURS * PITCH + e % FOURS;
@@ -232,7 +233,7 @@ fn keys(
     }
     var out_k: array<vec4<f32>, M * C>;
     var out_v: array<vec4<f32>, M * C>;
-    for (var a = 0u; a < M * C + zero; a++) { // unroll M * C
+    for (var a = 0u; a < turns(M * C); a++) { // unroll M * C
         out_k[a] = vec4<f32>();
         out_v[a] = vec4<f32>();
     }
@@ -243,7 +244,7 @@ fn keys(
     for (var m = 0u; m < p.group; m++) {
         let head = own * p.group + m;
         for (var i0 = start; i0 < p.queries; i0 += TZ) {
-            for (var l = 0u; l < LOADS_Z + zero; l++) { // unroll LOADS_Z
+            for (var l = 0u; l < turns(LOADS_Z); l++) { // unroll LOADS_Z
                 let e = local + l * THREADS;
                 if (e < TZ * FOURS) {
                     let at = slot(e / FOURS) * PITCH + e % FOURS;
@@ -264,9 +265,9 @@ fn keys(
                 known[n] = all;
             }
             workgroupBarrier();
-            let both = scores_and_slopes(row, col, zero);
+            let both = scores_and_slopes(row, col);
             let edge = MASK || i0 + TZ > p.queries || j0 + TX > p.keys || (CAUSAL && j0 + TX > seen(i0 + 1u));
-            for (var a = 0u; a < M + zero; a++) { // unroll M
+            for (var a = 0u; a < turns(M); a++) { // unroll M
                 let j = row + ROWS * a;
                 for (var b = 0u; b < N / 4u + zero; b++) { // unroll N / 4
                     var four_w = vec4<f32>();
@@ -283,15 +284,16 @@ fn keys(
                 }
             }
             workgroupBarrier();
-            if (atomicLoad(&endless) == 1u) {
+            let chosen = atomicLoad(&endless) == 1u;
+            if (ROLLED || chosen) {
                 for (var i = 0u; i < TZ; i++) {
-                    for (var c = 0u; c < C + zero; c++) { // unroll C
+                    for (var c = 0u; c < turns(C); c++) { // unroll C
                         let at = slot(i) * PITCH + min(col + COLUMNS * c, FOURS - 1u);
-                        for (var a = 0u; a < M + zero; a++) { // unroll M
+                        for (var a = 0u; a < turns(M); a++) { // unroll M
                             let w = weights[(row + ROWS * a) * SPAN + i / 4u][i % 4u];
                             let d = slopes[(row + ROWS * a) * SPAN + i / 4u][i % 4u];
-                            if (is_true(d)) { out_k[a * C + c] = fma(vec4(d), tile_z[at], out_k[a * C + c]); }
-                            if (is_true(w)) { out_v[a * C + c] = fma(vec4(w), beside_z[at], out_v[a * C + c]); }
+                            if (!chosen || is_true(d)) { out_k[a * C + c] = fma(vec4(d), tile_z[at], out_k[a * C + c]); }
+                            if (!chosen || is_true(w)) { out_v[a * C + c] = fma(vec4(w), beside_z[at], out_v[a * C + c]); }
                         }
                     }
                 }
@@ -299,16 +301,16 @@ fn keys(
                 for (var i = 0u; i < TZ / 4u; i++) {
                     var w: array<vec4<f32>, M>;
                     var d: array<vec4<f32>, M>;
-                    for (var a = 0u; a < M + zero; a++) { // unroll M
+                    for (var a = 0u; a < turns(M); a++) { // unroll M
                         w[a] = weights[(row + ROWS * a) * SPAN + i];
                         d[a] = slopes[(row + ROWS * a) * SPAN + i];
                     }
                     for (var n = 0u; n < 4u + zero; n++) { // unroll 4
-                        for (var c = 0u; c < C + zero; c++) { // unroll C
+                        for (var c = 0u; c < turns(C); c++) { // unroll C
                             let at = slot(4u * i + n) * PITCH + min(col + COLUMNS * c, FOURS - 1u);
                             let x = tile_z[at];
                             let g = beside_z[at];
-                            for (var a = 0u; a < M + zero; a++) { // unroll M
+                            for (var a = 0u; a < turns(M); a++) { // unroll M
                                 out_k[a * C + c] = fma(vec4(d[a][n]), x, out_k[a * C + c]);
                                 out_v[a * C + c] = fma(vec4(w[a][n]), g, out_v[a * C + c]);
                             }
@@ -319,9 +321,9 @@ fn keys(
             workgroupBarrier();
         }
     }
-    for (var a = 0u; a < M + zero; a++) { // unroll M
+    for (var a = 0u; a < turns(M); a++) { // unroll M
         let j = j0 + row + ROWS * a;
-        for (var c = 0u; c < C + zero; c++) { // unroll C
+        for (var c = 0u; c < turns(C); c++) { // unroll C
             for (var n = 0u; n < 4u + zero; n++) { // unroll 4
                 let at = 4u * (col + COLUMNS * c) + n;
                 if (j < p.keys && at < p.width) {

@@ -33,6 +33,12 @@ const LOADS_X: u32 = (TX * FOURS + THREADS - 1u) / THREADS;
 const LOADS_Z: u32 = (TZ * FOURS + THREADS - 1u) / THREADS;
 // Whether a tile has a number without end or NaN: what weights of zero leave out is then chosen, not multiplied.
 var<workgroup> endless: atomic<u32>;
+// What ends of loops have added: zero, of which no compiler knows where they are to stay loops.
+var<private> zero: u32;
+// The end of a loop of so many turns; one of a single turn never stays a loop.
+fn turns(n: u32) -> u32 {
+    return select(n + zero, n, n == 1u);
+}
 
 // Fours of components of queries and keys.
 fn fours() -> u32 {
@@ -68,7 +74,7 @@ fn place(x: u32, batch: u32, head: u32, row: u32, c: u32) -> u32 {
 fn four_q(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
     var x = vec4<f32>();
     if (row >= p.queries) { return x; }
-    for (var n = 0u; n < 4u; n++) { // unroll 4
+    for (var n = 0u; n < 4u + zero; n++) { // unroll 4
         if (WHOLE || 4u * c + n < p.width) {
             let i = place(0u, batch, head, row, 4u * c + n);
             x[n] = decode(X, q[word(X, i)], 0u, i);
@@ -79,7 +85,7 @@ fn four_q(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
 fn four_k(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
     var x = vec4<f32>();
     if (row >= p.keys) { return x; }
-    for (var n = 0u; n < 4u; n++) { // unroll 4
+    for (var n = 0u; n < 4u + zero; n++) { // unroll 4
         if (WHOLE || 4u * c + n < p.width) {
             let i = place(1u, batch, head, row, 4u * c + n);
             x[n] = decode(X, k[word(X, i)], 0u, i);
@@ -90,7 +96,7 @@ fn four_k(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
 fn four_v(batch: u32, head: u32, row: u32, c: u32) -> vec4<f32> {
     var x = vec4<f32>();
     if (row >= p.keys) { return x; }
-    for (var n = 0u; n < 4u; n++) { // unroll 4
+    for (var n = 0u; n < 4u + zero; n++) { // unroll 4
         if (WHOLE || 4u * c + n < p.value_width) {
             let i = place(2u, batch, head, row, 4u * c + n);
             x[n] = decode(X, v[word(X, i)], 0u, i);

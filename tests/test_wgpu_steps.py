@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_wgpu_runtime import run
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu
@@ -155,6 +156,25 @@ def test_training_step_dispatches_are_few_and_losses_equal_cpu(kind: str) -> Non
     assert got == pytest.approx(train(kind, "cpu", 5)[0], abs=1e-3)
     # In one of the first three an adapter that is no software times the ways of each product.
     assert max(counts[3:]) <= STEPS[kind][2]
+
+
+FIRST = f"""
+    import sys
+    sys.path.insert(0, {str(Path(__file__).parent)!r})
+    from test_wgpu_steps import train, wgpu
+    train("gpt", "wgpu", 1)
+    stats = wgpu.memory_stats()
+    print(stats["pipelines"], stats["shader_bytes"])
+"""
+
+
+def test_first_step_of_a_gpt_compiles_few_and_short_kernels() -> None:
+    if not wgpu.get_device_properties()["software"]:
+        pytest.skip("cards have loops written out, and try several tiles")
+    pipelines, size = map(int, run(FIRST).split())
+    # Nearly all of the time of a first step is the driver's, for each kernel.
+    assert pipelines <= 25
+    assert size <= 350_000
 
 
 @pytest.mark.slow

@@ -457,9 +457,12 @@ impl Gpu {
     pub fn stats(&self) -> StreamStats {
         // What goes wrong there shows when its results are asked for.
         let _ = self.settle_all();
-        let pipelines = self.pipelines.lock().len() as u64;
+        let pipelines = self.pipelines.lock();
+        let (made, shader_bytes) = (pipelines.len() as u64, pipelines.bytes());
+        drop(pipelines);
         StreamStats {
-            pipelines,
+            pipelines: made,
+            shader_bytes,
             ..self.stream.lock().stats
         }
     }

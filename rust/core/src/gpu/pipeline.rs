@@ -93,6 +93,8 @@ pub(super) struct Pipelines {
     unrolls: bool,
     pipelines: Map<Key, Arc<Pipeline>>,
     layouts: Map<Bindings, Arc<Layout>>,
+    /// Of the texts of all pipelines, together.
+    bytes: u64,
 }
 
 impl Pipelines {
@@ -102,11 +104,17 @@ impl Pipelines {
             unrolls,
             pipelines: Map::default(),
             layouts: Map::default(),
+            bytes: 0,
         }
     }
 
     pub fn len(&self) -> usize {
         self.pipelines.len()
+    }
+
+    /// The bytes of the texts that were compiled.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The pipeline of a kernel. With `aliased`, a buffer that the kernel reads is also written
@@ -150,6 +158,7 @@ impl Pipelines {
         if self.unrolls && trusted {
             text = unrolled(&text);
         }
+        self.bytes += text.len() as u64;
         let desc = wgpu::ShaderModuleDescriptor {
             label: Some(name),
             source: wgpu::ShaderSource::Wgsl(text.into()),

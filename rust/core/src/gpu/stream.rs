@@ -65,6 +65,8 @@ pub struct StreamStats {
     pub submissions: u64,
     pub bind_groups: u64,
     pub pipelines: u64,
+    /// Bytes of the texts that they were made of.
+    pub shader_bytes: u64,
 }
 
 impl Stream {
