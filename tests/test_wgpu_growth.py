@@ -24,14 +24,13 @@ LIMIT = 20.0
 SIDE = 141  # of a square matrix of as many elements
 
 # What may take longer on software Vulkan, up to which ratio, and why. The sort is many short
-# dispatches and takes several times as long on a busy machine: the ratios are those of an idle one.
+# dispatches and takes several times as long on a busy machine, where the ratios fall: up to 4.3 was
+# seen there for steps, 31 (svd) to 81 (eigh) for sweeps.
 STEPS = "n^1.5 operations, column after column in one workgroup"
 SWEEPS = "sweeps of rotations, n^1.5 operations each, in one workgroup"
-DEPTH = "a product of a few rows that is as deep as the input is long: few workgroups"
 EXCEPTIONS: dict[str, tuple[float, str]] = {
-    **dict.fromkeys(("cholesky", "lu_factor", "lu", "inv", "det", "solve", "qr"), (150.0, STEPS)),
+    **dict.fromkeys(("cholesky", "lu_factor", "lu", "inv", "det", "solve", "qr"), (40.0, STEPS)),
     **dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals"), (150.0, SWEEPS)),
-    **dict.fromkeys(("cov", "corrcoef"), (60.0, DEPTH)),
 }
 
 
