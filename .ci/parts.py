@@ -50,6 +50,9 @@ SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=4"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
 CUTS = ["tests/test_wgpu_cuts.py", "tests/test_wgpu_segments.py"]
+# Some of them look at times, so nothing runs beside them.
+GPU_SLOW = sorted(f"tests/{p.name}" for p in ROOT.glob("tests/test_wgpu_*.py"))
+GPU_SLOW = [name for name in GPU_SLOW if name not in CUTS]
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
 # replay share one release build.
@@ -76,6 +79,7 @@ PARTS = {
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     "wgpu-cuts": [PYTHON, "-m", "pytest", "-q", "-m", "slow", *CUTS],
+    "wgpu-slow": [PYTHON, "-m", "pytest", "-q", "-m", "slow", *GPU_SLOW],
     "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
     # Skipped without llvm-mca (Debian: llvm).
     "loops": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_loops.py"],
@@ -91,11 +95,11 @@ VARIABLES = FORCED | {
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
 NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
-NEEDS_BUILD |= {"programs", "distributed"}
+NEEDS_BUILD |= {"programs", "distributed", "wgpu-slow"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
-IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"pytest"}
+IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"pytest", "wgpu-slow"}
 
 
 def emulates() -> bool:

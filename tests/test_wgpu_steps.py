@@ -85,6 +85,8 @@ def data(kind: str) -> tuple[Any, Any]:
     return torch.randn(shape, generator=g), torch.randint(0, 10, shape[:1], generator=g)
 
 
+# The same of a step that `torch.compile` recorded, once it is run again.
+COMPILED = {"mlp": 13, "cnn": 29, "gpt": 101, "lstm": 57}
 STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], int]] = {
     "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 15),
     "cnn": (cnn, lambda p: torch.optim.SGD(p, lr=0.05), 31),
@@ -175,6 +177,18 @@ def test_first_step_of_a_gpt_compiles_few_and_short_kernels() -> None:
     # Nearly all of the time of a first step is the driver's, for each kernel.
     assert pipelines <= 25
     assert size <= 350_000
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_compiled_training_step_dispatches_are_few_and_losses_equal_eager(kind: str) -> None:
+    wgpu.set_fallback_error(True)
+    try:
+        got, counts = train(kind, "wgpu", 7, compiled=True)
+    finally:
+        wgpu.set_fallback_error(False)
+    assert got == train(kind, "wgpu", 7)[0]
+    # The first calls are recorded, and the one that is kept is recorded with its dispatches.
+    assert max(counts[4:]) <= COMPILED[kind]
 
 
 @pytest.mark.slow
