@@ -394,6 +394,11 @@ class Recorded:
     """A function whose calls are recorded, and run again where they are known."""
 
     def __init__(self, function: Callable[..., Any], name: str, full: bool) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"{name}: expected a function or a module, but got {type(function).__name__}; what "
+                "is called is recorded, and not what a call gave"
+            )
         functools.update_wrapper(self, function, updated=())
         self._function, self._name, self._full = function, name, full
         self._kinds: dict[Any, _Kind] = {}
@@ -421,6 +426,9 @@ class Recorded:
             known = self._kinds.get(kind)
         except (CannotRecord, TypeError) as error:
             self._tell(str(error))
+            return self._function(*args, **kwargs)
+        except RecursionError:
+            self._tell("an argument contains itself, or is nested too deeply")
             return self._function(*args, **kwargs)
         why = None
         if known is not None:
@@ -723,6 +731,8 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
 
     Raises
     ------
+    TypeError
+        What is given cannot be called.
     RuntimeError
         With `fullgraph`, after a call that reads elements of a tensor (``item()``, ``if x > 0``)
         and does more with them than to return them at its end (``return loss.item()``), whose

@@ -516,6 +516,13 @@ def elementwise(body: str, *inputs: Any) -> Any:
     return _C._wgpu_elementwise(body, [x.to(dtype) for x in _C.broadcast_tensors(*inputs)])
 
 
+def _asked(function: str, name: str, value: Any, has: str, what: str) -> None:
+    if not hasattr(value, has):
+        raise TypeError(
+            f"wgpu.{function}: expected {name} to be {what}, but got {type(value).__name__}"
+        )
+
+
 def to_buffer(tensor: Any, device: Any, usage: int | None = None) -> Any:
     """Return a buffer of wgpu-py with the elements of a tensor.
 
@@ -536,6 +543,15 @@ def to_buffer(tensor: Any, device: Any, usage: int | None = None) -> Any:
     wgpu.GPUBuffer
         New.
 
+    Raises
+    ------
+    TypeError
+        It is no tensor, or no device of wgpu-py.
+    ValueError
+        The tensor has no elements: no buffer is of 0 bytes.
+    RuntimeError
+        The tensor has no memory of its own: it is on ``meta``, or sparse.
+
     Examples
     --------
     >>> import pytensorlib as torch
@@ -546,6 +562,24 @@ def to_buffer(tensor: Any, device: Any, usage: int | None = None) -> Any:
     """
     if usage is None:
         usage = 0x80 | 0x04 | 0x08  # STORAGE, COPY_SRC, COPY_DST
+    if not isinstance(tensor, _C.Tensor):
+        raise TypeError(f"wgpu.to_buffer: expected a tensor, but got {type(tensor).__name__}")
+    _asked("to_buffer", "device", device, "create_buffer_with_data", "a GPUDevice of wgpu-py")
+    if tensor.device.type == "meta":
+        raise RuntimeError(
+            f"wgpu.to_buffer: a tensor on meta has no data, got shape {list(tensor.shape)}; "
+            'make one with memory by torch.empty_like(x, device="wgpu")'
+        )
+    if tensor.layout != _C.strided:
+        raise RuntimeError(
+            f"wgpu.to_buffer: expected a dense tensor, but got layout {tensor.layout}; convert it "
+            "with to_dense(), or copy its indices() and values()"
+        )
+    if tensor.numel() == 0:
+        raise ValueError(
+            f"wgpu.to_buffer: a tensor of shape {list(tensor.shape)} has no elements, and no "
+            "buffer is of 0 bytes; leave it out"
+        )
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     data = flat.view(_C.uint8).numpy().tobytes()
     return device.create_buffer_with_data(data=data + bytes(-len(data) % 4 or 0), usage=usage)
@@ -560,7 +594,7 @@ def from_buffer(buffer: Any, queue: Any, shape: Any, dtype: Any = None, device: 
         Made to be copied from.
     queue : wgpu.GPUQueue
         Of the buffer's device.
-    shape : sequence of int
+    shape : sequence of int, or int
         Of the tensor.
     dtype : dtype, optional
         What the buffer holds; by default the default dtype.
@@ -574,8 +608,12 @@ def from_buffer(buffer: Any, queue: Any, shape: Any, dtype: Any = None, device: 
 
     Raises
     ------
+    TypeError
+        It is no buffer, or no queue of wgpu-py.
     ValueError
         The buffer is smaller than the tensor.
+    RuntimeError
+        The buffer was not made to be copied from.
 
     Examples
     --------
@@ -583,7 +621,15 @@ def from_buffer(buffer: Any, queue: Any, shape: Any, dtype: Any = None, device: 
     >>> def moved(x, device):
     ...     return torch.wgpu.from_buffer(torch.wgpu.to_buffer(x, device), device.queue, x.shape)
     """
-    result = _C.empty(tuple(shape), dtype=dtype)
+    _asked("from_buffer", "buffer", buffer, "map_async", "a GPUBuffer of wgpu-py")
+    _asked("from_buffer", "queue", queue, "read_buffer", "a GPUQueue of wgpu-py")
+    copied_from = 0x04
+    if not buffer.usage & copied_from:
+        raise RuntimeError(
+            "wgpu.from_buffer: the buffer was not made to be copied from; make it with usage "
+            "COPY_SRC too"
+        )
+    result = _C.empty((shape,) if isinstance(shape, int) else tuple(shape), dtype=dtype)
     size = result.numel() * result.element_size()
     if buffer.size < size:
         raise ValueError(

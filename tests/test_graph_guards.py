@@ -629,3 +629,16 @@ def test_array_that_is_read_by_a_kernel_is_no_condition() -> None:
         array[:] = i
         assert call(torch.ones(3)).tolist() == [i + 1.0] * 3
     assert len(call.programs) == 1
+
+
+def test_compile_refuses_what_cannot_be_called_and_runs_what_it_cannot_tell() -> None:
+    for record in (torch.compile, torch.graph):
+        for x in (3, "f", torch.ones(2)):
+            with pytest.raises(TypeError, match=f"expected a function.*got {type(x).__name__}"):
+                record(x)
+        knot: list[Any] = [torch.ones(2)]
+        knot.append(knot)
+        with pytest.warns(UserWarning, match="contains itself"):
+            assert record(lambda x: x[0] + 1)(knot).tolist() == [2.0, 2.0]
+        with pytest.raises(RuntimeError, match="contains itself"):
+            record(lambda x: x[0] + 1, fullgraph=True)(knot)

@@ -254,6 +254,33 @@ def test_buffers_of_wgpu_py_hold_the_bytes_of_tensors() -> None:
         wgpu.from_buffer(wgpu.to_buffer(torch.ones(1), there), there.queue, (10,))
 
 
+@pytest.mark.skipif(importlib.util.find_spec("wgpu") is None, reason="wgpu-py is not installed")
+def test_buffers_of_what_has_no_memory_raise_errors_that_tell_why() -> None:
+    from test_shaders import device
+
+    there = device()
+    pending = torch.ones(3, device="wgpu") * 2 + 1
+    buffer = wgpu.to_buffer(pending, there)
+    assert wgpu.from_buffer(buffer, there.queue, 3).tolist() == [3.0] * 3
+    for x, error, text in (
+        (torch.empty(0, 4, device="wgpu"), ValueError, r"to_buffer: .*\[0, 4\] has no elements"),
+        (torch.empty(0), ValueError, "to_buffer: .*no elements"),
+        (torch.empty(3, device="meta"), RuntimeError, r"to_buffer: .*meta has no data.*\[3\]"),
+        (torch.eye(3).to_sparse(), RuntimeError, "to_buffer: .*dense tensor.*sparse_coo.*to_dense"),
+        ([1.0], TypeError, "to_buffer: expected a tensor, but got list"),
+    ):
+        with pytest.raises(error, match=text):
+            wgpu.to_buffer(x, there)
+    with pytest.raises(TypeError, match="device to be a GPUDevice of wgpu-py, but got str"):
+        wgpu.to_buffer(pending, "wgpu")
+    with pytest.raises(TypeError, match="buffer to be a GPUBuffer of wgpu-py, but got Tensor"):
+        wgpu.from_buffer(pending, there.queue, 3)
+    with pytest.raises(TypeError, match="queue to be a GPUQueue of wgpu-py, but got NoneType"):
+        wgpu.from_buffer(buffer, None, 3)
+    with pytest.raises(RuntimeError, match="from_buffer: .*COPY_SRC"):
+        wgpu.from_buffer(wgpu.to_buffer(pending, there, usage=0x80), there.queue, 3)
+
+
 @pytest.mark.slow
 def test_check_against_cpu_passes_every_operator() -> None:
     from op_db import OPS
