@@ -98,6 +98,74 @@ def test_ranges_decorate_functions():
     assert [e.name for e in prof.events()] == ["double", "aten::mul"]
 
 
+def test_profile_with_stack_tells_the_calls_and_groups_by_them(tmp_path):
+    def inner(x):
+        return x.sin()
+
+    def outer(x):
+        return inner(x) + inner(x)
+
+    with profile(with_stack=True) as prof:
+        outer(torch.ones(3))
+        inner(torch.ones(3))
+    line = inner.__code__.co_firstlineno
+    sines = [e for e in prof.events() if e.name == "aten::sin"]
+    assert all(e.stack[0] == f"{__file__}({line + 1}): inner" for e in sines)
+    assert [e.stack[1].rpartition(": ")[2] for e in sines] == [
+        "outer",
+        "outer",
+        test_profile_with_stack_tells_the_calls_and_groups_by_them.__name__,
+    ]
+    assert sines[0].stack[-1].endswith(": <module>")
+    grouped = [a for a in prof.key_averages(group_by_stack_n=2) if a.key == "aten::sin"]
+    assert sorted(a.count for a in grouped) == [1, 2] and len(grouped[0].stack) == 2
+    text = prof.key_averages(group_by_stack_n=2).table()
+    assert "Source Location" in text and f"({line + 1}): inner" in text
+    assert "Source Location" not in prof.key_averages().table()
+    prof.export_stacks(tmp_path / "stacks.txt", "count")
+    (one, two, *rest) = (tmp_path / "stacks.txt").read_text().splitlines()
+    assert one.endswith(f":_outer;{__file__}({line + 1}):_inner 1") and one == two and rest
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert trace[0]["args"]["Call stack"].startswith(f"{__file__}({line + 1}): inner;")
+    with profile() as prof:
+        inner(torch.ones(3))
+    assert prof.events()[0].stack == []
+
+
+# What PyTorch 2.13's tables sort by, with its older names.
+COLUMNS = [
+    f"{own}{device}_{what}"
+    for device in ("cpu", "device", "cuda", "xpu", "privateuse1")
+    for own, what in (
+        ("", "time"), ("", "time_total"), ("self_", "time_total"), ("", "memory_usage"),
+        ("self_", "memory_usage"),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [*COLUMNS, "count", "flops", "key"])
+def test_table_sorts_by_the_columns_of_pytorch(by):
+    with profile(profile_memory=True, with_flops=True) as prof:
+        torch.ones(3, 3) @ torch.ones(3, 3)
+        torch.ones(300) + 1
+        torch.ones(300) + 1
+    for events in (prof.events(), prof.key_averages()):
+        assert "aten::mm" in events.table(sort_by=by)
+    rows = [row for row in prof.key_averages().table(sort_by=by).splitlines() if "aten::" in row]
+    if by in ("count", "cpu_memory_usage", "self_cpu_memory_usage"):
+        assert "aten::add" in rows[0] and "aten::mm" in rows[1]
+    if by in ("flops", "key"):
+        assert "aten::mm" in rows[0]
+
+
+def test_table_refuses_other_columns():
+    with profile() as prof:
+        torch.ones(3) + 1
+    with pytest.raises(AttributeError, match="'FunctionEventAvg' object has no attribute 'speed'"):
+        prof.key_averages().table(sort_by="speed")
+
+
 # Forward, then with backward: what PyTorch 2.13's FlopCounterMode counts, but for the gradients of
 # convolutions in groups (it counts each group as all channels) and attention on the CPU (it counts
 # none), which are two products each, and five in attention's backward.

@@ -156,7 +156,8 @@ class profile:
     """Notes the operators that this thread asks for in a block, in forward and in backward.
 
     Of operators on a GPU it also notes when the GPU worked for them, by the GPU's own clock, where
-    that has one; meanwhile each kernel runs alone, which takes longer.
+    that has one; meanwhile no kernel begins before the one before it has ended, which takes longer.
+    Operators that run as one kernel share its time in equal parts.
 
     Parameters
     ----------
@@ -172,8 +173,10 @@ class profile:
         Whether to count multiplications and additions.
     profile_memory : bool, default False
         Whether to keep the bytes of new results.
-    with_stack, with_modules : bool, default False
-        Not used.
+    with_stack : bool, default False
+        Whether to keep the Python calls at work, the innermost first: ``"train.py(12): step"``.
+    with_modules : bool, default False
+        Not used: the classes of the modules at work are always kept.
     **kwargs
         Further options of PyTorch's; not used.
 
@@ -202,7 +205,7 @@ class profile:
     ) -> None:
         self.enabled, self.record_shapes = enabled, record_shapes or with_flops
         self.with_flops, self.profile_memory = with_flops, profile_memory
-        self._recorder = _C._Profile()
+        self._recorder = _C._Profile(with_stack)
         self._ranges: list[tuple[str, int, int]] = []
         self._thread = 0
         self.function_events: EventList = EventList()
@@ -225,11 +228,11 @@ class profile:
             (start, -end, operator_name(node), *told)
             for node, start, end, *told in self._recorder.take()
         ]
-        noted += [(s, -e, name, None, (), False, 0, "") for name, s, e in self._ranges]
+        noted += [(s, -e, name, None, (), False, 0, "", []) for name, s, e in self._ranges]
         noted.sort(key=lambda item: (item[0], item[1], item[3] is not None))
         events, above = [], []  # type: ignore[var-annotated]
         asked: dict[int, FunctionEvent] = {}
-        for number, (start, end, name, x, y, fresh, request, modules) in enumerate(noted):
+        for number, (start, end, name, x, y, fresh, request, modules, stack) in enumerate(noted):
             event = FunctionEvent(
                 number,
                 name,
@@ -241,7 +244,7 @@ class profile:
                 _flops(name, x, y) if self.with_flops and x is not None else None,
                 x is None,
             )
-            event.modules = modules
+            event.modules, event.stack = modules, stack
             if x is not None:
                 asked[request] = event
                 event.moved = _bytes([*x, *y], True)
@@ -257,14 +260,16 @@ class profile:
         self.function_events = EventList(
             events, profile_memory=self.profile_memory, with_flops=self.with_flops
         )
-        for gpu, kernel, node, request, groups, bound, (_, start, end) in works:
-            found = asked.get(request)
-            work = Work(
-                gpu, kernel or "copy", operator_name(node), start, end, groups, bound, found
-            )
+        for gpu, kernel, clients, groups, bound, (_, start, end) in works:
+            names = tuple(operator_name(node) for node, _ in clients)
+            found = tuple(asked.get(request) for _, request in clients)
+            work = Work(gpu, kernel or "copy", names, start, end, groups, bound, found)
             self.function_events.works.append(work)
-            if found is not None:
-                found.kernels.append(Kernel(work.kernel, gpu, work.duration))
+            calls = {id(event): event for event in found if event is not None}
+            for call in calls.values():
+                part = sum(event is call for event in found) / len(found)
+                call.kernels.append(Kernel(work.label, gpu, part * work.duration))
+                call.shares |= len(calls) > 1
 
     def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
         """Return the calls of each operator together: `EventList.key_averages`."""
@@ -287,6 +292,18 @@ class profile:
             Of the file.
         """
         self.function_events.export_chrome_trace(path)
+
+    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks of calls for flame graphs: `EventList.export_stacks`.
+
+        Parameters
+        ----------
+        path : path
+            Of the file.
+        metric : str, default "self_cpu_time_total"
+            Which number stands behind each.
+        """
+        self.function_events.export_stacks(path, metric)
 
     @property
     def self_cpu_time_total(self) -> float:

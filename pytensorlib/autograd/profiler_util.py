@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -76,27 +77,51 @@ class Work(NamedTuple):
     device : int
         Which GPU.
     kernel : str
-        The shader's file, with the function where it has several.
-    name : str
-        The operator that it worked for.
+        The shader's file, with the function where it has several; "fused" is pointwise operators
+        alone.
+    names : tuple of str
+        The operators that it worked for, in the order in which it computes them: several where they
+        ran as one kernel.
     start, end : float
         Nanoseconds since the profile began.
     groups : int
         Workgroups.
     bound : int
         Bytes of the buffers that it could see.
-    event : FunctionEvent or None
-        The call that asked for it, where one did.
+    events : tuple of FunctionEvent or None
+        For each operator the call that asked for it, where one did.
     """
 
     device: int
     kernel: str
-    name: str
+    names: tuple[str, ...]
     start: float
     end: float
     groups: int
     bound: int
-    event: Any
+    events: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """The operators that it worked for, as one text."""
+        runs = [(name, len(list(run))) for name, run in groupby(self.names)]
+        return ", ".join(name if n == 1 else f"{n} {name}" for name, n in runs)
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether several operators ran as this kernel."""
+        return len(self.names) > 1
+
+    @property
+    def label(self) -> str:
+        """The kernel, with the operators where they are several."""
+        return f"{self.kernel}({self.name})" if self.is_fused else self.kernel
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of the calls, of each its part in this kernel."""
+        calls = {id(e): e for e in self.events if e is not None}.values()
+        return sum((e.flops or 0) // len(e.kernels) for e in calls if e.kernels)
 
     @property
     def duration(self) -> float:
@@ -196,6 +221,8 @@ class FunctionEvent(FormattedTimesMixin):
     # Bytes of what it read and made on a GPU, and the modules at work, by their classes.
     moved = 0
     modules = ""
+    # Whether other operators share a kernel with it, which moves other bytes.
+    shares = False
 
     def __init__(
         self,
@@ -268,8 +295,12 @@ class FunctionEventAvg(FormattedTimesMixin):
         Where calls are told apart by them.
     """
 
+    device_type = "cpu"
+
     def __init__(self, key: str, input_shapes: Any = None) -> None:
         self.key, self.input_shapes = key, input_shapes
+        self.stack: list[str] = []
+        self.shares = False
         self.count, self.flops, self.moved = 0, 0, 0
         self.device_time_total = self.self_device_time_total = 0.0
         self.device_memory_usage = self.self_device_memory_usage = 0
@@ -306,6 +337,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.device_memory_usage += event.device_memory_usage
         self.self_device_memory_usage += event.self_device_memory_usage
         self.moved += event.moved
+        self.shares |= event.shares
         self.is_user_annotation |= event.is_user_annotation
 
     def __repr__(self) -> str:
@@ -350,8 +382,34 @@ def _told(event: Any) -> dict[str, Any]:
         "Module Hierarchy": event.modules,
         "bytes": event.moved,
         "flops": event.flops,
+        "Call stack": ";".join(event.stack),
     }
     return {name: value for name, value in told.items() if value}
+
+
+def _told_of(work: Work) -> dict[str, Any]:
+    """Return what a trace tells of the calls that a kernel worked for."""
+    if not work.is_fused:
+        (event,) = work.events or (None,)
+        return _told(event) if event else {}
+    told = {"ops": list(work.names), "bytes": work.bound, "flops": work.flops}
+    modules = dict.fromkeys(e.modules for e in work.events if e and e.modules)
+    if modules:
+        told["Module Hierarchy"] = ", ".join(modules)
+    return told
+
+
+def _sorted_by(event: Any, column: str) -> Any:
+    """Return the number or text of a column, by its name here or in PyTorch."""
+    for other in ("cuda", "xpu", "privateuse1"):
+        column = column.replace(other, "device")
+    value = getattr(event, column)
+    return 0 if value is None else value
+
+
+def _end(text: str, width: int) -> str:
+    """Return a text, or the end of it where it is longer."""
+    return text if len(text) <= width else "..." + text[3 - width :]
 
 
 class EventList(list):
@@ -393,15 +451,32 @@ class EventList(list):
         group_by_input_shapes : bool, default False
             Whether calls on other shapes are told apart.
         group_by_stack_n : int, default 0
-            Not used.
+            Calls from other places are told apart by so many entries of their stacks.
+
+        Returns
+        -------
+        EventList
+            One for each operator and range, and one for each kind of kernel of a GPU that several
+            operators ran as; its name tells them.
         """
         found: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes = event.input_shapes if group_by_input_shapes else None
-            key = (event.key, str(shapes))
+            stack = event.stack[:group_by_stack_n]
+            key = (event.key, str(shapes), *stack)
             if key not in found:
                 found[key] = FunctionEventAvg(event.key, shapes)
+                found[key].stack = stack
             found[key].add(event)
+        for work in self.works:
+            if work.is_fused:
+                kernel = found.setdefault((work.label,), FunctionEventAvg(work.label))
+                kernel.device_type = "wgpu"
+                kernel.count += 1
+                kernel.device_time_total += work.duration
+                kernel.self_device_time_total += work.duration
+                kernel.moved += work.bound
+                kernel.flops += work.flops
         averages = EventList(found.values(), profile_memory=self._memory, with_flops=self._flops)
         averages.works = self.works
         return averages
@@ -410,8 +485,29 @@ class EventList(list):
         """Return all calls together."""
         total = FunctionEventAvg("Total")
         for event in self:
-            total.add(event)
+            # The time of a kernel is that of the operators that ran as it.
+            if event.device_type == "cpu":
+                total.add(event)
         return total
+
+    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks of calls as lines that flame graphs are drawn from.
+
+        Parameters
+        ----------
+        path : path
+            Of the file: in each line the entries of a stack, the outermost first, and a number.
+        metric : str, default "self_cpu_time_total"
+            Which number, as `table` sorts by; whole microseconds or bytes.
+        """
+        spaces = str.maketrans(" ;\t\n", "____")
+        lines = []
+        for event in self:
+            value = int(_sorted_by(event, metric))
+            if event.stack and value > 0:
+                stack = ";".join(entry.translate(spaces) for entry in reversed(event.stack))
+                lines.append(f"{stack} {value}\n")
+        write_text(path, "".join(lines))
 
     def table(
         self,
@@ -433,23 +529,25 @@ class EventList(list):
         ----------
         sort_by : str, optional
             A column: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
-            "self_cpu_memory_usage", the same with "device" for "cpu", or "count"; the largest come
-            first.
+            "self_cpu_memory_usage", the same with "device" (or "cuda", "xpu", "privateuse1") for
+            "cpu", "flops" or "count"; the largest come first.
         row_limit : int, default 100
             At most so many rows; -1 means all.
-        max_src_column_width : int
-            Not used.
-        max_name_column_width, max_shapes_column_width : int
-            Longer texts are cut.
+        max_src_column_width, max_name_column_width, max_shapes_column_width : int
+            Longer texts are cut; places in the program at their beginning.
         header : str, optional
             Stands above.
         top_level_events_only : bool, default False
             Leave out what is within another call.
+
+        Raises
+        ------
+        AttributeError
+            There is no column of that name.
         """
         rows = [e for e in self if not (top_level_events_only and getattr(e, "cpu_parent", None))]
         if sort_by is not None:
-            by = sort_by.replace("cuda", "device")
-            rows.sort(key=lambda e: getattr(e, by), reverse=True)
+            rows.sort(key=lambda e: _sorted_by(e, sort_by), reverse=True)
         total = self.self_cpu_time_total
         shapes = any(e.input_shapes for e in rows if isinstance(e, FunctionEventAvg))
         heads = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
@@ -460,6 +558,8 @@ class EventList(list):
         heads += ["# of Calls"]
         heads += ["Input Shapes"] if shapes else []
         heads += ["Total FLOPs"] if self._flops else []
+        stacks = any(e.stack for e in rows if isinstance(e, FunctionEventAvg))
+        heads += ["Source Location"] if stacks else []
         cells = [heads]
         for e in rows[: None if row_limit < 0 else row_limit]:
             part = 100 / total if total else 0.0
@@ -470,13 +570,17 @@ class EventList(list):
                 cell += [_memory(e.cpu_memory_usage), _memory(e.self_cpu_memory_usage)]
             if self.works:
                 cell += [_time(e.self_device_time_total), _time(e.device_time_total)]
-                cell += _rate(e.moved, e.self_device_time_total, 1e9, peaks and peaks[0])
+                # What moves for an operator that shares a kernel is told with the kernel.
+                moved, flops = (0, 0) if e.shares else (e.moved, e.flops or 0)
+                cell += _rate(moved, e.self_device_time_total, 1e9, peaks and peaks[0])
                 if self._flops:
-                    cell += _rate(e.flops or 0, e.self_device_time_total, 1e12, peaks and peaks[1])
+                    cell += _rate(flops, e.self_device_time_total, 1e12, peaks and peaks[1])
             cell += [str(e.count)]
             cell += [str(e.input_shapes)[:max_shapes_column_width]] if shapes else []
             cell += [str(e.flops or "--")] if self._flops else []
-            cells.append(cell)
+            places = [_end(entry, max_src_column_width) for entry in e.stack] if stacks else []
+            cells.append([*cell, *(places[:1] or [""])] if stacks else cell)
+            cells += [[*[""] * len(cell), place] for place in places[1:]]
         widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
         line = "  ".join("-" * w for w in widths)
         text = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
@@ -514,7 +618,7 @@ class EventList(list):
             {
                 "ph": "X",
                 "cat": "kernel",
-                "name": w.kernel,
+                "name": w.label,
                 "pid": f"wgpu:{w.device}",
                 "tid": 0,
                 "ts": w.start / 1e3,
@@ -523,7 +627,7 @@ class EventList(list):
                     "op": w.name,
                     "workgroups": w.groups,
                     "bytes bound": w.bound,
-                    **(_told(w.event) if w.event else {}),
+                    **_told_of(w),
                 },
             }
             for w in self.works

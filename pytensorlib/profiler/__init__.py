@@ -210,7 +210,9 @@ class profile:
     """Notes the operators that this thread asks for, in the steps that a schedule says.
 
     Of operators on a GPU it also notes when the GPU worked for them, by the GPU's own clock, where
-    that has one; meanwhile each kernel runs alone, which takes longer.
+    that has one; meanwhile no kernel begins before the one before it has ended, which takes longer.
+    Operators that run as one kernel share its time in equal parts, and `key_averages` has the
+    kernel by their names. What `torch.compile` recorded runs as it is meanwhile.
 
     Parameters
     ----------
@@ -224,8 +226,10 @@ class profile:
         Whether to keep the shapes of inputs.
     profile_memory : bool, default False
         Whether to keep the bytes of new results.
-    with_stack, with_modules : bool, default False
-        Not used.
+    with_stack : bool, default False
+        Whether to keep the Python calls at work, the innermost first: ``"train.py(12): step"``.
+    with_modules : bool, default False
+        Not used: the classes of the modules at work are always kept.
     with_flops : bool, default False
         Whether to count multiplications and additions.
     acc_events : bool, default False
@@ -264,6 +268,7 @@ class profile:
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
             "with_flops": with_flops,
+            "with_stack": with_stack,
         }
         self.step_num, self.current_action = 0, self.schedule(0)
         self.profiler: Any = None
@@ -359,9 +364,22 @@ class profile:
         group_by_input_shape : bool, default False
             Whether calls on other shapes are told apart.
         group_by_stack_n : int, default 0
-            Not used.
+            Calls from other places are told apart by so many entries of their stacks, where
+            `with_stack` keeps them.
         """
-        return self._events.key_averages(group_by_input_shape)
+        return self._events.key_averages(group_by_input_shape, group_by_stack_n)
+
+    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks of calls for flame graphs.
+
+        Parameters
+        ----------
+        path : path
+            Of the file: in each line the entries of a stack, the outermost first, and a number.
+        metric : str, default "self_cpu_time_total"
+            Which number, as `EventList.table` sorts by.
+        """
+        self._events.export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace.

@@ -21,6 +21,8 @@ pub struct Host {
     pub traceback: fn() -> Option<String>,
     /// The line of the user's program that is at work, such as `train.py:12`.
     pub place: fn() -> Option<String>,
+    /// The calls of the host language at work on this thread, the innermost first: `train.py(12): step`.
+    pub frames: fn() -> Vec<String>,
     /// The modules whose calls are at work on this thread, by their classes.
     pub modules: fn() -> String,
     /// Shows a warning to the user.
@@ -117,6 +119,10 @@ pub fn traceback() -> Option<String> {
 
 pub fn place() -> Option<String> {
     HOST.get().and_then(|h| (h.place)())
+}
+
+pub fn frames() -> Vec<String> {
+    HOST.get().map_or_else(Vec::new, |h| (h.frames)())
 }
 
 pub fn modules() -> String {

@@ -145,6 +145,43 @@ fn traceback() -> Option<String> {
     })
 }
 
+/// Looks at the Python code at work on this thread, the innermost first: file, line and code object; until
+/// that gives something.
+fn find_frame<R>(
+    py: Python<'_>,
+    mut look: impl FnMut(&str, i32, &Bound<'_, PyAny>) -> Option<R>,
+) -> Option<R> {
+    // SAFETY: attached; the first frame is borrowed, those behind it and their codes are new references.
+    unsafe {
+        let first = ffi::PyEval_GetFrame().cast();
+        let mut frame = Bound::from_borrowed_ptr_or_opt(py, first)?;
+        loop {
+            let at = frame.as_ptr().cast();
+            let code = Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetCode(at).cast())?;
+            let file = code.getattr("co_filename").ok()?;
+            let file = file.cast::<PyString>().ok()?.to_str().ok()?;
+            if let Some(found) = look(file, ffi::PyFrame_GetLineNumber(at), &code) {
+                return Some(found);
+            }
+            frame = Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetBack(at).cast())?;
+        }
+    }
+}
+
+/// The Python code at work on this thread, the innermost first.
+fn frames() -> Vec<String> {
+    Python::attach(|py| {
+        let mut all = Vec::new();
+        find_frame(py, |file, line, code| {
+            let name = code.getattr("co_name").ok();
+            let name = name.map_or(String::new(), |n| n.to_string());
+            all.push(format!("{file}({line}): {name}"));
+            None::<()>
+        });
+        all
+    })
+}
+
 /// File and line of the Python code at work on this thread that is not of our package.
 fn place() -> Option<String> {
     static OURS: PyOnceLock<String> = PyOnceLock::new();
@@ -154,23 +191,10 @@ fn place() -> Option<String> {
             PyResult::Ok(init.trim_end_matches("__init__.py").to_string())
         });
         let ours = ours.ok()?;
-        // SAFETY: attached; the first frame is borrowed, those behind it and their codes are new
-        // references.
-        unsafe {
-            let first = ffi::PyEval_GetFrame().cast();
-            let mut frame = Bound::from_borrowed_ptr_or_opt(py, first)?;
-            loop {
-                let at = frame.as_ptr().cast();
-                let code = Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetCode(at).cast())?;
-                let file = code.getattr("co_filename").ok()?;
-                let file = file.cast::<PyString>().ok()?.to_str().ok()?;
-                if !file.starts_with(ours.as_str()) {
-                    let line = ffi::PyFrame_GetLineNumber(at);
-                    return Some(format!("{file}:{line}"));
-                }
-                frame = Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetBack(at).cast())?;
-            }
-        }
+        let theirs = |file: &str| !file.starts_with(ours.as_str());
+        find_frame(py, |file, line, _| {
+            theirs(file).then(|| format!("{file}:{line}"))
+        })
     })
 }
 
@@ -198,6 +222,7 @@ pub fn install() {
         interruption,
         traceback,
         place,
+        frames,
         modules: crate::module::at_work,
         warn,
         free_object: crate::tensor::free_object,

@@ -22,8 +22,9 @@ impl PyProfile {
 #[pymethods]
 impl PyProfile {
     #[new]
-    fn new() -> PyProfile {
-        PyProfile(Arc::new(Profile::default()))
+    #[pyo3(signature = (stacks=false))]
+    fn new(stacks: bool) -> PyProfile {
+        PyProfile(Arc::new(Profile::new(stacks)))
     }
     /// Begins to note what this thread asks for and, where it is told to, when GPUs work.
     #[pyo3(signature = (gpus=false))]
@@ -33,8 +34,8 @@ impl PyProfile {
         }
         InForce::here().above(self.interpreter()).put();
     }
-    /// Ends it, and gives what GPUs did meanwhile where that was noted: the number of the GPU, the kernel, the graph node
-    /// and the request that it worked for, workgroups and bytes bound, and when it was recorded,
+    /// Ends it, and gives what GPUs did meanwhile where that was noted: the number of the GPU, the kernel, the graph nodes
+    /// and requests that it worked for, workgroups and bytes bound, and when it was recorded,
     /// began and ended.
     #[allow(clippy::type_complexity)]
     #[pyo3(signature = (gpus=false))]
@@ -42,7 +43,16 @@ impl PyProfile {
         &self,
         py: Python<'_>,
         gpus: bool,
-    ) -> PyResult<Vec<(u8, String, &'static str, u64, u64, u64, (f64, f64, f64))>> {
+    ) -> PyResult<
+        Vec<(
+            u8,
+            String,
+            Vec<(&'static str, u64)>,
+            u64,
+            u64,
+            (f64, f64, f64),
+        )>,
+    > {
         InForce::here().without(&self.interpreter()).put();
         if !gpus {
             return Ok(vec![]);
@@ -50,7 +60,8 @@ impl PyProfile {
         let works = py.detach(|| self.0.unwatch()).py()?;
         let told = works.into_iter().map(|(gpu, w)| {
             let times = (w.recorded, w.begin, w.end);
-            (gpu, w.kernel, w.op, w.request, w.groups, w.bytes, times)
+            let clients = w.clients.iter().map(|c| (c.op, c.request)).collect();
+            (gpu, w.kernel, clients, w.groups, w.bytes, times)
         });
         Ok(told.collect())
     }
@@ -59,7 +70,7 @@ impl PyProfile {
         self.0.now()
     }
     /// What was noted since the last call: name, start, end, inputs, outputs, whether these are new
-    /// memory, the number of the request and the modules at work. A tensor is its shape, its dtype by name, and whether it is
+    /// memory, the number of the request, the modules and the Python calls at work. A tensor is its shape, its dtype by name, and whether it is
     /// on a GPU.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -91,6 +102,7 @@ fn told<'py>(py: Python<'py>, e: &Event) -> PyResult<Bound<'py, PyTuple>> {
         e.fresh,
         e.request,
         &e.modules,
+        &e.stack,
     )
         .into_pyobject(py)
 }

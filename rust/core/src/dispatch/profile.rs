@@ -26,24 +26,28 @@ pub struct Event {
     pub y: Vec<TensorMeta>,
     /// Whether the results are new memory.
     pub fresh: bool,
+    /// The host's calls at work, the innermost first, where they are asked for.
+    pub stack: Vec<String>,
 }
 
 /// An interpreter that notes each request and hands it on.
 pub struct Profile {
     began: Instant,
     events: Mutex<Vec<Event>>,
-}
-
-impl Default for Profile {
-    fn default() -> Profile {
-        Profile {
-            began: Instant::now(),
-            events: Mutex::new(Vec::new()),
-        }
-    }
+    /// Whether it notes the host's calls at work.
+    stacks: bool,
 }
 
 impl Profile {
+    /// One that begins now, and notes the host's calls at work or not.
+    pub fn new(stacks: bool) -> Profile {
+        Profile {
+            began: Instant::now(),
+            events: Mutex::new(Vec::new()),
+            stacks,
+        }
+    }
+
     /// What was noted since the last call.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.events.lock())
@@ -59,7 +63,10 @@ impl Profile {
     /// Ends it, and gives what the GPUs did since the profile began, by their numbers; times count
     /// from then.
     pub fn unwatch(&self) -> Result<Vec<(u8, clock::Work)>> {
+        // What waits was asked for while times were noted.
+        let settled = Gpu::opened().try_for_each(Gpu::settle_all);
         clock::unwatch();
+        settled?;
         let began = clock::at(self.began);
         let mut out = Vec::new();
         for gpu in Gpu::opened() {
@@ -115,6 +122,10 @@ impl Interpreter for Profile {
             x,
             y,
             fresh,
+            stack: match self.stacks {
+                true => host::frames(),
+                false => Vec::new(),
+            },
         };
         self.events.lock().push(event);
         Ok(made)

@@ -2,6 +2,7 @@
 //! with a timestamp at both ends, which every adapter with timestamps can do.
 
 use super::key::Map;
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::LazyLock;
@@ -11,6 +12,8 @@ use std::time::Instant;
 const ROOM: u32 = 256;
 
 static WATCHERS: AtomicU32 = AtomicU32::new(0);
+/// Those that want each kernel by itself.
+static APART: AtomicU32 = AtomicU32::new(0);
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 thread_local!(static REQUEST: Cell<u64> = const { Cell::new(0) });
 
@@ -26,6 +29,29 @@ pub fn unwatch() {
 
 pub fn watched() -> bool {
     WATCHERS.load(Ordering::Relaxed) != 0
+}
+
+/// [`watch`]es kernels of which none waits for others until this is dropped.
+pub struct Apart(());
+
+impl Apart {
+    pub fn watch() -> Apart {
+        APART.fetch_add(1, Ordering::Relaxed);
+        watch();
+        Apart(())
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        unwatch();
+        APART.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether someone watches who wants each kernel by itself.
+pub fn apart() -> bool {
+    APART.load(Ordering::Relaxed) != 0
 }
 
 /// Nanoseconds since the first watcher came.
@@ -53,14 +79,34 @@ pub fn answering<R>(request: u64, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// What a kernel works for: a node, and the number of the request, 0 where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    pub op: &'static str,
+    pub request: u64,
+}
+
+impl Client {
+    /// Whose kernels are being recorded on this thread.
+    pub fn here() -> Client {
+        Client {
+            op: super::fault::name(),
+            request: REQUEST.get(),
+        }
+    }
+
+    /// Runs `f`, which records what this waited with.
+    pub fn at_work<R>(self, f: impl FnOnce() -> R) -> R {
+        answering(self.request, || super::fault::working_now_for(self.op, f))
+    }
+}
+
 /// One dispatch, or one copy, whose kernel has no name.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub kernel: String,
-    /// The node that it works for.
-    pub op: &'static str,
-    /// The number of the request, 0 where there is none.
-    pub request: u64,
+    /// All that it works for, in the order in which they are computed: several where it is fused.
+    pub clients: SmallVec<[Client; 1]>,
     pub groups: u64,
     /// Bytes of the buffers that it binds, each once.
     pub bytes: u64,
@@ -71,11 +117,15 @@ pub struct Work {
 }
 
 impl Work {
-    pub(super) fn new(kernel: &str, op: &'static str, groups: u64, bytes: u64) -> Work {
+    pub(super) fn new(
+        kernel: &str,
+        clients: SmallVec<[Client; 1]>,
+        groups: u64,
+        bytes: u64,
+    ) -> Work {
         Work {
             kernel: kernel.to_string(),
-            op,
-            request: REQUEST.get(),
+            clients,
             groups,
             bytes,
             recorded: at(Instant::now()),
@@ -121,7 +171,7 @@ impl Clock {
         let mut gap = f64::INFINITY;
         for _ in 0..3 {
             let mut encoder = device.create_command_encoder(&Default::default());
-            let writes = clock.begin(Work::new("", "", 0, 0));
+            let writes = clock.begin(Work::new("", SmallVec::new(), 0, 0));
             drop(encoder.begin_compute_pass(&describe(&writes)));
             clock.resolve(device, &mut encoder);
             let before = at(Instant::now());
@@ -220,12 +270,17 @@ impl Stamps {
 
 /// A pass with these timestamps.
 pub(super) fn describe(stamps: &Stamps) -> wgpu::ComputePassDescriptor<'_> {
+    both_ends(&stamps.queries, stamps.first)
+}
+
+/// A pass that writes two timestamps from the first on.
+pub(super) fn both_ends(queries: &wgpu::QuerySet, first: u32) -> wgpu::ComputePassDescriptor<'_> {
     wgpu::ComputePassDescriptor {
         label: None,
         timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
-            query_set: &stamps.queries,
-            beginning_of_pass_write_index: Some(stamps.first),
-            end_of_pass_write_index: Some(stamps.first + 1),
+            query_set: queries,
+            beginning_of_pass_write_index: Some(first),
+            end_of_pass_write_index: Some(first + 1),
         }),
     }
 }

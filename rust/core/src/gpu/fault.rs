@@ -18,16 +18,19 @@ thread_local! {
 
 /// Runs `f`, whose kernels work for the node of this name. A node made of others stays the one.
 pub fn working_for<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
+    let outer = NAME.get();
+    working_now_for(if outer.is_empty() { name } else { outer }, f)
+}
+
+/// Runs `f`, whose kernels work for this node, whichever is at work.
+pub(super) fn working_now_for<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
     struct Outer(&'static str);
     impl Drop for Outer {
         fn drop(&mut self) {
             NAME.set(self.0);
         }
     }
-    let outer = Outer(NAME.get());
-    if outer.0.is_empty() {
-        NAME.set(name);
-    }
+    let _outer = Outer(NAME.replace(name));
     f()
 }
 

@@ -6,6 +6,7 @@
 //! A value is the bits that its memory would hold: what comes out is bit for bit what the kernels
 //! give one by one.
 
+use super::clock::{self, Client};
 use super::fused::Before;
 use super::head::Head;
 use super::key::{Key, Map};
@@ -14,7 +15,7 @@ use super::pipeline::Tail;
 use super::place::{Place, Walk};
 use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
 use super::shader::Acc;
-use super::{clock, fault, fused, stream, Buffer, Gpu, View};
+use super::{fused, stream, Buffer, Gpu, View};
 use crate::dtype::DType;
 use crate::error::{function_name, Result};
 use smallvec::SmallVec;
@@ -98,7 +99,7 @@ pub(super) struct Node {
     pub scalars: SmallVec<[[u32; 2]; 2]>,
     pub anew: Option<Anew>,
     /// The node of the graph that it works for.
-    pub op: &'static str,
+    pub client: Client,
 }
 
 #[derive(Clone, Copy)]
@@ -305,7 +306,7 @@ impl Group {
             dtype: call.y.dtype,
             scalars: scalars.into(),
             anew: call.anew,
-            op: fault::name(),
+            client: Client::here(),
         });
         let (to, place) = (call.y.buffer, &call.y_place);
         self.stores.retain(|s| !s.to.same(to) || s.place != *place);
@@ -393,25 +394,31 @@ impl Group {
         mask
     }
 
-    /// The operators of these nodes.
-    fn ops(&self, needed: u64) -> impl Iterator<Item = &'static str> + '_ {
+    /// What these nodes work for.
+    fn own_clients(&self, needed: u64) -> impl Iterator<Item = Client> + '_ {
         let needed = move |(i, _): &(usize, &Node)| needed >> i & 1 == 1;
         let nodes = self.nodes.iter().enumerate().filter(needed);
-        nodes.map(|(_, n)| n.op)
+        nodes.map(|(_, n)| n.client)
+    }
+
+    /// What a kernel of the head and of these nodes works for.
+    pub fn clients(&self, needed: u64) -> SmallVec<[Client; 1]> {
+        let taken = self
+            .before
+            .iter()
+            .filter_map(|b| Some((b, b.taken()?.node)));
+        let taken = taken.flat_map(|(b, node)| b.group.own_clients(b.group.needed(1 << node)));
+        taken
+            .chain(self.head.iter().map(|h| h.client))
+            .chain(self.own_clients(needed))
+            .collect()
     }
 
     /// Says in an error which operators a kernel of the head and of these nodes works for.
     fn named(&self, recorded: Result<()>, needed: u64) -> Result<()> {
         recorded.map_err(|mut e| {
-            let taken = self
-                .before
-                .iter()
-                .filter_map(|b| Some((b, b.taken()?.node)));
-            let taken = taken.flat_map(|(b, node)| b.group.ops(b.group.needed(1 << node)));
-            let ops = taken
-                .chain(self.head.iter().map(|h| h.op))
-                .chain(self.ops(needed));
-            let names: Vec<String> = ops.map(function_name).collect();
+            let clients = self.clients(needed);
+            let names: Vec<String> = clients.iter().map(|c| function_name(c.op)).collect();
             e.text += &format!(" (in the kernel of {})", names.join(", "));
             e
         })
@@ -466,7 +473,8 @@ impl Group {
             settled: true,
             anew: node.anew,
         };
-        pointwise::launch(gpu, node.body.acc, body, &x, y, &node.scalars, whole)
+        let launch = || pointwise::launch(gpu, node.body.acc, body, &x, y, &node.scalars, whole);
+        node.client.at_work(launch)
     }
 }
 
@@ -553,8 +561,7 @@ impl Gpu {
         anew: Option<Anew>,
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
-        // While dispatches are timed, each tells its own op.
-        let waits = waiting.on && !clock::watched();
+        let waits = waiting.on && !clock::apart();
         // Values of a group have two words at most.
         let long = acc == Acc::C128;
         if self.is_outside() || long || !waits && !self.is_wide(2 * y.numel()) {

@@ -9,7 +9,7 @@ use super::pipeline::{Bindings, Make};
 use super::place::{Place, Walk};
 use super::shader::Acc;
 use super::tape::Tolds;
-use super::{clock, fault, text, Buffer, Gpu};
+use super::{clock, text, Buffer, Gpu};
 use crate::bail;
 use crate::error::Result;
 use crate::shape;
@@ -356,7 +356,8 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     let work = || {
         let groups = grid.iter().map(|&n| n as u64).product();
         let bytes = bound.iter().map(|b| b.buffer.bytes()).sum();
-        clock::Work::new(NAME, fault::name(), groups, bytes)
+        let name = group.head.as_ref().map_or(NAME.to_string(), Head::name);
+        clock::Work::new(&name, group.clients(needed), groups, bytes)
     };
     let params = bytemuck::cast_slice(&words);
     let mut stream = gpu.stream.lock();

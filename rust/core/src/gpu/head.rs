@@ -2,6 +2,7 @@
 //! shape, run where they store it (`store_y`), before it is memory. A head may have those that make an operand in the
 //! place of its loads (`read_x`), where nobody else reads that.
 
+use super::clock::{self, Client};
 use super::fuse::Group;
 use super::key::Key;
 use super::launch::{Bound, Taking, NOTHING};
@@ -9,7 +10,7 @@ use super::pipeline::{Kernel, Tail};
 use super::place::Place;
 use super::shader::{Acc, Numbers, Source};
 use super::tape::{Told, Tolds};
-use super::{clock, fault, Buffer, Gpu, View};
+use super::{Buffer, Gpu, View};
 use crate::error::Result;
 use smallvec::SmallVec;
 
@@ -33,7 +34,7 @@ pub(super) struct Head {
     /// Where what it gives lies, in the order of logical indices.
     pub place: Place,
     /// The node of the graph that it works for.
-    pub op: &'static str,
+    pub client: Client,
 }
 
 impl Head {
@@ -74,6 +75,11 @@ impl Head {
         }
     }
 
+    /// The kernel's name, as times are told with.
+    pub fn name(&self) -> String {
+        self.kernel().full_name()
+    }
+
     /// Its text, and the numbers that this knows by name.
     pub fn text(&self) -> (&str, &'static [Numbers]) {
         (&self.source.text, self.source.numbers)
@@ -91,13 +97,10 @@ impl Head {
     /// Records it as what it would have been.
     pub fn record(&self, gpu: &Gpu) -> Result<()> {
         let params = bytemuck::cast_slice(&self.params);
-        gpu.dispatch(
-            &self.kernel(),
-            &self.bound(None),
-            params,
-            gpu.grid(self.groups)?,
-            &self.told,
-        )
+        let grid = gpu.grid(self.groups)?;
+        let bound = self.bound(None);
+        let record = || gpu.dispatch(&self.kernel(), &bound, params, grid, &self.told);
+        self.client.at_work(record)
     }
 }
 
@@ -114,7 +117,7 @@ impl Gpu {
         told: &[Told],
     ) -> Result<bool> {
         let mut waiting = self.waiting.lock();
-        if !waiting.on || clock::watched() || self.is_outside() {
+        if !waiting.on || clock::apart() || self.is_outside() {
             return Ok(false);
         }
         let all: Option<SmallVec<[Bound; 9]>> = buffers.iter().copied().collect();
@@ -176,7 +179,7 @@ impl Gpu {
             groups,
             told: told.into(),
             place: Place::of(&y),
-            op: fault::name(),
+            client: Client::here(),
         };
         waiting.add(self, Group::led(head, &y, before))?;
         Ok(true)

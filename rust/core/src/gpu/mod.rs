@@ -54,9 +54,11 @@ use crate::device::Device;
 use crate::error::{function_name, Error, Kind, Result};
 use crate::shape::Show;
 use crate::{bail, ensure};
+use clock::Client;
 use launch::Bound;
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
+use smallvec::smallvec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -703,11 +705,8 @@ impl Gpu {
             let bytes = (0..buffers.len())
                 .filter(|&i| first(i))
                 .map(|i| buffers[i].size().min(buffers[i].buffer.bytes()));
-            let kernel = match kernel.entry {
-                "main" => name.to_string(),
-                entry => format!("{name}:{entry}"),
-            };
-            clock::Work::new(&kernel, fault::name(), groups, bytes.sum())
+            let clients = smallvec![Client::here()];
+            clock::Work::new(&kernel.full_name(), clients, groups, bytes.sum())
         };
         let kept = self.is_taping().then_some(told);
         self.stream

@@ -38,9 +38,9 @@ impl Gpu {
         let (x, y) = (self.alloc(size)?, self.alloc(size)?);
         self.fill_zero(&x)?;
         self.synchronize()?;
-        clock::watch();
+        let apart = clock::Apart::watch();
         let measured = self.measure(&x, &y, size / 16, threads);
-        clock::unwatch();
+        drop(apart);
         let times = measured?;
         let seconds = |entry| {
             let name = format!("peak.wgsl:{entry}");

@@ -53,6 +53,15 @@ pub(super) struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
+    /// Its file, with the function where it is not the main one.
+    pub fn full_name(&self) -> String {
+        let name = &self.source.name;
+        match self.entry {
+            "main" => name.to_string(),
+            entry => format!("{name}:{entry}"),
+        }
+    }
+
     pub fn text(&self, aliased: bool) -> Result<String> {
         let tail = self.tail.map(|t| t.text);
         self.source.text(self.acc, self.constants, tail, aliased)

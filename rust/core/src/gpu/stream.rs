@@ -1,13 +1,13 @@
 //! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
 
 use super::buffer::Raw;
-use super::clock::{self, Clock, Stamps, Work};
+use super::clock::{self, Client, Clock, Stamps, Work};
 use super::key::Map;
 use super::launch::{Bound, Window};
 use super::pipeline::{Layout, Pipeline};
 use super::tape::{Command, Film, Told};
 use super::Buffer;
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -249,7 +249,7 @@ impl Stream {
             .get_or_insert_with(|| device.create_command_encoder(&Default::default()));
         match &mut self.clock {
             Some(clock) if timed && clock.copies() => {
-                let stamps = clock.begin(Work::new("", super::fault::name(), 0, bytes));
+                let stamps = clock.begin(Work::new("", smallvec![Client::here()], 0, bytes));
                 stamps.write(encoder, 0);
                 self.copying = Some(stamps);
             }

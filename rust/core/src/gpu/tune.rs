@@ -184,14 +184,7 @@ pub fn pick<T: Choice>(
 }
 
 fn fastest<T: Choice>(gpu: &Gpu, rule: T, ways: &[T], run: impl Fn(T) -> Result<()>) -> Result<T> {
-    struct Watch;
-    impl Drop for Watch {
-        fn drop(&mut self) {
-            clock::unwatch();
-        }
-    }
-    clock::watch();
-    let _watch = Watch;
+    let _apart = clock::Apart::watch();
     let time = |way: T, best: f64| -> Result<f64> {
         let mut least = f64::INFINITY;
         for _ in 0..TIMES {
