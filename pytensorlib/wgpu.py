@@ -399,8 +399,10 @@ class check_against:
 
     Each operator of this thread, in forward and in backward, gets the same inputs on both; the
     first one whose results differ raises an AssertionError that names the operator, the types and
-    shapes of its inputs and results, the largest difference, and the module. Random numbers, which
-    are other ones on each device, are left out.
+    shapes of its inputs and results, the largest difference, and the modules at work, by their
+    classes; a note on it has the path from the outermost one. So do operators that a program
+    defined (`torch.library.custom_op`) and their derivatives, where the CPU can compute them: they
+    run once more, on copies. Random numbers, which are other ones on each device, are left out.
 
     Parameters
     ----------

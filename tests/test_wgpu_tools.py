@@ -197,6 +197,102 @@ def test_check_against_cpu_names_what_differs() -> None:
     assert net(x).item() == net(x).item()
 
 
+class Cube(nn.Module):
+    def __init__(self, op: Any) -> None:
+        super().__init__()
+        self.op = op
+
+    def forward(self, x: Any) -> Any:
+        return self.op(x)
+
+
+@contextlib.contextmanager
+def cubes(forward: float = 0.0, back: float = 0.0) -> Iterator[Any]:
+    """Return an operator of a program's that is wrong on a GPU by so much."""
+
+    @torch.library.custom_op("tools::cube", mutates_args=())
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return x**3 + (forward if x.device.type == "wgpu" else 0)
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * grad + (back if x.device.type == "wgpu" else 0)
+
+    def keep(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    cube.register_autograd(backward, setup_context=keep)
+    yield cube
+
+
+def test_check_against_cpu_compares_operators_of_the_program() -> None:
+    x = torch.rand(5, device="wgpu", requires_grad=True)
+    for wrong in ({}, {"forward": 0.1}, {"back": 0.1}):
+        with cubes(**wrong) as cube:
+            net = nn.Sequential(nn.Identity(), Cube(cube))
+            want = 3 * x.detach() ** 2
+            x.grad = None
+            with wgpu.check_against("cpu") as check:
+                if "forward" not in wrong:
+                    y = net(x)
+                if not wrong:
+                    y.sum().backward()
+                    assert check.compared >= 3 and torch.allclose(x.grad, want)
+                    # Outside it nothing is computed twice.
+                    continue
+                with pytest.raises(AssertionError) as raised:
+                    y.sum().backward() if "back" in wrong else net(x)
+        text = str(raised.value)
+        what = "tools::cube" if "forward" in wrong else "the derivative of tools::cube"
+        assert text.startswith(f"{what} gives another result on wgpu:0 than on the CPU")
+        assert "float32 of shape [5]" in text and "in Sequential > Cube" in text
+        if "forward" in wrong:
+            assert raised.value.__notes__ == ["in module 1 of Sequential"]
+
+
+def test_check_against_cpu_compares_what_an_operator_writes_to() -> None:
+    @torch.library.custom_op("tools::fill", mutates_args={"x"})
+    def fill(x: torch.Tensor, value: float) -> None:
+        x.fill_(value + (x.device.type == "wgpu") * (value > 1))
+
+    x = torch.zeros(4, device="wgpu")
+    with wgpu.check_against("cpu") as check:
+        fill(x, 1.0)
+        assert x.tolist() == [1.0] * 4 and check.compared > 0
+        with pytest.raises(AssertionError, match="tools::fill gives another result.*instead of 2"):
+            fill(x, 2.0)
+
+
+def test_check_against_cpu_leaves_random_operators_and_those_of_gpus_out() -> None:
+    @torch.library.custom_op("tools::noise", mutates_args=())
+    def noise(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x)
+
+    @torch.library.custom_op("tools::there", mutates_args=(), device_types="wgpu")
+    def there(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    x = torch.zeros(4, device="wgpu")
+    torch.manual_seed(3)
+    noise(x)
+    want = torch.rand(3)
+    torch.manual_seed(3)
+    with wgpu.check_against("cpu"):
+        noise(x)
+        assert there(x).tolist() == [0.0] * 4
+    assert torch.equal(torch.rand(3), want)
+
+
+def test_check_against_cpu_names_the_module() -> None:
+    net = nn.Sequential(nn.Identity(), Cube(torch.lgamma))
+    x = torch.rand(20000, device="wgpu") * 20 + 0.5
+    with pytest.raises(AssertionError) as raised, wgpu.check_against("cpu", tolerance=0):
+        net(x)
+    assert "lgamma gives another result" in str(raised.value)
+    assert "in Sequential > Cube" in str(raised.value)
+    assert raised.value.__notes__ == ["in module 1 of Sequential"]
+
+
 # ---- fallbacks ----------------------------------------------------------------------------------
 
 WITHOUT_KERNEL = """

@@ -2,11 +2,13 @@
 //! holds the GPU to the host.
 
 use crate::error::IntoPy;
+use crate::tensor::{borrow, wrap};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pytensorlib_core::device::Device;
-use pytensorlib_core::dispatch::{Compare, Event, InForce, Interpreter, Profile};
+use pytensorlib_core::dispatch::{self, Compare, Event, InForce, Interpreter, Profile};
 use pytensorlib_core::op::TensorMeta;
+use pytensorlib_core::tensor::Tensor;
 use std::sync::Arc;
 
 /// An interpreter of the core's that notes each request with its times, shapes and types.
@@ -133,7 +135,51 @@ impl PyCompare {
     }
 }
 
+/// Whether what this thread asks a GPU for is compared with the host.
+#[pyfunction]
+fn _is_comparing() -> bool {
+    dispatch::comparing()
+}
+
+/// Copies on the host of tensors.
+#[pyfunction]
+fn _copied_to_compare<'py>(
+    py: Python<'py>,
+    x: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let x: Vec<Tensor> = x.iter().map(borrow).collect::<PyResult<_>>()?;
+    let x: Vec<&Tensor> = x.iter().collect();
+    let list = PyList::empty(py);
+    for copy in dispatch::before_comparing(&x).py()? {
+        list.append(wrap(py, copy)?)?;
+    }
+    Ok(list)
+}
+
+/// The modules at work on this thread, by their classes.
+#[pyfunction]
+fn _modules_at_work() -> String {
+    crate::module::at_work()
+}
+
+/// Raises where a function gave something else on a GPU than on the host.
+#[pyfunction]
+fn _compare(
+    name: &str,
+    modules: &str,
+    x: Vec<Bound<'_, PyAny>>,
+    got: Vec<Bound<'_, PyAny>>,
+    want: Vec<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let all = |of: &[Bound<'_, PyAny>]| of.iter().map(borrow).collect::<PyResult<Vec<Tensor>>>();
+    dispatch::compare(name, modules, &all(&x)?, &all(&got)?, &all(&want)?).py()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_is_comparing, m)?)?;
+    m.add_function(wrap_pyfunction!(_copied_to_compare, m)?)?;
+    m.add_function(wrap_pyfunction!(_modules_at_work, m)?)?;
+    m.add_function(wrap_pyfunction!(_compare, m)?)?;
     m.add_class::<PyCompare>()?;
     m.add_class::<PyProfile>()
 }

@@ -1,13 +1,14 @@
 //! The GPU against the host, request by request.
 
-use super::apply::{apply, Interpreter, Kind, Request};
+use super::apply::{apply, interpreted_below, InForce, Interpreter, Kind, Request};
+use crate::autograd::mode;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{function_name, Op, TensorMeta, Tensors};
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{bail, host};
+use crate::{bail, ensure, host};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An interpreter that computes what the GPU is asked for on the host as well, from the same inputs,
@@ -43,26 +44,45 @@ impl Compare {
         })
     }
 
-    fn check(&self, op: &dyn Op, x: &[Tensor], got: &[Tensor], want: &[Tensor]) -> Result<()> {
+    /// Raises where `got` is not what the host computed from `x`, as the function of this name in these modules.
+    fn check(
+        &self,
+        (name, modules): (&str, &str),
+        x: &[Tensor],
+        got: &[Tensor],
+        want: &[Tensor],
+    ) -> Result<()> {
         self.compared.fetch_add(1, Ordering::Relaxed);
         let floats = x.iter().filter(|t| t.dtype().is_float());
         let inputs = floats
             .map(largest)
             .try_fold(0.0, |a, b| b.map(|b| f64::max(a, b)))?;
+        let of = |t: &Tensor| format!("{} of shape {}", t.dtype(), Show(t.shape()));
+        let place = match modules {
+            "" => String::new(),
+            modules => format!(" in {modules}"),
+        };
         for (i, (got, want)) in got.iter().zip(want).enumerate() {
+            ensure!(
+                got.shape() == want.shape(),
+                Assertion,
+                "{name}{place} gives another result on {} than on the CPU: result {i} is {} instead of {}.",
+                got.device(),
+                of(got),
+                of(want)
+            );
             let tolerance = self.allowed(want.dtype());
             let Some(d) = difference(got, want, tolerance, inputs)? else {
                 continue;
             };
-            let of = |t: &Tensor| format!("{} of shape {}", t.dtype(), Show(t.shape()));
             let inputs: Vec<String> = x.iter().map(of).collect();
             bail!(
                 Assertion,
                 "{} gives another result on {} than on the CPU: {} of {} elements of result {i} \
                  ({}) differ by more than {tolerance:e} of it and of the largest one. The largest \
                  difference is {:e}, at flat index {}: {:e} instead of {:e}. Its inputs are {}; \
-                 it is the {}th op since the comparison began.",
-                function_name(op.name()),
+                 it is op number {} since the comparison began{place}.",
+                name,
                 got.device(),
                 d.count,
                 want.numel(),
@@ -77,6 +97,34 @@ impl Compare {
         }
         Ok(())
     }
+}
+
+/// Whether what this thread asks a GPU for is compared.
+pub fn comparing() -> bool {
+    mode::interpreted() && InForce::here().each::<Compare>().next().is_some()
+}
+
+/// Copies on the host of what a function that is no op is about to be given.
+pub fn before_comparing(x: &[&Tensor]) -> Result<Vec<Tensor>> {
+    interpreted_below(|| copied(x))
+}
+
+/// Compares what a function that is no op, called in these modules, gave on a GPU with what it gave on the host
+/// from copies `x` of its inputs.
+pub fn compare(
+    name: &str,
+    modules: &str,
+    x: &[Tensor],
+    got: &[Tensor],
+    want: &[Tensor],
+) -> Result<()> {
+    let here = InForce::here();
+    interpreted_below(|| {
+        let want = std::iter::zip(got, want).map(|(g, w)| w.to_dtype(g.dtype()));
+        let want: Vec<Tensor> = want.collect::<Result<_>>()?;
+        let mut each = here.each::<Compare>();
+        each.try_for_each(|c| c.check((name, modules), x, got, &want))
+    })
 }
 
 struct Difference {
@@ -213,7 +261,8 @@ impl Interpreter for Compare {
             .zip(want)
             .map(|(g, w)| w.to_dtype(g.dtype()))
             .collect();
-        self.check(op, &x, got, &want?)?;
+        let name = function_name(op.name());
+        self.check((&name, &host::modules()), &x, got, &want?)?;
         Ok(made)
     }
 }

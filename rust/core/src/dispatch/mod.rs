@@ -16,7 +16,7 @@ pub use apply::{
     Request,
 };
 pub use checks::{Checks, Seen, Witness};
-pub use compare::Compare;
+pub use compare::{before_comparing, compare, comparing, Compare};
 pub use function::{function, function_of};
 pub use profile::{Event, Profile};
 pub use record::{node, record};
