@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from typing import Any
 
 import pytensorlib as pt
 
-from . import _C, wgpu
+from . import _C, _streams, wgpu
 from ._named import fill
 
 __all__ = [
     "current_accelerator",
     "current_device_idx",
     "current_device_index",
+    "current_stream",
     "device_count",
     "device_index",
     "empty_cache",
     "empty_host_cache",
+    "get_device_capability",
+    "get_memory_info",
     "is_available",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
     "set_device_idx",
     "set_device_index",
+    "set_stream",
     "synchronize",
 ]
 
 fill(
     globals(),
-    "a device has one stream here, which needs no handle.",
-    "Graph current_stream set_stream",
-)
-fill(
-    globals(),
-    "wgpu does not tell; torch.accelerator.memory_stats() has what is allocated and reserved.",
-    "get_device_capability get_memory_info reset_accumulated_memory_stats reset_peak_memory_stats",
+    "streams are not recorded here; torch.compile records kernels and runs them again.",
+    "Graph",
 )
 
 
@@ -221,8 +223,8 @@ def empty_host_cache() -> None:
     """
 
 
-def memory_stats(device: Any = None, /) -> dict[str, int]:
-    """Return bytes allocated and reserved, now and at most, and counts of dispatches.
+def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+    """Return what a GPU can compute in.
 
     Parameters
     ----------
@@ -232,7 +234,160 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
     Returns
     -------
     dict
-        As `torch.wgpu.memory_stats`; empty where there is no GPU.
+        ``supported_dtypes``: a set.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such GPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.accelerator.is_available():
+    ...     can = torch.accelerator.get_device_capability()["supported_dtypes"]
+    """
+    found = wgpu.get_device_properties(device)
+    names = "float32 float16 bfloat16 complex64 int32 int16 int8 uint8 bool".split()
+    names += ["float64", "complex128"] * found["float64"] + ["int64"] * found["int64"]
+    return {"supported_dtypes": {getattr(pt, name) for name in names}}
+
+
+def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Return the bytes of a GPU's own memory that this process has not taken, and all of them.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current one where it is left out.
+
+    Returns
+    -------
+    tuple of int
+        What other processes have is not known, and counts as free.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such GPU, or its driver does not tell.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.accelerator.is_available():
+    ...     free, total = torch.accelerator.get_memory_info()
+    """
+    found = wgpu.get_device_properties(device)
+    total = found["memory"]
+    if total is None:
+        raise RuntimeError(
+            f"torch.accelerator.get_memory_info: {found['backend']} does not tell how much memory "
+            f"{found['name']} has; torch.accelerator.memory_stats() has what is allocated and "
+            "reserved"
+        )
+    return max(total - wgpu.memory_stats(device)["reserved"], 0), total
+
+
+def current_stream(device: Any = None, /) -> Any:
+    """Return the stream that is current on a GPU.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current one where it is left out.
+
+    Returns
+    -------
+    Stream
+        All streams of a GPU are its one queue.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such GPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.accelerator.is_available():
+    ...     torch.accelerator.current_stream().synchronize()
+    """
+    return _streams.current(device, "torch.accelerator.current_stream")
+
+
+def set_stream(stream: Any) -> None:
+    """Make a stream, and its GPU, the current one on this thread.
+
+    Parameters
+    ----------
+    stream : Stream
+        Of a GPU.
+
+    Raises
+    ------
+    ValueError
+        It is one of the CPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.accelerator.is_available():
+    ...     torch.accelerator.set_stream(torch.accelerator.current_stream())
+    """
+    _streams.set_current(stream)
+
+
+def reset_peak_memory_stats(device: Any = None, /) -> None:
+    """Let `max_memory_allocated` and `max_memory_reserved` begin anew, at what is held now.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current GPU where it is left out.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.accelerator.reset_peak_memory_stats()
+    >>> torch.accelerator.max_memory_allocated() == torch.accelerator.memory_allocated()
+    True
+    """
+    if is_available():
+        _C._wgpu_reset_peaks(wgpu._index(device))
+
+
+def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+    """Let the sums in `memory_stats` begin anew: of what was allocated and freed.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current GPU where it is left out.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.accelerator.reset_accumulated_memory_stats()
+    """
+    if is_available():
+        _C._wgpu_reset_sums(wgpu._index(device))
+
+
+def memory_stats(device: Any = None, /) -> OrderedDict[str, int]:
+    """Return bytes allocated and reserved, now and at most, and counts of dispatches.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current one where it is left out.
+
+    Returns
+    -------
+    OrderedDict
+        By PyTorch's names, such as ``allocated_bytes.all.current``, ``.peak``, ``.allocated`` and
+        ``.freed`` (sums since the start, or since `reset_accumulated_memory_stats`), the same of
+        ``reserved_bytes``, and ``allocation.all.current`` buffers; then what
+        `torch.wgpu.memory_stats` has. Empty where there is no GPU.
 
     Examples
     --------
@@ -240,7 +395,26 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
     >>> isinstance(torch.accelerator.memory_stats(), dict)
     True
     """
-    return wgpu.memory_stats(device) if is_available() else {}
+    if not is_available():
+        return OrderedDict()
+    now = _C._wgpu_memory_stats(wgpu._index(device))
+    since = now.pop("since")
+    found: OrderedDict[str, int] = OrderedDict()
+    for name, ours in (
+        ("allocated", "allocated"),
+        ("active", "allocated"),
+        ("reserved", "reserved"),
+    ):
+        freed = "freed" if ours == "allocated" else "reserved_freed"
+        found[f"{name}_bytes.all.current"] = now[ours]
+        found[f"{name}_bytes.all.peak"] = now[f"peak_{ours}"]
+        found[f"{name}_bytes.all.allocated"] = since[ours]
+        found[f"{name}_bytes.all.freed"] = since[freed]
+    found["allocation.all.current"] = now["live"]
+    found["allocation.all.allocated"] = since["buffers"]
+    found["allocation.all.freed"] = since["buffers_freed"]
+    found.update(wgpu.memory_stats(device))
+    return found
 
 
 def memory_allocated(device: Any = None, /) -> int:

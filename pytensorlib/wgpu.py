@@ -102,9 +102,11 @@ def get_device_properties(device: Any = None) -> dict[str, Any]:
     -------
     dict
         By name: ``name``, ``backend``, ``driver``; ``software``, ``int64`` and ``float64``, which
-        are bools; ``features``, a list; ``limits``, a dict of numbers by their names in WebGPU; and
-        ``cooperative_matrices``, the products of small matrices that subgroups compute together, as
-        sizes m, n and k and the types of factors and sum.
+        are bools; ``memory``, the bytes of its own memory, or None where the driver does not tell;
+        ``cap``, the most that is taken of it, or None (see `set_memory_cap`; the driver refuses
+        before its own budget is used up); ``features``, a list; ``limits``, a dict of numbers by
+        their names in WebGPU; and ``cooperative_matrices``, the products of small matrices that
+        subgroups compute together, as sizes m, n and k and the types of factors and sum.
 
     Raises
     ------
@@ -117,7 +119,8 @@ def get_device_properties(device: Any = None) -> dict[str, Any]:
     >>> if torch.wgpu.is_available():
     ...     properties = torch.wgpu.get_device_properties()
     """
-    return _C._wgpu_info(_index(device))
+    index = _index(device)
+    return {**_C._wgpu_info(index), "cap": _C._wgpu_memory_stats(index)["cap"]}
 
 
 def get_device_name(device: Any = None) -> str:
@@ -144,7 +147,7 @@ def get_device_name(device: Any = None) -> str:
     >>> if torch.wgpu.is_available():
     ...     name = torch.wgpu.get_device_name()
     """
-    return get_device_properties(device)["name"]
+    return _C._wgpu_info(_index(device))["name"]
 
 
 def synchronize(device: Any = None) -> None:
@@ -191,7 +194,8 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     >>> if torch.wgpu.is_available():
     ...     stats = torch.wgpu.memory_stats()
     """
-    return _C._wgpu_memory_stats(_index(device))
+    stats = _C._wgpu_memory_stats(_index(device))
+    return {name: n for name, n in stats.items() if name not in ("since", "cap")}
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -319,7 +323,9 @@ def memory_summary(device: Any = None, largest: int = 10) -> str:
         The current one where it is left out.
     largest : int, default 10
         So many tensors are named, of those with at least a MiB: their sizes, the operators that
-        made them and the modules at work then, by their classes.
+        made them, where one did, and the modules at work then, by their classes. What kernels and
+        compiled functions keep for themselves is called a workspace. All others that are alive are
+        counted: those of a MiB and more, and smaller ones.
 
     Returns
     -------
@@ -343,10 +349,18 @@ def memory_summary(device: Any = None, largest: int = 10) -> str:
     lines.append(
         f"  {stats['live']} live buffers, {stats['allocations']} allocations since the start"
     )
-    for size, shape, dtype, node, modules in _C._wgpu_largest(index, largest):
+    named, (others, small) = _C._wgpu_living(index, largest)
+    for size, tensor, node, modules in named:
+        what = f"{tensor[0]} {tensor[1]}" if tensor else "workspace"
         by = f" of {operator_name(node).removeprefix('aten::')}" if node else ""
         where = f" in {modules}" if modules else ""
-        lines.append(f"  {size / mib:12.2f} MiB: {shape} {dtype}{by}{where}")
+        lines.append(f"  {size / mib:12.2f} MiB: {what}{by}{where}")
+    for (count, size), what in (
+        (others, "others of 1 MiB and more"),
+        (small, "smaller than 1 MiB"),
+    ):
+        if count:
+            lines.append(f"  {size / mib:12.2f} MiB: {count} {what}")
     return "\n".join(lines) + "\n"
 
 

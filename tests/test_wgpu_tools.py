@@ -360,6 +360,53 @@ def test_out_of_memory_names_the_largest_tensors() -> None:
     assert torch.ones(4, device="wgpu").sum().item() == 4
 
 
+@pytest.mark.usefixtures("capped")
+def test_out_of_memory_lists_all_that_is_alive() -> None:
+    held = wgpu.memory_stats()["live"]
+    made = [
+        torch.empty(700, 1024, device="wgpu"),
+        torch.zeros(600, 1024, device="wgpu"),
+        torch.ones(500, 1024).to("wgpu"),
+        torch.arange(300_000, device="wgpu"),
+    ]
+    small = [torch.empty(10, device="wgpu") for _ in range(7)]
+    more = [torch.empty(400, 1024, device="wgpu") for _ in range(12)]
+    with pytest.raises(torch.OutOfMemoryError) as raised:
+        torch.empty(1 << 24, device="wgpu")
+    lines = str(raised.value).splitlines()[1:]
+    for line in (
+        "  2.7 MiB: [700, 1024] float32",
+        "  2.3 MiB: [600, 1024] float32",
+        "  2.0 MiB: [500, 1024] float32",
+        "  2.3 MiB: [300000] int64",
+    ):
+        assert any(found.startswith(line) for found in lines), line
+    *_, others, rest = lines
+    assert re.fullmatch(r"  \d+\.\d MiB: \d+ others of 1 MiB and more", others)
+    assert re.fullmatch(r"  0\.\d MiB: \d+ smaller than 1 MiB", rest)
+    count = sum(int(line.split()[2]) for line in (others, rest))
+    assert count + len(lines) - 2 == wgpu.memory_stats()["live"] == held + 23
+    text = wgpu.memory_summary(largest=2)
+    named = [line for line in text.splitlines() if "MiB: [" in line]
+    assert [line.split("MiB: ")[1] for line in named][0] == "[700, 1024] float32"
+    assert len(named) == 2 and "others of 1 MiB and more\n" in text
+    del made, small, more
+    assert "MiB: [" not in wgpu.memory_summary() and wgpu.memory_stats()["live"] == held
+
+
+def test_memory_of_compiled_functions_is_told_too() -> None:
+    call = torch.graph(lambda x: (torch.cumsum(x.sort(1)[0], 1), (x @ x.T).sum()), fullgraph=True)
+    x = torch.rand(512, 640, device="wgpu")
+    for _ in range(4):
+        y = call(x)[0]
+    assert call.programs[0].kept > 0
+    lines = wgpu.memory_summary().splitlines()
+    # The argument and the result, and what the program keeps for itself.
+    assert sum("1.25 MiB: [512, 640] float32" in line for line in lines) >= 2
+    assert any("MiB: workspace" in line for line in lines)
+    assert y.shape == x.shape
+
+
 # ---- errors -------------------------------------------------------------------------------------
 
 

@@ -249,7 +249,9 @@ pub fn windowed(gpu: &Gpu, t: &Tensor) -> Option<Tensor> {
 pub fn owned(made: Scratch) -> Tensor {
     let (layout, dtype) = (Layout::contiguous(made.view().shape), made.view().dtype);
     let bytes = made.view().numel() * dtype.size();
-    Tensor::from_storage(Storage::on_gpu(made.buffer, bytes), layout, dtype)
+    let storage = Storage::on_gpu(made.buffer, bytes);
+    storage.inhabit(&layout.shape, dtype);
+    Tensor::from_storage(storage, layout, dtype)
 }
 
 /// Whether every tensor has a floating type of at most 32 bits, which all shaders take.

@@ -5,7 +5,7 @@ use crate::tensor::{borrow, wrap};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::device;
-use pytensorlib_core::gpu::{stored, Gpu};
+use pytensorlib_core::gpu::{stored, Gpu, Mark};
 use pytensorlib_core::ops::pointwise::written::written;
 use pytensorlib_core::tensor::Tensor;
 use pytensorlib_core::transfer::{self, Fallback};
@@ -42,6 +42,7 @@ fn _wgpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
     d.set_item("software", info.software)?;
     d.set_item("int64", info.int64)?;
     d.set_item("float64", info.float64)?;
+    d.set_item("memory", info.memory)?;
     d.set_item("features", info.feature_names())?;
     let limits = PyDict::new(py);
     for (name, value) in info.limit_values() {
@@ -87,7 +88,61 @@ fn _wgpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> 
     d.set_item("shader_bytes", s.shader_bytes)?;
     d.set_item("bind_groups", s.bind_groups)?;
     d.set_item("allocations", m.allocations)?;
+    d.set_item("cap", gpu.memory_cap())?;
+    let since = PyDict::new(py);
+    since.set_item("allocated", m.since.allocated)?;
+    since.set_item("freed", m.since.freed)?;
+    since.set_item("buffers", m.since.buffers)?;
+    since.set_item("buffers_freed", m.since.buffers_freed)?;
+    since.set_item("reserved", m.since.reserved)?;
+    since.set_item("reserved_freed", m.since.reserved_freed)?;
+    d.set_item("since", since)?;
     Ok(d)
+}
+
+/// Lets the peaks that the statistics tell begin anew.
+#[pyfunction]
+fn _wgpu_reset_peaks(index: u8) -> PyResult<()> {
+    Gpu::at(index).py()?.reset_peaks();
+    Ok(())
+}
+
+/// Lets the sums that the statistics tell begin anew.
+#[pyfunction]
+fn _wgpu_reset_sums(index: u8) -> PyResult<()> {
+    Gpu::at(index).py()?.reset_sums();
+    Ok(())
+}
+
+/// A place in the stream of a GPU: an event that was recorded.
+#[pyclass(name = "_Mark", module = "pytensorlib._C", frozen)]
+struct PyMark(Mark);
+
+#[pymethods]
+impl PyMark {
+    /// Submits what is recorded, and marks where the stream ends now.
+    #[new]
+    fn new(py: Python<'_>, index: u8, timed: bool) -> PyResult<PyMark> {
+        let gpu = Gpu::at(index).py()?;
+        py.detach(|| gpu.mark(timed)).py().map(PyMark)
+    }
+    /// The number of the GPU.
+    #[getter]
+    fn index(&self) -> u8 {
+        self.0.index()
+    }
+    /// Whether the GPU has come so far.
+    fn has_passed(&self) -> PyResult<bool> {
+        self.0.has_passed().py()
+    }
+    /// Waits until the GPU has come so far.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.wait()).py()
+    }
+    /// Milliseconds from this mark to a later one.
+    fn milliseconds_to(&self, py: Python<'_>, end: &PyMark) -> PyResult<f64> {
+        py.detach(|| self.0.milliseconds_to(&end.0)).py()
+    }
 }
 
 /// Gives unused memory back to the driver.
@@ -149,19 +204,31 @@ fn _wgpu_set_fallback(how: Option<&str>) -> bool {
     true
 }
 
-/// What the largest live buffers are for: bytes, shape, dtype, graph node and modules.
+/// What all live buffers are for: of the `n` largest bytes, shape and dtype (or None), graph node and modules; of the
+/// other large ones, and of the small ones, how many and their bytes.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
-fn _wgpu_largest(
+fn _wgpu_living(
     index: u8,
     n: usize,
-) -> PyResult<Vec<(u64, Vec<usize>, &'static str, &'static str, String)>> {
-    let tenants = Gpu::at(index).py()?.largest(n);
-    let told = tenants.into_iter().map(|t| {
-        let shape = t.shape.to_vec();
-        (t.bytes, shape, t.dtype.name(), t.op, t.modules)
+) -> PyResult<(
+    Vec<(
+        u64,
+        Option<(Vec<usize>, &'static str)>,
+        &'static str,
+        String,
+    )>,
+    [(u64, u64); 2],
+)> {
+    let living = Gpu::at(index).py()?.living(n);
+    let told = living.largest.into_iter().map(|t| {
+        let tensor = t
+            .tensor
+            .map(|(shape, dtype)| (shape.to_vec(), dtype.name()));
+        (t.bytes, tensor, t.op, t.modules)
     });
-    Ok(told.collect())
+    let together = [living.others, living.small].map(|of| (of.count, of.bytes));
+    Ok((told.collect(), together))
 }
 
 /// Bytes and float operations in a second, measured; None where the adapter has no timestamps.
@@ -195,6 +262,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_info, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_reset_peaks, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_reset_sums, m)?)?;
+    m.add_class::<PyMark>()?;
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fuse, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_wide, m)?)?;
@@ -203,7 +273,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_close, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_fallbacks, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fallback, m)?)?;
-    m.add_function(wrap_pyfunction!(_wgpu_largest, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_living, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_peaks, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_kept, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_elementwise, m)?)?;

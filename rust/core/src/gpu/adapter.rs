@@ -38,6 +38,8 @@ pub struct Info {
     pub max_buffer: u64,
     /// Workgroups in one dimension of a grid.
     pub max_groups: u32,
+    /// Bytes of the adapter's own memory, where the driver tells.
+    pub memory: Option<u64>,
 }
 
 impl Info {
@@ -206,6 +208,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         max_buffer,
         max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
         limits,
+        memory: memory(adapter),
     };
     Ok(Opened {
         device,
@@ -214,6 +217,28 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         fault,
         lost,
     })
+}
+
+/// Bytes of the heaps that are the adapter's own, which Vulkan tells.
+#[cfg(not(target_vendor = "apple"))]
+fn memory(adapter: &wgpu::Adapter) -> Option<u64> {
+    // Bit 0 of a heap's flags: VK_MEMORY_HEAP_DEVICE_LOCAL_BIT.
+    const OWN: u32 = 1;
+    // SAFETY: the adapter lives, and its handle is only asked.
+    let found = unsafe {
+        let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
+        let instance = adapter.shared_instance().raw_instance();
+        instance.get_physical_device_memory_properties(adapter.raw_physical_device())
+    };
+    let heaps = &found.memory_heaps[..found.memory_heap_count as usize];
+    let own = heaps.iter().filter(|h| h.flags.as_raw() & OWN != 0);
+    Some(own.map(|h| h.size).sum())
+}
+
+/// Metal does not tell.
+#[cfg(target_vendor = "apple")]
+fn memory(_: &wgpu::Adapter) -> Option<u64> {
+    None
 }
 
 /// `PYTENSORLIB_WGPU_UNROLL`: by default not in software, where such kernels take long to compile.

@@ -68,18 +68,46 @@ pub struct MemoryStats {
     /// Live buffers, and allocations since the start.
     pub live: u64,
     pub allocations: u64,
+    /// Bytes and buffers that were handed out, and bytes that were taken from the driver, since a point in time.
+    pub since: Since,
+}
+
+/// Sums that grow; what was given back is what they are more than there is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Since {
+    pub allocated: u64,
+    pub freed: u64,
+    pub buffers: u64,
+    pub buffers_freed: u64,
+    pub reserved: u64,
+    pub reserved_freed: u64,
 }
 
 /// What a large buffer is for.
 #[derive(Clone, Debug)]
 pub struct Tenant {
     pub bytes: u64,
-    pub shape: Dims,
-    pub dtype: DType,
-    /// The node that wrote to it first, if one did.
+    /// The shape and type of its first tensor; none of what kernels and programs keep for themselves.
+    pub tensor: Option<(Dims, DType)>,
+    /// The node that wrote to it first, if one did, or that asked for it.
     pub op: &'static str,
     /// The modules at work then.
     pub modules: String,
+}
+
+/// Buffers that are told together: how many, and the bytes that they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Together {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+/// All live buffers: the largest ones, the other large ones, and the small ones.
+#[derive(Clone, Debug, Default)]
+pub struct Living {
+    pub largest: Vec<Tenant>,
+    pub others: Together,
+    pub small: Together,
 }
 
 /// Batches after which an unused buffer goes back to the driver.
@@ -90,8 +118,9 @@ pub const LARGE: u64 = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Pool {
-    /// Of large buffers by identity.
+    /// Of large buffers by identity, each from when it is taken until it is given back.
     tenants: BTreeMap<u64, Tenant>,
+    small: Together,
     /// By size and identity.
     free: BTreeMap<u64, BTreeMap<u64, Arc<Raw>>>,
     /// The batch from which on it is worth looking for what nothing uses any more.
@@ -117,7 +146,7 @@ impl Pool {
         let (&size, raw) = near
             .into_iter()
             .find_map(|(size, of)| Some((size, of.pop_first()?.1)))?;
-        self.count_live(size);
+        self.count_live(raw.id, size);
         Some(raw)
     }
 
@@ -126,7 +155,7 @@ impl Pool {
         let size = raw.buffer.size();
         let found = self.free.get_mut(&size).and_then(|of| of.remove(&raw.id));
         if found.is_some() {
-            self.count_live(size);
+            self.count_live(raw.id, size);
         }
         found.is_some()
     }
@@ -145,16 +174,17 @@ impl Pool {
             out.extend(ids.iter().filter_map(|id| of.remove(id)));
         }
         self.free.retain(|_, of| !of.is_empty());
-        self.stats.reserved -= out.iter().map(|r| r.buffer.size()).sum::<u64>();
+        self.leave(&out);
         out
     }
 
     /// Counts a buffer that the driver just gave.
     pub fn adopt(&mut self, buffer: wgpu::Buffer, class: u64, life: u32) -> Arc<Raw> {
         self.stats.reserved += class;
+        self.stats.since.reserved += class;
         self.stats.peak_reserved = self.stats.peak_reserved.max(self.stats.reserved);
-        self.count_live(class);
         self.next_id += 1;
+        self.count_live(self.next_id, class);
         Arc::new(Raw {
             buffer,
             id: self.next_id,
@@ -164,8 +194,26 @@ impl Pool {
         })
     }
 
-    fn count_live(&mut self, class: u64) {
+    fn count_live(&mut self, id: u64, class: u64) {
+        match class < LARGE {
+            true => {
+                self.small.count += 1;
+                self.small.bytes += class;
+            }
+            false => {
+                // Until a tensor says that it lives there.
+                let tenant = Tenant {
+                    bytes: class,
+                    tensor: None,
+                    op: super::fault::name(),
+                    modules: String::new(),
+                };
+                self.tenants.insert(id, tenant);
+            }
+        }
         self.stats.allocated += class;
+        self.stats.since.allocated += class;
+        self.stats.since.buffers += 1;
         self.stats.peak_allocated = self.stats.peak_allocated.max(self.stats.allocated);
         self.stats.live += 1;
         self.stats.allocations += 1;
@@ -173,27 +221,48 @@ impl Pool {
 
     fn give_back(&mut self, raw: Arc<Raw>) {
         let class = raw.buffer.size();
-        if class >= LARGE {
-            self.tenants.remove(&raw.id);
+        match class < LARGE {
+            true => {
+                self.small.count -= 1;
+                self.small.bytes -= class;
+            }
+            false => drop(self.tenants.remove(&raw.id)),
         }
         self.stats.allocated -= class;
+        self.stats.since.freed += class;
+        self.stats.since.buffers_freed += 1;
         self.stats.live -= 1;
         self.free.entry(class).or_default().insert(raw.id, raw);
     }
 
-    /// What the largest live buffers are for, the largest first.
-    pub fn largest(&self, n: usize) -> Vec<Tenant> {
+    /// What all live buffers are for, `n` of them one by one, the largest first.
+    pub fn living(&self, n: usize) -> Living {
         let mut all: Vec<&Tenant> = self.tenants.values().collect();
         all.sort_by_key(|t| std::cmp::Reverse(t.bytes));
-        all.into_iter().take(n).cloned().collect()
+        let (largest, others) = all.split_at(n.min(all.len()));
+        Living {
+            largest: largest.iter().map(|&t| t.clone()).collect(),
+            others: Together {
+                count: others.len() as u64,
+                bytes: others.iter().map(|t| t.bytes).sum(),
+            },
+            small: self.small,
+        }
     }
 
     /// Takes every unused buffer out of the pool, for the driver to free.
     pub fn drain(&mut self) -> Vec<Arc<Raw>> {
         let free = std::mem::take(&mut self.free).into_values();
         let all: Vec<Arc<Raw>> = free.flat_map(BTreeMap::into_values).collect();
-        self.stats.reserved -= all.iter().map(|r| r.buffer.size()).sum::<u64>();
+        self.leave(&all);
         all
+    }
+
+    /// Counts what the driver frees.
+    fn leave(&mut self, raws: &[Arc<Raw>]) {
+        let bytes = raws.iter().map(|r| r.buffer.size()).sum::<u64>();
+        self.stats.reserved -= bytes;
+        self.stats.since.reserved_freed += bytes;
     }
 }
 
@@ -215,6 +284,14 @@ impl Buffer {
         let mut raws = segments.iter_mut().filter_map(|b| b.raw.take());
         let mut own = Buffer::new(gpu, raws.next()?, bytes);
         let raws: Vec<Arc<Raw>> = raws.collect();
+        let mut pool = gpu.pool.lock();
+        for raw in &raws {
+            pool.tenants.remove(&raw.id);
+        }
+        if let Some(first) = pool.tenants.get_mut(&own.raw().id) {
+            first.bytes = bytes;
+        }
+        drop(pool);
         own.rest = (!raws.is_empty()).then(|| Arc::new(Rest { raws, step }));
         Some(own)
     }
@@ -351,7 +428,7 @@ impl Buffer {
 
     /// Notes what a large buffer is for: by its first tensor.
     pub fn inhabit(&self, shape: &[usize], dtype: DType) {
-        if self.bytes < LARGE {
+        if self.wgpu().size() < LARGE {
             return;
         }
         let Ok(gpu) = Gpu::at(self.index) else { return };
@@ -359,8 +436,7 @@ impl Buffer {
         let modules = crate::host::modules();
         let tenant = Tenant {
             bytes: self.bytes,
-            shape: Dims::from_slice(shape),
-            dtype,
+            tensor: Some((Dims::from_slice(shape), dtype)),
             op: super::fault::name(),
             modules,
         };
@@ -369,7 +445,7 @@ impl Buffer {
 
     /// Notes the node that wrote to a large buffer first.
     pub fn written_by(&self, op: &'static str) {
-        if self.bytes < LARGE {
+        if self.wgpu().size() < LARGE {
             return;
         }
         let Ok(gpu) = Gpu::at(self.index) else { return };

@@ -352,6 +352,7 @@ pub mod tests {
             max_binding: 1 << 30,
             max_buffer: 1 << 30,
             max_groups: 65_535,
+            memory: None,
         }
     }
 

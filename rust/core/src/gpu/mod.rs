@@ -18,6 +18,7 @@ pub mod geometry;
 mod head;
 pub(crate) mod key;
 pub mod launch;
+mod mark;
 pub mod order;
 mod peak;
 mod pipeline;
@@ -39,8 +40,9 @@ mod unroll;
 mod view;
 
 pub use adapter::Info;
-pub use buffer::{Buffer, MemoryStats, Tenant};
+pub use buffer::{Buffer, Living, MemoryStats, Tenant, Together};
 pub use launch::{Operand, Window};
+pub use mark::Mark;
 pub use peak::Peaks;
 pub use pipeline::Tail;
 pub(crate) use shader::{params, shader};
@@ -413,14 +415,14 @@ impl Gpu {
                 mib(pool.stats.allocated),
                 pool.stats.live,
                 mib(pool.stats.reserved),
-                listed(&pool.largest(10)),
+                listed(&pool.living(10)),
             ),
         )
     }
 
-    /// What the largest live buffers are for, the largest first.
-    pub fn largest(&self, n: usize) -> Vec<Tenant> {
-        self.pool.lock().largest(n)
+    /// What all live buffers are for, `n` of them one by one, the largest first.
+    pub fn living(&self, n: usize) -> Living {
+        self.pool.lock().living(n)
     }
 
     /// Gives every unused buffer back to the driver (`empty_cache`).
@@ -450,9 +452,25 @@ impl Gpu {
         self.pool.lock().stats
     }
 
+    /// Lets peaks begin anew, at what is held now.
+    pub fn reset_peaks(&self) {
+        let stats = &mut self.pool.lock().stats;
+        (stats.peak_allocated, stats.peak_reserved) = (stats.allocated, stats.reserved);
+    }
+
+    /// Lets the sums that grow begin anew.
+    pub fn reset_sums(&self) {
+        self.pool.lock().stats.since = Default::default();
+    }
+
     /// Limits what is taken from the driver; `None` lifts the limit.
     pub fn set_memory_cap(&self, bytes: Option<u64>) {
         self.pool.lock().cap = bytes;
+    }
+
+    /// The limit of what is taken from the driver.
+    pub fn memory_cap(&self) -> Option<u64> {
+        self.pool.lock().cap
     }
 
     /// Counts, of all that was asked for so far.
@@ -746,7 +764,8 @@ pub fn was_refused() -> bool {
 }
 
 /// Lines that tell what buffers are for.
-fn listed(tenants: &[Tenant]) -> String {
+fn listed(living: &Living) -> String {
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
     let line = |t: &Tenant| {
         let op = match t.op {
             "" => String::new(),
@@ -756,11 +775,21 @@ fn listed(tenants: &[Tenant]) -> String {
             "" => String::new(),
             path => format!(" in {path}"),
         };
-        let size = t.bytes as f64 / (1 << 20) as f64;
-        let (shape, dtype) = (Show(&t.shape), t.dtype);
-        format!("\n  {size:.1} MiB: {shape} {dtype}{op}{modules}")
+        let what = match &t.tensor {
+            Some((shape, dtype)) => format!("{} {dtype}", Show(shape)),
+            None => "workspace".to_string(),
+        };
+        format!("\n  {:.1} MiB: {what}{op}{modules}", mib(t.bytes))
     };
-    let lines: String = tenants.iter().map(line).collect();
+    let mut lines: String = living.largest.iter().map(line).collect();
+    for (of, what) in [
+        (living.others, "others of 1 MiB and more"),
+        (living.small, "smaller than 1 MiB"),
+    ] {
+        if of.count > 0 {
+            lines += &format!("\n  {:.1} MiB: {} {what}", mib(of.bytes), of.count);
+        }
+    }
     match lines.is_empty() {
         true => lines,
         false => format!(" The largest tensors:{lines}"),

@@ -221,6 +221,7 @@ impl Run {
             if let (true, Some(m)) = (slot.escapes, &run.memory[s]) {
                 if !matches!(slot.source, Source::State(_)) {
                     let back = first[s].is_some_and(|f| f >= from);
+                    run.inhabit(s, m);
                     run.lasting.push((s, m.handles(), back));
                 }
             }
@@ -254,6 +255,14 @@ impl Run {
             }
         }
         self.rates = rates.to_vec();
+    }
+
+    /// Tells a GPU what the memory of a result is for.
+    fn inhabit(&self, s: usize, memory: &Storage) {
+        if let Some(p) = self.places[s].iter().find(|p| p.output) {
+            let meta = &self.program.steps[p.step].y[p.at].meta;
+            memory.inhabit(meta.shape(), meta.dtype());
+        }
     }
 
     /// Gives slot `s` other memory.
@@ -344,6 +353,7 @@ impl Run {
             if of == back && self.memory[s].as_ref().is_none_or(taken) {
                 let slot = &self.program.slots[s];
                 let fresh = Storage::empty(slot.bytes, slot.device)?;
+                self.inhabit(s, &fresh);
                 self.bind(s, fresh);
             }
         }
