@@ -116,7 +116,7 @@ def test_profile_with_stack_tells_the_calls_and_groups_by_them(tmp_path):
         "outer",
         test_profile_with_stack_tells_the_calls_and_groups_by_them.__name__,
     ]
-    assert sines[0].stack[-1].endswith(": <module>")
+    assert len(sines[0].stack) == 1 + len(sines[2].stack) > 3
     grouped = [a for a in prof.key_averages(group_by_stack_n=2) if a.key == "aten::sin"]
     assert sorted(a.count for a in grouped) == [1, 2] and len(grouped[0].stack) == 2
     text = prof.key_averages(group_by_stack_n=2).table()

@@ -355,7 +355,9 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     drop(pipelines);
     let work = || {
         let groups = grid.iter().map(|&n| n as u64).product();
-        let bytes = bound.iter().map(|b| b.buffer.bytes()).sum();
+        let first = |i: usize| !bound[..i].iter().any(|b| b.buffer.same(bound[i].buffer));
+        let each = (0..bound.len()).filter(|&i| first(i));
+        let bytes = each.map(|i| bound[i].buffer.bytes()).sum();
         let name = group.head.as_ref().map_or(NAME.to_string(), Head::name);
         clock::Work::new(&name, group.clients(needed), groups, bytes)
     };

@@ -415,6 +415,7 @@ impl Tensor {
         l.offset = 0;
         let bytes = l.extent()? * self.dtype().size();
         let storage = crate::storage::Storage::zeroed(bytes, self.device())?;
+        storage.inhabit(&l.shape, self.dtype());
         let out = Tensor::from_storage(storage, l, self.dtype());
         out.copy_from(self)?;
         Ok(out)

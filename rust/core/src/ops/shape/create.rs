@@ -221,11 +221,9 @@ impl Tensor {
                 Show(strides)
             ))
         })?;
-        Ok(Tensor::from_storage(
-            Storage::empty(bytes, device)?,
-            layout,
-            dtype,
-        ))
+        let storage = Storage::empty(bytes, device)?;
+        storage.inhabit(shape, dtype);
+        Ok(Tensor::from_storage(storage, layout, dtype))
     }
 
     /// Uninitialised, of this tensor's shape; `Preserve` keeps the order of its dimensions.
