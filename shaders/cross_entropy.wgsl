@@ -83,7 +83,7 @@ fn main(
     var loss = 0.0;
     if (t != bitcast<i32>(p.ignore)) {
         if (t < 0 || t >= bitcast<i32>(p.classes)) {
-            complain(t, p.classes);
+            complain(p.i_offset + row, p.classes);
             t = 0;
         }
         w = load_weight(u32(t));

@@ -33,7 +33,7 @@ fn main(
     let j = id / p.width;
     var row = load_index(p.i_offset + j);
     if (row < 0 || row >= bitcast<i32>(p.count)) {
-        complain(row, p.count);
+        complain(p.i_offset + j, p.count);
         row = 0;
     }
     y[p.y_offset + id] = x[p.x_offset + u32(row) * p.width + id % p.width];

@@ -36,7 +36,7 @@ fn element(id: u32) -> Acc {
     let at = strided(id);
     var i = load_index(p.i_offset + at.y);
     if (i < 0 || i >= bitcast<i32>(p.size)) {
-        complain(i, p.size);
+        complain(p.i_offset + at.y, p.size);
         i = 0;
     }
     return load_x(p.x_offset + at.x + u32(i) * p.stride);

@@ -41,7 +41,7 @@ fn main(
     let size = bitcast<i32>(p.size);
     let lowest = select(0, -size, p.wraps == 1u);
     if (i < lowest || i >= size) {
-        complain(i, p.size);
+        complain(p.i_offset + id, p.size);
         i = 0;
     }
     if (i < 0) { i += size; }

@@ -49,7 +49,7 @@ fn main(
     var l = 0.0;
     if (t != bitcast<i32>(p.ignore)) {
         if (t < 0 || t >= bitcast<i32>(p.classes)) {
-            complain(t, p.classes);
+            complain(p.i_offset + id, p.classes);
             t = 0;
         }
         w = 1.0;

@@ -69,7 +69,9 @@ fn main(
     var found = false;
     for (var j = p.begin; j < p.end; j++) {
         let i = load_index(i_at + j * p.i_stride);
-        if (d == 0u && (i < 0 || i >= bitcast<i32>(p.size))) { complain(i, p.size); }
+        if (d == 0u && (i < 0 || i >= bitcast<i32>(p.size))) {
+            complain(i_at + j * p.i_stride, p.size);
+        }
         if (i == bitcast<i32>(d)) {
             value = combine(value, load_v(v_at + j * p.v_stride));
             found = true;

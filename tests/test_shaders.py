@@ -862,7 +862,7 @@ def test_nll_target_out_of_range_is_noted():
     x, t = floats(2, 3, 1), np.array([1, 7], np.int64)
     arrays = [np.zeros(2, np.float32), np.zeros(2, np.float32), np.zeros(8, np.uint32), x, t, x]
     out = run("nll", "f32", arrays, [2, 3, 1, -100, 0, 0, 0, 4, 5], (1, 1, 1))
-    assert list(out[2]) == [1, 7, 3, 4, 5, 0, 0, 0]
+    assert list(out[2]) == [1, 7, 0, 3, 4, 5, 0, 0]
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -977,7 +977,7 @@ def test_embedding_and_its_sums_match_numpy():
     np.testing.assert_array_equal(y, table[at.ravel()])
     assert not fault.any()
     arrays[3] = at + 3
-    assert list(run("embedding", "f32", arrays, params, (1, 1, 1))[1][[0, 2, 3, 4]]) == [1, 6, 4, 9]
+    assert list(run("embedding", "f32", arrays, params, (1, 1, 1))[1][[0, 3, 4, 5]]) == [1, 6, 4, 9]
     g = floats(6, 5, seed=1)
     arrays = [np.ones((6, 5), np.float32), np.zeros(8, np.uint32), g, at]
     y = run("embedding", "f32", arrays, params, (6, 1, 1), entry="sums")[0]
@@ -1022,7 +1022,7 @@ def test_index_offsets_bad_and_skipped_indices():
     params = [4, 0, 8, 5, 3, 1, 1, 6, 7]
     offsets, fault, _ = run("index_offsets", "i32", arrays, params, (1, 1, 1))
     assert offsets[0] == 0xFFFFFFFF and fault[0] == 1
-    assert fault[1].astype(np.int32) in [9, -9, -(2**31)] and list(fault[2:5]) == [8, 6, 7]
+    assert fault[1:3].view(np.int64)[0] in [9, -9, 2**33] and list(fault[3:6]) == [8, 6, 7]
     params = [4, 4, 1, 0, 0, 0, 0, 0, *dims([1], [0]), *dims([1], [1])]
     y = run("take", "i32", [np.ones(4, np.int32), np.ones(40, np.int32), offsets], params,
             (1, 1, 1))[0]  # fmt: skip

@@ -235,6 +235,38 @@ def test_index_out_of_range_read_by_another_op_names_its_own(name: str) -> None:
     assert torch.equal((x + 1).cpu(), x.cpu() + 1)
 
 
+WIDE: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
+    "index": (IndexError, lambda x, i: x[i]),
+    "index_put": (IndexError, lambda x, i: x.index_put((i,), x[:1])),
+    "index_select": (IndexError, lambda x, i: x.index_select(0, i)),
+    "take": (IndexError, lambda x, i: x.take(i)),
+    "embedding": (IndexError, lambda x, i: F.embedding(i, x)),
+    "gather": (RuntimeError, lambda x, i: x.gather(0, i[:, None])),
+    "scatter": (RuntimeError, lambda x, i: x.scatter(0, i[:, None], 1.0)),
+    "scatter_add": (RuntimeError, lambda x, i: x.scatter_add(0, i[:, None], x[:1])),
+    "nll_loss": (IndexError, lambda x, i: F.nll_loss(x[:1], i)),
+    "cross_entropy_loss": (IndexError, lambda x, i: F.cross_entropy(x[:1], i)),
+}
+
+
+@pytest.mark.parametrize("index", [2**40 + 3, 2**31, -(2**40) + 3, -(2**31) - 1, -(2**63), -99])
+@pytest.mark.parametrize("name", WIDE)
+def test_index_out_of_range_of_64_bits_is_told_whole(name: str, index: int) -> None:
+    kind, f = WIDE[name]
+    x = normal(3, 4).to("wgpu")
+    with pytest.raises(kind, match=f"^{name}: index {index} is out of bounds for dimension"):
+        f(x, torch.tensor([index], device="cpu").to("wgpu")).cpu()
+    assert torch.equal((x + 1).cpu(), x.cpu() + 1)
+
+
+@pytest.mark.parametrize("index", [200, -1, -(2**31)])
+def test_index_out_of_range_of_32_bits_is_told_whole(index: int) -> None:
+    x = normal(3, 4).to("wgpu")
+    places = torch.tensor([0, 2, 1, index], dtype=torch.int32).to("wgpu")
+    with pytest.raises(IndexError, match=f"index {index} is out of bounds for dimension"):
+        x.index_select(0, places).cpu()
+
+
 def test_index_that_the_host_knows_is_out_of_range_raises_at_once() -> None:
     x = normal(3, 4).to("wgpu")
     for bad in (lambda: x[[0, 3]], lambda: x[:, torch.tensor([-5])]):

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-/// What a kernel notes: `[seen, index, size, who, dispatch]`, padded.
+/// What a kernel notes: `[seen, index, size, who, dispatch]`, the index as two words, padded.
 const WORDS: usize = 8;
 
 thread_local! {
@@ -151,7 +151,8 @@ impl Gpu {
         let mut bytes = [0u8; 4 * WORDS];
         self.read_piece(buffer, 0, &mut bytes)?;
         let note: [u32; WORDS] = bytemuck::cast(bytes);
-        let [seen, index, size, who, dispatch, ..] = note;
+        let [seen, low, high, size, who, dispatch, ..] = note;
+        let index = (low as u64 | (high as u64) << 32) as i64;
         let places = std::mem::take(&mut self.faults.state.lock().places);
         if seen == 0 {
             return Ok(());
@@ -159,7 +160,7 @@ impl Gpu {
         self.write(buffer, 0, &[0; 4 * WORDS])?;
         let known = self.faults.state.lock().known.get(who as usize).copied();
         let (name, kind) = known.unwrap_or(("index", Kind::Index));
-        let what = format!("index {}", index as i32);
+        let what = format!("index {index}");
         let place = places.iter().find(|p| p.0 == dispatch);
         let place = place.map_or(String::new(), |p| format!(", asked for at {},", p.1));
         let how = format!(
