@@ -15,7 +15,7 @@ fn store_word(w: u32, bits: u32, mask: u32) {
 // Elements i, which is even where two share a word, and i + 1.
 fn store_two(i: u32, a: Acc, b: Acc) {
     if (lane_log(Y) == 1u) {
-        y[word(Y, i)] = encode(Y, a).x | (encode(Y, b).x << 16u);
+        y[word(Y, i)] = (encode(Y, a).x & 0xffffu) | (encode(Y, b).x << 16u);
         return;
     }
     store_y(i, a);

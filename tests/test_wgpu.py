@@ -214,6 +214,13 @@ def test_index_out_of_range_raises_at_the_next_read() -> None:
         y.cpu()
 
 
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int8, torch.uint8])
+def test_product_of_narrow_integers_keeps_what_shares_a_word(dtype: Any) -> None:
+    a = torch.arange(40 * 9).reshape(40, 9).sub(180).mul(97).to(dtype)
+    b = torch.arange(9 * 22).reshape(9, 22).sub(99).mul(89).to(dtype)
+    assert torch.equal((a.to("wgpu") @ b.to("wgpu")).cpu(), (a.long() @ b.long()).to(dtype))
+
+
 OUTSIDE: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
     "index": (IndexError, lambda x: x[torch.tensor([0, 5], device=x.device)]),
     "index_select": (IndexError, lambda x: x.index_select(0, torch.tensor([-1], device=x.device))),
