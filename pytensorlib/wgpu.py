@@ -50,6 +50,11 @@ def _index(device: Any) -> int:
     if device is None:
         return _C._wgpu_current()
     if isinstance(device, int):
+        if not 0 <= device < 256:
+            raise RuntimeError(
+                f"wgpu: invalid device ordinal: there is no wgpu:{device}, the number of GPUs is "
+                f"{device_count()}"
+            )
         return device
     device = _C.device(device)
     if device.type != "wgpu":
@@ -243,9 +248,14 @@ def set_memory_cap(size: int | None, device: Any = None) -> None:
     Parameters
     ----------
     size : int or None
-        Bytes; beyond them `OutOfMemoryError` is raised.
+        Bytes, one at least; beyond them `OutOfMemoryError` is raised.
     device : device, str or int, optional
         The current one where it is left out.
+
+    Raises
+    ------
+    ValueError
+        The size is no such number.
 
     Examples
     --------
@@ -254,6 +264,12 @@ def set_memory_cap(size: int | None, device: Any = None) -> None:
     ...     torch.wgpu.set_memory_cap(2**30)
     ...     torch.wgpu.set_memory_cap(None)
     """
+    whole = isinstance(size, int) and not isinstance(size, bool)
+    if size is not None and not (whole and 0 < size < 2**64):
+        raise ValueError(
+            "wgpu.set_memory_cap: size must be None, or a whole number of bytes from 1 to "
+            f"2**64 - 1, got {size!r}"
+        )
     _C._wgpu_set_memory_cap(_index(device), size)
 
 

@@ -72,7 +72,7 @@ pub fn check() -> Result<()> {
 }
 
 /// What a variable holds; empty is as good as unset.
-fn read<T>(name: &str, must: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
+pub fn read<T>(name: &str, must: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
     let Some(text) = std::env::var_os(name) else {
         return Ok(None);
     };

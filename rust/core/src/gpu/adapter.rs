@@ -1,6 +1,7 @@
 //! Which adapter, with which features and limits.
 
 use crate::error::{Error, Kind, Result};
+use crate::machine::read;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,8 +120,13 @@ pub fn found() -> Result<Vec<wgpu::Adapter>> {
         wgpu::DeviceType::Other => 3,
         wgpu::DeviceType::Cpu => 4,
     });
-    if let Ok(wanted) = std::env::var("PYTENSORLIB_ADAPTER") {
-        let named = wanted.split(',').map(|w| matching(&adapters, w.trim()));
+    let names = |text: &str| -> Option<Vec<String>> {
+        let names = text.split(',').map(|name| name.trim().to_string());
+        names.map(|n| (!n.is_empty()).then_some(n)).collect()
+    };
+    let must = "parts of adapters' names with commas between them";
+    if let Some(wanted) = read("PYTENSORLIB_ADAPTER", must, names)? {
+        let named = wanted.iter().map(|w| matching(&adapters, w));
         adapters = named.collect::<Result<Vec<_>>>()?.concat();
     }
     ensure!(
@@ -148,16 +154,33 @@ fn matching(adapters: &[wgpu::Adapter], wanted: &str) -> Result<Vec<wgpu::Adapte
     Ok(found)
 }
 
+/// The bytes that no limit is below: what kernels keep for themselves fits.
+const LEAST: u64 = 4096;
+
+/// A limit of the adapter, or the smaller one that a variable asks for.
+fn limited(name: &str, limit: u64) -> Result<u64> {
+    let must = format!("a number of bytes, a multiple of 4 and at least {LEAST}");
+    let bytes = |text: &str| -> Option<u64> {
+        let n: u64 = text.parse().ok()?;
+        (n >= LEAST && n.is_multiple_of(4)).then_some(n)
+    };
+    Ok(read(name, &must, bytes)?.map_or(limit, |n| n.min(limit)))
+}
+
 /// Opens an adapter.
 pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
     let features = adapter.features() & useful();
     let limits = adapter.limits();
     // A test of what does not fit makes them small.
-    let most = |name, limit: u64| {
-        let asked = std::env::var(name).ok().and_then(|v| v.parse().ok());
-        asked.map_or(limit, |v: u64| limit.min(v.max(4096)))
-    };
-    let max_buffer = most("PYTENSORLIB_WGPU_MAX_BUFFER", limits.max_buffer_size);
+    let max_buffer = limited("PYTENSORLIB_WGPU_MAX_BUFFER", limits.max_buffer_size)?;
+    let max_binding = limited(
+        "PYTENSORLIB_WGPU_MAX_BINDING",
+        limits.max_storage_buffer_binding_size,
+    )?;
+    // Asked again by what keeps kernels waiting.
+    read("PYTENSORLIB_WGPU_FUSE", "0 or 1", |text| {
+        matches!(text, "0" | "1").then_some(())
+    })?;
     let experimental = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
         // SAFETY: nothing experimental happens unless a shader names it, and those are ours.
         true => unsafe { wgpu::ExperimentalFeatures::enabled() },
@@ -200,11 +223,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         subgroups: [about.subgroup_min_size, about.subgroup_max_size],
         int64: features.contains(wgpu::Features::SHADER_INT64),
         float64: features.contains(wgpu::Features::SHADER_F64),
-        max_binding: most(
-            "PYTENSORLIB_WGPU_MAX_BINDING",
-            limits.max_storage_buffer_binding_size,
-        )
-        .min(max_buffer),
+        max_binding: max_binding.min(max_buffer),
         max_buffer,
         max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
         limits,

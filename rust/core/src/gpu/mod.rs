@@ -94,13 +94,20 @@ pub struct Gpu {
     tuned: tune::Tuned,
 }
 
+/// An error that is raised again each time.
+type Why = (Kind, String);
+
+fn why(e: &Error) -> Why {
+    (e.kind, e.to_string())
+}
+
 /// An adapter, and its GPU from when it was first asked for.
 struct Slot {
     adapter: wgpu::Adapter,
     /// Never freed, also where it is lost and another takes its place.
     gpu: AtomicPtr<Gpu>,
     /// Why it could not be opened.
-    failed: Mutex<Option<String>>,
+    failed: Mutex<Option<Why>>,
 }
 
 impl Slot {
@@ -116,8 +123,8 @@ impl Slot {
         if let Some(gpu) = before.filter(|gpu| !gpu.is_lost()) {
             return Ok(gpu);
         }
-        if let Some(text) = &*failed {
-            return Err(Error::runtime(text.clone()));
+        if let Some((kind, text)) = &*failed {
+            return Err(Error::new(*kind, text.clone()));
         }
         let open = || {
             let opened = adapter::open(&self.adapter)?;
@@ -128,7 +135,7 @@ impl Slot {
             Ok(both) => both,
             Err(e) => {
                 // What was there once may come back.
-                *failed = before.is_none().then(|| e.to_string());
+                *failed = before.is_none().then(|| why(&e));
                 return Err(e);
             }
         };
@@ -142,7 +149,7 @@ impl Slot {
 }
 
 /// What there is, best first.
-static SLOTS: OnceLock<std::result::Result<Vec<Slot>, String>> = OnceLock::new();
+static SLOTS: OnceLock<std::result::Result<Vec<Slot>, Why>> = OnceLock::new();
 static PID: OnceLock<u32> = OnceLock::new();
 
 fn slots() -> Result<&'static [Slot]> {
@@ -159,12 +166,12 @@ fn slots() -> Result<&'static [Slot]> {
             gpu: AtomicPtr::default(),
             failed: Mutex::default(),
         };
-        let adapters = adapter::found().map_err(|e| e.to_string())?;
+        let adapters = adapter::found().map_err(|e| why(&e))?;
         Ok(adapters.into_iter().map(slot).collect())
     });
     match found {
         Ok(slots) => Ok(slots),
-        Err(text) => Err(Error::runtime(text.clone())),
+        Err((kind, text)) => Err(Error::new(*kind, text.clone())),
     }
 }
 
