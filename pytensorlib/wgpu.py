@@ -495,7 +495,8 @@ def elementwise(body: str, *inputs: Any) -> Any:
         A function ``fn op(a0: Acc, a1: Acc) -> Acc`` with a parameter for each input, and what it
         calls. ``Acc`` is f32 for float32 and half types, f64, i64, and i32 for narrower integers
         and bool. It may call the functions of ``shaders/math_*.wgsl``, such as ``m_exp``, which are
-        the same on every GPU.
+        the same on every GPU. Arrays, structures and matrices of an element take at most 1,024
+        bytes together. Bindings, overrides, directives and entry points are made for it.
     *inputs : Tensor
         One to six on a GPU, which are broadcast and promoted to one type.
 
@@ -507,7 +508,8 @@ def elementwise(body: str, *inputs: Any) -> Any:
     Raises
     ------
     RuntimeError
-        The text is no WGSL, or an input is on the CPU.
+        The text is no WGSL, declares what is made for it or larger variables, or an input is on
+        the CPU.
 
     Examples
     --------

@@ -253,3 +253,88 @@ def test_elementwise_takes_types_layouts_and_sizes_and_refuses_the_rest():
         f("fn op(x: Acc) -> Acc { return x; }", torch.ones(2))
     with pytest.raises(RuntimeError, match="1 to 6 tensors"):
         f("fn op() -> Acc { return Acc(1); }")
+
+
+DECLARED = {
+    "@group": "@group(0) @binding(9) var<storage, read_write> z: array<u32>;",
+    "@binding": "@binding(1) @group(0) var<uniform> z: vec4<u32>;",
+    "override": "override z: f32 = 1.0;",
+    "@id": "@id(7) override z: f32 = 1.0;",
+    "@compute": "@compute @workgroup_size(64) fn other() {}",
+    "@workgroup_size": "@workgroup_size(64) @compute fn other() {}",
+    "@fragment": "@fragment fn other() {}",
+    "enable": "enable f16;",
+    "requires": "requires readonly_and_readwrite_storage_textures;",
+    "diagnostic": "diagnostic(off, derivative_uniformity);",
+}
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+@pytest.mark.parametrize("found", DECLARED)
+def test_elementwise_refuses_what_belongs_to_its_shader(found):
+    x = torch.ones(4, device="wgpu")
+    body = "fn op(x: Acc) -> Acc { return x; }"
+    what = f"^wgpu.elementwise: a body is functions.*but found '{found}'$"
+    for text in (
+        f"{DECLARED[found]}\n{body}",
+        f"{body}\n{DECLARED[found]}",
+        f"{body} /* a */{DECLARED[found]}",
+    ):
+        with pytest.raises(RuntimeError, match=what):
+            torch.wgpu.elementwise(text, x)
+    said = f"// {DECLARED[found]}\n/* {found} /* {found} */ {found} */ {body}"
+    assert torch.wgpu.elementwise(said, x).tolist() == [1.0] * 4
+
+
+def of_variables(where, n):
+    """Return a body that writes to and reads from `n` bytes by an index that it computes."""
+    at = f"[u32(x) % {n // 4}u]"
+    if where == "private":
+        return (
+            f"var<private> kept: array<f32, {n // 4}>;\n"
+            f"fn op(x: Acc) -> Acc {{ kept{at} = x; return kept{at}; }}"
+        )
+    if where == "function":
+        return (
+            f"fn op(x: Acc) -> Acc {{ var kept: array<f32, {n // 4}>; kept{at} = x; "
+            f"return kept{at}; }}"
+        )
+    if where == "structure":
+        return (
+            f"struct Kept {{ v: array<f32, {n // 4}> }}\n"
+            f"fn op(x: Acc) -> Acc {{ var kept: Kept; kept.v{at} = x; return kept.v{at}; }}"
+        )
+    # Two of them, in functions of their own.
+    half = n // 8
+    own = [
+        f"fn f{k}(x: Acc) -> Acc {{ var kept: array<f32, {half}>; kept[u32(x) % {half}u] = x; "
+        f"return kept[u32(x) % {half}u]; }}\n"
+        for k in range(2)
+    ]
+    return "".join(own) + "fn op(x: Acc) -> Acc { return f0(x) + f1(x) - x; }"
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+@pytest.mark.parametrize("where", ["private", "function", "structure", "functions"])
+def test_elementwise_bounds_the_variables_of_an_invocation(where):
+    x = torch.arange(5.0).to("wgpu")
+    assert torch.wgpu.elementwise(of_variables(where, 1024), x).tolist() == x.tolist()
+    for n in (1032, 4096, 1 << 20):
+        what = f"^wgpu.elementwise: arrays.*1024 bytes together, but those of this text take {n};"
+        with pytest.raises(RuntimeError, match=what):
+            torch.wgpu.elementwise(of_variables(where, n), x)
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
+def test_elementwise_bounds_arrays_that_are_values():
+    x = torch.arange(5.0).to("wgpu")
+    table = lambda n: (  # noqa: E731
+        f"const TABLE = array<f32, {n}>({', '.join(f'{i}.0' for i in range(n))});\n"
+        "fn op(x: Acc) -> Acc { return TABLE[u32(x)]; }"
+    )
+    assert torch.wgpu.elementwise(table(256), x).tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="arrays.*1024 bytes together"):
+        torch.wgpu.elementwise(table(257), x)
+    shared = "var<workgroup> kept: array<f32, 1048576>;\n"
+    with pytest.raises(RuntimeError, match="arrays.*1024 bytes together"):
+        torch.wgpu.elementwise(shared + "fn op(x: Acc) -> Acc { return x + kept[0]; }", x)

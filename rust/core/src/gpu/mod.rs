@@ -15,6 +15,7 @@ pub mod fault;
 mod fuse;
 mod fused;
 pub mod geometry;
+pub mod guest;
 mod head;
 pub(crate) mod key;
 pub mod launch;

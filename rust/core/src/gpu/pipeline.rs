@@ -1,5 +1,6 @@
 //! Kernels and the cache of their pipelines.
 
+use super::guest;
 use super::key::{key, Key, Map};
 use super::shader::{Acc, Source};
 use super::stored::Stored;
@@ -164,8 +165,10 @@ impl Pipelines {
         let layout = self.layout(device, &make.bindings);
         let (name, trusted) = (make.name, make.trusted);
         let mut text = text()?;
-        if self.unrolls && trusted {
-            text = unrolled(&text);
+        match trusted {
+            true if self.unrolls => text = unrolled(&text),
+            true => {}
+            false => guest::check_variables(name, &text)?,
         }
         self.bytes += text.len() as u64;
         let desc = wgpu::ShaderModuleDescriptor {

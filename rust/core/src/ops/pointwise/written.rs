@@ -3,7 +3,7 @@
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::error::Result;
-use crate::gpu::{Acc, Gpu, Shader};
+use crate::gpu::{guest, Acc, Gpu, Shader};
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::tensor::Tensor;
@@ -119,5 +119,6 @@ impl Op for Written {
 
 /// `fn op` of `body` for each element of tensors of one shape and type.
 pub fn written(body: &str, x: &[&Tensor]) -> Result<Tensor> {
+    guest::check_body("wgpu.elementwise", body)?;
     dispatch::call1(Written { body: body.into() }, x)
 }
