@@ -308,6 +308,13 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
+    /// [`Op::gpu`] where tensors may be larger than a kernel can bind, through windows on them that the op
+    /// chooses: for work that cutting in two again and again would do in many more parts. `false` where it is
+    /// cut as [`Op::cuts`] says.
+    fn gpu_windows(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The inputs whose real and imaginary parts go the same way and apart: on a GPU its kernel then takes
     /// one after the other where it has none for complex numbers.
     fn linear(&self) -> &'static [usize] {

@@ -1,8 +1,10 @@
 //! Tensors larger than a GPU's kernel can bind. Kernels see windows on them; where what an op needs does
-//! not fit in one, its work is cut in two, along what the op says, as often as it takes.
+//! not fit in one, its work is cut in two, along what the op says, as often as it takes, unless the op
+//! chooses its windows itself.
 
-use super::{fallback, launched, metas, overlap, Overlap};
+use super::{fallback, implemented, launched, metas, overlap, Overlap};
 use crate::error::Result;
+use crate::gpu::fault::working_for;
 use crate::gpu::{was_refused, Gpu, Window};
 use crate::op::{Cut, Op, Part};
 use crate::tensor::Tensor;
@@ -21,6 +23,9 @@ pub(super) fn beyond(gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> bool {
 /// Runs an op whose tensors may be larger than a binding.
 #[cold]
 pub(super) fn run(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    if chose(gpu, op, x, y)? {
+        return Ok(());
+    }
     let most = gpu.info().max_binding as usize;
     if let Some(cut) = chosen(op, x, y, most) {
         return halves(gpu, op, &cut, x, y);
@@ -48,10 +53,18 @@ pub(super) fn run(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result
 /// Runs an op whose kernel was refused a tensor of its own making on smaller parts.
 #[cold]
 pub(super) fn smaller(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    if chose(gpu, op, x, y)? {
+        return Ok(());
+    }
     match chosen(op, x, y, gpu.info().max_binding as usize / SMALLER) {
         Some(cut) => halves(gpu, op, &cut, x, y),
         None => fallback(op, x, y),
     }
+}
+
+/// Runs an op on windows that it chooses; `false` where it chooses none.
+fn chose(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    working_for(op.name(), || implemented(op.gpu_windows(gpu, x, y)))
 }
 
 /// The bytes that the elements of a tensor take, wherever they lie.

@@ -308,7 +308,7 @@ impl Buffer {
     }
 
     /// The bytes of each of its wgpu buffers but the last, where it is several.
-    pub(super) fn step(&self) -> Option<u64> {
+    pub fn step(&self) -> Option<u64> {
         self.rest.as_ref().map(|r| r.step)
     }
 

@@ -3,7 +3,7 @@
 use super::geometry::coalesce;
 use super::launch::{Operand, WORKGROUP};
 use super::tape::Told;
-use super::view::halves;
+use super::view::parts;
 use super::{copy, params, shader, Acc, Gpu, Scratch, Tail, View};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -201,9 +201,10 @@ pub(super) fn launch(
         y.shape
             .iter()
             .position(|&n| n > 1 && dims.sizes.len() > MAX_DIMS)
+            .map(|d| (d, y.shape[d] / 2))
     };
-    let wide = [y].iter().chain(x).find_map(|v| v.too_wide(gpu));
-    if let Some(d) = wide.or_else(crowded) {
+    let wide = [y].iter().chain(x).find_map(|v| v.cut(gpu));
+    if let Some((d, before)) = wide.or_else(crowded) {
         // Logical indices go on in the second half where nothing in front is cut.
         let outer = y.shape[..d].iter().all(|&n| n == 1);
         if !outer && names_position(body.text) && y.too_wide(gpu).is_none_or(|d| first_of(y) == d) {
@@ -223,7 +224,7 @@ pub(super) fn launch(
             "wgpu: pointwise: a result in another order than its memory is larger than one binding"
         );
         let inner: usize = y.shape[d + 1..].iter().product();
-        for (from, shape) in halves(y.shape, d) {
+        for (from, shape) in parts(y.shape, d, before) {
             let parts: SmallVec<[View; MAX_INPUTS]> =
                 x.iter().map(|v| v.part(d, from, &shape)).collect();
             let y = y.part(d, from, &shape);

@@ -5,7 +5,7 @@ use super::{Acc, Gpu};
 
 /// Elements of k that one invocation walks at most: about five loop iterations each, of the 65,535
 /// that software Vulkan allows.
-const MAX_DEPTH: usize = 8192;
+pub const MAX_DEPTH: usize = 8192;
 /// Workgroups below which k is split, and the smallest part worth a split.
 const ENOUGH: usize = 128;
 const MIN_PART: usize = 256;
@@ -90,6 +90,11 @@ pub fn parts(m: usize, n: usize, k: usize, stacks: usize) -> (usize, usize) {
     let side = if m >= 64 && n >= 64 { 64 } else { 32 };
     let groups = (m.div_ceil(side) * n.div_ceil(side) * stacks).max(1);
     let wanted = ENOUGH.div_ceil(groups).min(k / MIN_PART).max(1);
+    in_parts(k, wanted)
+}
+
+/// How many parts k has, and the length of each, where so many are wanted.
+pub fn in_parts(k: usize, wanted: usize) -> (usize, usize) {
     let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
     let part = k.div_ceil(splits).next_multiple_of(STEP).max(STEP);
     (k.div_ceil(part).max(1), part)

@@ -65,18 +65,56 @@ impl<'a> View<'a> {
     /// The dimension to cut where the view reaches over more bytes than a binding can have, or over more
     /// than one segment.
     pub(super) fn too_wide(&self, gpu: &Gpu) -> Option<usize> {
-        if self.buffer.capacity() <= gpu.info().max_binding {
+        self.cut(gpu).map(|(d, _)| d)
+    }
+
+    /// [`View::too_wide`], and how many indices along it come before the cut: whole bindings, or those that
+    /// lie in front of a seam, so that there are as few parts as can be.
+    pub(super) fn cut(&self, gpu: &Gpu) -> Option<(usize, usize)> {
+        let most = gpu.info().max_binding;
+        if self.buffer.capacity() <= most {
             return None;
         }
         let (low, high) = self.span();
         // With what is in front of it up to a multiple of the alignment.
-        let fits = high - low + Window::ALIGN <= gpu.info().max_binding;
-        if fits && !self.buffer.splits(self.window()) {
+        let fits = high - low + Window::ALIGN <= most;
+        let splits = self.buffer.splits(self.window());
+        if fits && !splits {
             return None;
         }
         let reach = |&d: &usize| (self.shape[d] - 1) * self.strides[d].unsigned_abs();
         let widest = (0..self.shape.len()).max_by_key(reach);
-        widest.filter(|&d| self.shape[d] > 1)
+        let d = widest.filter(|&d| self.shape[d] > 1)?;
+        let n = self.shape[d];
+        let before = match self.buffer.step().filter(|_| splits) {
+            Some(step) => {
+                // The seam in the middle, and the indices that end before it.
+                let (first, last) = (low / step, (high - 1) / step);
+                let seam = (first + last).div_ceil(2) * step;
+                let stride = (self.strides[d].unsigned_abs() * self.dtype.size()) as u64;
+                let one = high - low - stride * (n as u64 - 1);
+                let whole = match (seam - low).checked_sub(one) {
+                    Some(room) => room / stride.max(1) + 1,
+                    None => 0,
+                };
+                // In front those that lie over the seam.
+                let over = (one.div_ceil(stride.max(1)) as usize).clamp(1, n / 2);
+                let whole = if whole == 0 {
+                    over
+                } else {
+                    (whole as usize).min(n)
+                };
+                match self.strides[d] < 0 {
+                    true => n - whole,
+                    false => whole,
+                }
+            }
+            None => {
+                let parts = (high - low + Window::ALIGN).div_ceil(most).max(2);
+                (n as u64 * (parts / 2)).div_ceil(parts) as usize
+            }
+        };
+        Some((d, before.clamp(1, n - 1)))
     }
 
     /// The elements from `from` on along a dimension, as many as `shape` has there.
@@ -105,8 +143,12 @@ impl<'a> From<View<'a>> for Operand<'a> {
 
 /// The lower and the upper half of a dimension: where each begins, and its shape.
 pub(super) fn halves(shape: &[usize], d: usize) -> [(usize, SmallVec<[usize; 8]>); 2] {
-    let middle = shape[d] / 2;
-    [(0, middle), (middle, shape[d] - middle)].map(|(from, n)| {
+    parts(shape, d, shape[d] / 2)
+}
+
+/// The first `n` of a dimension and the others, as [`halves`].
+pub(super) fn parts(shape: &[usize], d: usize, n: usize) -> [(usize, SmallVec<[usize; 8]>); 2] {
+    [(0, n), (n, shape[d] - n)].map(|(from, n)| {
         let mut part = SmallVec::from_slice(shape);
         part[d] = n;
         (from, part)

@@ -53,12 +53,32 @@ pub fn matmul(
     y: &Tensor,
     sums: Option<&Tensor>,
 ) -> Result<()> {
+    let sizes = [y.size(0), y.size(1), y.size(2)];
+    part_of(gpu, sizes, [a, b], c, alpha, (y, sums))
+}
+
+/// [`matmul`] that is part of a product of these batches, rows and columns, which say whether there is enough
+/// to do without parts of k.
+pub(super) fn part_of(
+    gpu: &Gpu,
+    [of_batches, of_m, of_n]: [usize; 3],
+    [a, b]: [&Tensor; 2],
+    c: Option<(&Tensor, f64)>,
+    alpha: f64,
+    (y, sums): (&Tensor, Option<&Tensor>),
+) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
     }
     let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
     let acc = Acc::of(y.dtype())?;
-    let (splits, part) = tile::parts(m, n, k, batches);
+    let (mut splits, mut part) = tile::parts(of_m, of_n, k, of_batches);
+    // As many parts as a binding has room for, where that matters.
+    let each = (y.numel() * acc.dtype().size()) as u64;
+    let room = (gpu.info().max_binding / each) as usize;
+    if splits > room.max(1) {
+        (splits, part) = tile::in_parts(k, room);
+    }
     let product = Product {
         acc,
         splits,

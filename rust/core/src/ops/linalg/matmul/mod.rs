@@ -6,6 +6,8 @@ mod entries;
 mod forms;
 pub mod gpu;
 mod plan;
+mod stacks;
+mod windows;
 
 pub use entries::ENTRIES;
 pub use forms::multi_dot;
@@ -18,11 +20,10 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
@@ -254,13 +255,16 @@ impl Op for Slopes {
         product.cpu(x, &y[..1])?;
         y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)
     }
-    fn cuts(&self, _x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
-        let along = Part::Along;
-        vec![
-            Cut::new([Part::Whole, along(1)], [along(1), Part::Whole]),
-            Cut::new([along(1), Part::Whole], [along(0); 2]),
-            Cut::new([along(0); 2], [Part::Sum; 2]),
-        ]
+    fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let product = MatMul {
+            ta: true,
+            ..MatMul::new(self.name())
+        };
+        if !product.gpu_windows(gpu, x, &y[..1])? {
+            return Ok(false);
+        }
+        y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)?;
+        Ok(true)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -584,145 +588,30 @@ impl Op for MatMul {
         Some(Ok(y))
     }
 
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        let (ia, ib) = self.index();
-        let (a, b, n) = (x[ia], x[ib], y[0].ndim());
-        if self.sum {
-            return Vec::new();
-        }
-        let (rows, columns) = (a.ndim() > 1, b.ndim() > 1);
-        let batch = n - rows as usize - columns as usize;
-        // A tensor whose dimensions stand at the end of those of another, and may be broadcast.
-        let within = |t: &Meta, d: usize, n: usize| {
-            let own = (d + t.ndim()).checked_sub(n).filter(|&d| t.size(d) > 1);
-            own.map_or(Part::Whole, Part::Along)
-        };
-        let cut = |to: Part, of_a: Part, of_b: Part| {
-            let added = match to {
-                Part::Along(d) => within(x[0], d, n),
-                other => other,
-            };
-            let added = self.plus.then_some(added);
-            Cut::new(added.into_iter().chain([of_a, of_b]), [to])
-        };
-        // The dimension of a factor's rows, or of its columns.
-        let side = |t: &Meta, last: bool| Part::Along(t.ndim().max(2) - 2 + last as usize);
-        let mut cuts: Vec<Cut> = (0..batch)
-            .map(|d| {
-                let own = |t: &Meta| match t.ndim() {
-                    0..=2 => Part::Whole,
-                    _ => within(t, d, batch + 2),
-                };
-                cut(Part::Along(d), own(a), own(b))
-            })
-            .collect();
-        if rows {
-            cuts.push(cut(Part::Along(batch), side(a, self.ta), Part::Whole));
-        }
-        if columns {
-            cuts.push(cut(Part::Along(n - 1), Part::Whole, side(b, !self.tb)));
-        }
-        if !self.plus && !a.dtype().is_half() {
-            let depth = |t: &Meta, last: bool| match t.ndim() {
-                1 => Part::Along(0),
-                _ => side(t, last),
-            };
-            cuts.push(cut(Part::Sum, depth(a, !self.ta), depth(b, self.tb)));
-        }
-        cuts
-    }
-
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if y[0].dtype().is_complex() {
             return self.complex(x, &y[0], |op, x, y| op.gpu(gpu, x, y));
         }
-        // The kernel takes its factors as float64.
-        let inexact =
-            |s| matches!(s, Scalar::Int(v) if v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS);
-        if inexact(self.alpha) || inexact(self.beta) {
+        let Some(stacks) = self.stacks(gpu, x, &y[0])? else {
             return Ok(false);
-        }
-        let (a, b) = self.operands(x);
-        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
-        let batch = shape::broadcast(p.batch, q.batch)?;
-        let plan = Plan::new(&p, &q, &batch, self.sum, &[]);
-        let Some((n, step_a, step_b, step_y)) = plan.single() else {
-            // Batches that no single stride walks: spread out and dense they have one.
-            let spread = |t: &Tensor| -> Result<Tensor> {
-                let n = t.ndim();
-                if n < 2 {
-                    return transfer::dense(gpu, t);
-                }
-                let mut shape = batch.clone();
-                shape.extend_from_slice(&t.shape()[n - 2..]);
-                transfer::dense(gpu, &t.alias(t.layout().expand_to(&shape)))
-            };
-            let (a, b) = (spread(a)?, spread(b)?);
-            let mut x: SmallVec<[&Tensor; 3]> = x.into();
-            let (ia, ib) = self.index();
-            (x[ia], x[ib]) = (&a, &b);
-            return self.gpu(gpu, &x, y);
         };
-        let (m, k, l) = (plan.m, plan.k, plan.n);
-        let sums = self.sum && n != 1;
-        if sums && self.plus {
-            if self.ta || self.tb {
-                return Ok(false);
+        transfer::ran(stacks.product(gpu))
+    }
+
+    fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if y[0].dtype().is_complex() {
+            return self.complex(x, &y[0], |op, x, y| op.gpu_windows(gpu, x, y));
+        }
+        match self.stacks(gpu, x, &y[0])? {
+            // One matrix of the sum does not know what the others need.
+            Some(stacks) if stacks.sums => {
+                let (op, a, b) = self.in_depth(gpu, x)?;
+                let x = op.with(x, &a, &b);
+                op.gpu_windows(gpu, &x, y)
             }
-            // Side by side the matrices of a batch are one product, whose depth is all of theirs.
-            let (a, b) = (
-                transfer::dense(gpu, &a.transpose(0, 1)?)?,
-                transfer::dense(gpu, b)?,
-            );
-            let a = a.reshape_to(&[a.size(0), a.size(1) * a.size(2)])?;
-            let b = b.reshape_to(&[b.size(0) * b.size(1), b.size(2)])?;
-            let mut x: SmallVec<[&Tensor; 3]> = x.into();
-            let (ia, ib) = self.index();
-            (x[ia], x[ib]) = (&a, &b);
-            let op = MatMul {
-                sum: false,
-                ..self.clone()
-            };
-            return op.gpu(gpu, &x, y);
+            Some(stacks) => stacks.windows(gpu),
+            None => Ok(false),
         }
-        let (a_shape, a_strides) = ([n, m, k], [step_a, plan.a.0, plan.a.1]);
-        let (b_shape, b_strides) = ([n, k, l], [step_b, plan.b.0, plan.b.1]);
-        let (y_shape, y_strides) = ([n, m, l], [step_y, plan.y.0, plan.y.1]);
-        let stack = |t: &Tensor, shape: &[usize; 3], strides: &[isize; 3]| {
-            t.alias(Layout {
-                offset: t.offset(),
-                shape: Dims::from_slice(shape),
-                strides: Strides::from_slice(strides),
-            })
-        };
-        let (a, b) = (
-            stack(a, &a_shape, &a_strides),
-            stack(b, &b_shape, &b_strides),
-        );
-        let alpha = self.alpha.f64();
-        if sums {
-            let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
-            let done = gpu::matmul(gpu, &a, &b, None, alpha, &each, None).and_then(|()| {
-                let (from, to) = (transfer::whole(&each)?, transfer::whole(&y[0])?);
-                reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
-            });
-            return transfer::ran(done);
-        }
-        let beta = self.beta.f64();
-        let c = match self.plus && beta != 0.0 {
-            true => {
-                let wide = x[0].to_device(y[0].device())?;
-                let wide = wide.alias(wide.layout().expand_to(y[0].shape()));
-                Some(match wide.layout().reshape(&y_shape) {
-                    Some(layout) => wide.alias(layout),
-                    None => transfer::dense(gpu, &wide)?.reshape_to(&y_shape)?,
-                })
-            }
-            false => None,
-        };
-        let c = c.as_ref().map(|c| (c, beta));
-        let y = stack(&y[0], &y_shape, &y_strides);
-        transfer::ran(gpu::matmul(gpu, &a, &b, c, alpha, &y, None))
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
