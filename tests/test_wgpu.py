@@ -252,7 +252,7 @@ WIDE: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
     "scatter": (RuntimeError, lambda x, i: x.scatter(0, i[:, None], 1.0)),
     "scatter_add": (RuntimeError, lambda x, i: x.scatter_add(0, i[:, None], x[:1])),
     "nll_loss": (IndexError, lambda x, i: F.nll_loss(x[:1], i)),
-    "cross_entropy_loss": (IndexError, lambda x, i: F.cross_entropy(x[:1], i)),
+    "nll_loss of cross_entropy": (IndexError, lambda x, i: F.cross_entropy(x[:1], i)),
 }
 
 
@@ -261,7 +261,9 @@ WIDE: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
 def test_index_out_of_range_of_64_bits_is_told_whole(name: str, index: int) -> None:
     kind, f = WIDE[name]
     x = normal(3, 4).to("wgpu")
-    with pytest.raises(kind, match=f"^{name}: index {index} is out of bounds for dimension"):
+    with pytest.raises(
+        kind, match=f"^{name.split()[0]}: index {index} is out of bounds for dimension"
+    ):
         f(x, torch.tensor([index], device="cpu").to("wgpu")).cpu()
     assert torch.equal((x + 1).cpu(), x.cpu() + 1)
 
