@@ -82,20 +82,22 @@ def test_a_product_is_a_kernel_for_each_pair_of_windows(
     for n, of in found.items():
         w = windows(n)
         # Where rows fill windows nothing is copied.
-        if which == "binding" or 4 * n * n % LIMIT == 0:
+        if which == "binding" or LIMIT % (4 * n) == 0:
             assert of["plain"] <= w * w, (n, of)
         assert of["plain"] <= w * w + 6 * (w - 1), (n, of)
 
 
-def test_products_of_any_layout_take_three_kernels_for_each_pair_at_most(
+def test_products_of_any_layout_take_few_kernels_for_each_pair(
     counts: tuple[str, dict[int, dict[str, int]]],
 ) -> None:
     _, found = counts
     for n, of in found.items():
         # Casts to half types, and sums for the bias, are a few more for each window.
         w = windows(n)
-        for name in ("a transposed", "b transposed", "both transposed", "added", "linear"):
+        for name in ("a transposed", "b transposed", "added", "linear"):
             assert of[name] <= max(3 * w * w, 2), (n, name, of)
+        # Windows of either are apart: brought together, multiplied in two parts, and put in their place.
+        assert of["both transposed"] <= max(4 * w * w, 2), (n, of)
         assert of["half"] <= 3 * w * w + 6 * w, (n, of)
         assert of["linear backward"] <= 2 * 3 * w * w + 6 * w, (n, of)
 

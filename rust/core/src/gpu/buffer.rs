@@ -138,11 +138,15 @@ pub(super) fn size_class(bytes: u64) -> u64 {
 }
 
 impl Pool {
-    /// A pooled buffer of this class or up to a quarter larger, if there is one: the oldest, so that
-    /// steps of a program that ask for the same sizes in the same order get the same buffers, and bind
-    /// groups again.
-    pub fn reuse(&mut self, class: u64) -> Option<Arc<Raw>> {
-        let near = self.free.range_mut(class..=class + class / 4);
+    /// A pooled buffer of this class or up to a quarter larger, if there is one, but no larger than a
+    /// binding unless the class is: the oldest, so that steps of a program that ask for the same sizes in
+    /// the same order get the same buffers, and bind groups again.
+    pub fn reuse(&mut self, class: u64, binding: u64) -> Option<Arc<Raw>> {
+        let most = match class <= binding {
+            true => binding.min(class + class / 4),
+            false => class + class / 4,
+        };
+        let near = self.free.range_mut(class..=most);
         let (&size, raw) = near
             .into_iter()
             .find_map(|(size, of)| Some((size, of.pop_first()?.1)))?;

@@ -333,7 +333,8 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
         words.extend(part.words(n));
     }
     words.resize(words.len().next_multiple_of(4), 0);
-    let own = bound.len()..bound.len() + plan.writes;
+    let heads = bound.len();
+    let own = heads..heads + plan.writes;
     bound.extend(plan.more().map(|buffer| Bound {
         buffer,
         window: None,
@@ -355,9 +356,15 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     drop(pipelines);
     let work = || {
         let groups = grid.iter().map(|&n| n as u64).product();
-        let first = |i: usize| !bound[..i].iter().any(|b| b.buffer.same(bound[i].buffer));
-        let each = (0..bound.len()).filter(|&i| first(i));
-        let bytes = each.map(|i| bound[i].buffer.bytes()).sum();
+        // Where more runs where the head stores, the memory of its own result is not written for it.
+        let left = plan.finishes().then(|| bound[0].buffer);
+        let is_left = |b: &Bound| left.is_some_and(|left| left.same(b.buffer));
+        let (head, more) = bound.split_at(heads);
+        let head = head.iter().filter(|b| !is_left(b));
+        let all: SmallVec<[&Bound; 16]> = head.chain(more).collect();
+        let first = |i: usize| !all[..i].iter().any(|b| b.buffer.same(all[i].buffer));
+        let each = (0..all.len()).filter(|&i| first(i));
+        let bytes = each.map(|i| all[i].buffer.bytes()).sum();
         let name = group.head.as_ref().map_or(NAME.to_string(), Head::name);
         clock::Work::new(&name, group.clients(needed), groups, bytes)
     };

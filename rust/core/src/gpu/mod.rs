@@ -333,7 +333,7 @@ impl Gpu {
         if class > self.info.max_buffer {
             return self.alloc_segments(bytes);
         }
-        if let Some(raw) = self.pool.lock().reuse(class) {
+        if let Some(raw) = self.pool.lock().reuse(class, self.info.max_binding) {
             return Ok(Buffer::new(self, raw, bytes as u64));
         }
         let within_cap = |pool: &buffer::Pool| {
