@@ -64,7 +64,11 @@ COUNTS = """
 """
 
 
-@pytest.fixture(scope="module", params=["binding", "buffer"])
+# Buffers that end within rows are the harder case; the others take half a minute and more.
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=[pytest.param("binding", marks=SLOW), "buffer"])
 def counts(request: pytest.FixtureRequest) -> tuple[str, dict[int, dict[str, int]]]:
     text = run(f"    SIDES = {SIDES}\n" + COUNTS, **LIMITS[request.param], **ERROR)
     return request.param, {int(n): found for n, found in json.loads(text).items()}
@@ -99,7 +103,7 @@ def test_products_of_any_layout_take_few_kernels_for_each_pair(
         # Windows of either are apart: brought together, multiplied in two parts, and put in their place.
         assert of["both transposed"] <= max(4 * w * w, 2), (n, of)
         assert of["half"] <= 3 * w * w + 6 * w, (n, of)
-        assert of["linear backward"] <= 2 * 3 * w * w + 6 * w, (n, of)
+        assert of["linear backward"] <= 2 * 4 * w * w + 6 * w, (n, of)
 
 
 LAYOUTS = """
@@ -219,7 +223,9 @@ OUT = """
 """
 
 
-@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize(
+    "limits", [pytest.param("binding", marks=SLOW), pytest.param("buffer", marks=SLOW), "seams"]
+)
 @pytest.mark.parametrize(("calls", "count"), [(LAYOUTS, 39), (BATCHES, 30), (TYPES, 41), (OUT, 5)])
 def test_products_of_windows_equal_the_cpu(limits: str, calls: str, count: int) -> None:
     text = PROGRAM + '    loose = {"tolerance": 1e-4}\n' + calls + TELL

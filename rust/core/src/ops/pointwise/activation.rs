@@ -306,16 +306,18 @@ fn glu(a: &Args) -> Result<Value> {
         Runtime,
         "Halving dimension must be even, but dimension {d} is size {n}"
     );
-    let half = (n / 2) as i64;
-    let left = x.slice_dim(d as i64, Some(0), Some(half), 1)?;
-    let right = x.slice_dim(d as i64, Some(half), None, 1)?;
     ensure!(
         x.dtype().is_float(),
         NotImplemented,
         "\"glu_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    Ok(apply(Glu, [&left, &right])?.into())
+    // One node for both halves, whose gradients it puts together at once.
+    let halves = x.split((n / 2) as i64, d as i64)?;
+    match &halves[..] {
+        [left, right] => Ok(apply(Glu, [left, right])?.into()),
+        _ => Ok(x.copy_dense()?.into()),
+    }
 }
 
 /// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
