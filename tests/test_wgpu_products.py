@@ -100,7 +100,7 @@ def test_products_of_any_layout_take_few_kernels_for_each_pair(
         w = windows(n)
         for name in ("a transposed", "b transposed", "added", "linear"):
             assert of[name] <= max(3 * w * w, 2), (n, name, of)
-        # Windows of either are apart: brought together, multiplied in two parts, and put in their place.
+        # Windows of either are apart: gathered, multiplied in two parts, put in their place.
         assert of["both transposed"] <= max(4 * w * w, 2), (n, of)
         assert of["half"] <= 3 * w * w + 6 * w, (n, of)
         assert of["linear backward"] <= 2 * 4 * w * w + 6 * w, (n, of)
