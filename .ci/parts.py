@@ -50,7 +50,7 @@ SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=4"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
 CUTS = ["tests/test_wgpu_cuts.py", "tests/test_wgpu_segments.py"]
-# Some of them look at times, so nothing runs beside them.
+# Some of them look at times.
 GPU_SLOW = sorted(f"tests/{p.name}" for p in ROOT.glob("tests/test_wgpu_*.py"))
 GPU_SLOW = [name for name in GPU_SLOW if name not in CUTS]
 
@@ -97,9 +97,11 @@ VARIABLES = FORCED | {
 NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
 NEEDS_BUILD |= {"programs", "distributed", "wgpu-slow"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
+# Only where they are named.
+ASKED = {"wgpu-slow"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
-IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"pytest", "wgpu-slow"}
+IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"pytest"} - ASKED
 
 
 def emulates() -> bool:
@@ -145,7 +147,7 @@ def main(wanted: list[str]) -> int:
     if NEEDS_BUILD & set(wanted):
         wanted = ["build", *wanted]
     begin = time.perf_counter()
-    names = [name for name in PARTS if not wanted or name in wanted]
+    names = [name for name in PARTS if name in (wanted or PARTS.keys() - ASKED)]
     rows: dict[str, tuple[str, float]] = {}
 
     def part(name: str, aside: bool) -> None:
