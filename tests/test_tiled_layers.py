@@ -130,7 +130,7 @@ def test_attention_gradient_has_a_gradient() -> None:
         ((7, 33), (3, 3), (2, 2), (1, 1), (1, 1)),
         ((9, 70), (2, 4), (3, 1), (1, 2), (2, 3)),
         ((17, 16), (3, 2), (1, 5), (0, 0), (1, 2)),
-        # Read where they lie: steps of one to three, dilation, large windows.
+        # Steps of one to three without padding along the width, dilation, large windows.
         ((6, 30), (3, 3), (1, 1), (0, 0), (1, 1)),
         ((7, 40), (3, 3), (2, 2), (1, 0), (1, 1)),
         ((5, 60), (2, 4), (1, 3), (0, 0), (1, 1)),

@@ -4,15 +4,13 @@ use super::max::Indices;
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
-use crate::cpu::simd::{veiled, Lane};
+use crate::cpu::simd::Lane;
 use crate::dtype::DType;
 use crate::ops::nn::conv::Number;
 use crate::per_isa;
 
 /// Outputs that are computed together.
 const LANES: usize = 16;
-/// Outputs of a row that stay in the first cache while their windows are read.
-const PART: usize = 1 << 9;
 /// Elements of input that a thread works on at once.
 const BAND: usize = 1 << 14;
 
@@ -134,17 +132,11 @@ impl Forward {
         let band = (BAND / row.max(1)).clamp(1, oh);
         let bands = oh.div_ceil(band) * of.output[0];
         let work = band * row;
-        if self.in_place::<T>() {
+        if self.halves::<T>() {
             let rows = self.planes * of.output[0] * oh;
             return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
                 // SAFETY: the fields are the tensors' sizes; rows of different ranges are disjoint.
-                unsafe {
-                    match of.stride[2] {
-                        1 => rows_of::<T, 1>(self, range),
-                        2 => rows_of::<T, 2>(self, range),
-                        _ => rows_of::<T, 3>(self, range),
-                    }
-                }
+                unsafe { halve::<T>(self, range) }
             });
         }
         parallel_for(self.planes * bands, (1 << 14) / work.max(1) + 1, |range| {
@@ -155,198 +147,69 @@ impl Forward {
 }
 
 impl Forward {
-    /// Whether windows are read where they lie: without padding along the width, and as long as their
-    /// step at least.
-    fn in_place<T: Least>(&self) -> bool {
+    /// Whether windows are squares of four elements that can be read where they lie.
+    fn halves<T: Least>(&self) -> bool {
         let of = &self.of;
-        let (step, reach) = (of.stride[2], (of.kernel[2] - 1) * of.dilation[2]);
-        of.padding[2] == 0
-            && step <= 3
-            && step <= reach + 1
+        of.kernel == [1, 2, 2]
+            && of.stride[1..] == [2, 2]
+            && of.padding == [0; 3]
+            && of.dilation == [1; 3]
+            && (1..3).all(|d| 2 * of.output[d] <= of.input[d])
             && of.output[2] >= LANES / 2
-            && (of.output[2] - 1) * step + reach < of.input[2]
             && self.dtype == T::DTYPE
-    }
-
-    /// Writes what is told of row `row`, the `y`th at depth `z` of its plane, from the numbers of the
-    /// elements within the windows.
-    ///
-    /// # Safety
-    /// The row of the indices belongs to this thread.
-    #[inline(always)]
-    unsafe fn write_codes(&self, row: usize, [z, y]: [usize; 2], codes: &[i32], offsets: &[i64]) {
-        let n = self.of.output[2];
-        match self.indices {
-            Indices::None => {}
-            Indices::Numbers => {
-                // SAFETY: as the caller says.
-                let to = unsafe { std::slice::from_raw_parts_mut(self.at.add(row * n), n) };
-                to.iter_mut().zip(codes).for_each(|(to, &c)| *to = c as u8);
-            }
-            Indices::Plane => {
-                let corner = self.of.corner([z, y, 0]);
-                // SAFETY: as above.
-                let to = unsafe {
-                    std::slice::from_raw_parts_mut(self.at.cast::<i64>().add(row * n), n)
-                };
-                for (i, (to, &c)) in to.iter_mut().zip(codes).enumerate() {
-                    *to = corner + (i * self.of.stride[2]) as i64 + offsets[c as usize];
-                }
-            }
-        }
+            && self.indices != Indices::Plane
     }
 }
 
 per_isa! {
-    unsafe fn rows_of[T: Least; const S: usize](job: &Forward, range: std::ops::Range<usize>) {
-        let of = &job.of;
-        let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
-        let offsets = of.offsets();
-        let numbered = job.indices != Indices::None;
-        let mut codes = alloc::full(0i32, if numbered { ow } else { 0 });
-        let (mut values, mut numbers) = ([T::default(); PART], [0i32; PART]);
-        let line = Best {
-            values: values.as_mut_ptr(),
-            numbers: match numbered {
-                true => numbers.as_mut_ptr(),
-                false => std::ptr::null_mut(),
-            },
-        };
-        for row in range {
-            let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
-            // SAFETY: windows lie inside the input along the width, and what is read of them along
-            // depth and height; the row of outputs belongs to this thread.
-            unsafe {
-                let x = job.x.cast::<T>().add(plane * id * ih * iw);
-                let to = Best {
-                    values: job.y.cast::<T>().add(row * ow),
-                    numbers: match numbered {
-                        true => codes.as_mut_ptr(),
-                        false => std::ptr::null_mut(),
-                    },
+    unsafe fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
+        // SAFETY: windows of two rows and columns lie inside the input; the rows of outputs belong
+        // to this thread.
+        unsafe {
+            let of = &job.of;
+            let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
+            for row in range {
+                let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
+                let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
+                let x = job.x.cast::<T>().add(from * iw);
+                let to = job.y.cast::<T>().add(row * ow);
+                let at = match job.indices {
+                    Indices::None => std::ptr::null_mut(),
+                    _ => job.at.add(row * ow),
                 };
-                windows::<T, S>(of, x, [z, y], &to, &line);
-                job.write_codes(row, [z, y], &codes, &offsets);
+                if ow >= LANES {
+                    halve_row::<T, LANES>([x, x.add(iw)], ow, to, at);
+                } else {
+                    halve_row::<T, { LANES / 2 }>([x, x.add(iw)], ow, to, at);
+                }
             }
         }
     }
 }
 
-/// Largest elements, and their numbers where these are asked for.
-struct Best<T> {
-    values: *mut T,
-    numbers: *mut i32,
-}
-
-impl<T: Least> Best<T> {
-    #[inline(always)]
-    fn from(&self, o: usize) -> Self {
-        Best {
-            values: self.values.wrapping_add(o),
-            numbers: match self.numbers.is_null() {
-                true => self.numbers,
-                false => self.numbers.wrapping_add(o),
-            },
-        }
-    }
-
-    /// Takes the largest of the first K elements of each window, which begin S elements apart; `number`
-    /// is the first one's.
-    ///
-    /// # Safety
-    /// `x` has the elements of `n` windows, for which there is room.
-    #[inline(always)]
-    unsafe fn take<const S: usize, const K: usize>(&self, x: *const T, n: usize, number: i32) {
-        // SAFETY: as the caller says.
-        unsafe {
-            if self.numbers.is_null() {
-                for o in 0..n {
-                    let mut best = *x.add(S * o);
-                    for c in 1..K {
-                        let v = *x.add(S * o + c);
-                        best = if wins(v, best) { v } else { best };
-                    }
-                    *self.values.add(o) = best;
-                }
-                return;
-            }
-            for o in 0..n {
-                let (mut best, mut at) = (*x.add(S * o), number);
-                for c in 1..K {
-                    let v = *x.add(S * o + c);
-                    let win = wins(v, best);
-                    best = if win { v } else { best };
-                    at = if win { number + c as i32 } else { at };
-                }
-                *self.values.add(o) = best;
-                *self.numbers.add(o) = at;
-            }
-        }
-    }
-
-    /// Takes what is larger in `other`.
-    ///
-    /// # Safety
-    /// Both have `n` elements.
-    #[inline(always)]
-    unsafe fn merge(&self, other: &Best<T>, n: usize) {
-        let zero = std::hint::black_box(0);
-        // SAFETY: as the caller says.
-        unsafe {
-            for o in 0..n {
-                let (v, best) = (*other.values.add(o), *self.values.add(o));
-                let win = wins(v, best);
-                if !self.numbers.is_null() {
-                    let (now, at) = (*other.numbers.add(o), *self.numbers.add(o));
-                    *self.numbers.add(o) = veiled(if win { now } else { at }, zero);
-                }
-                *self.values.add(o) = veiled(if win { v } else { best }, zero);
-            }
-        }
-    }
-}
-
-/// Row `y` of outputs at depth `z` of a volume; `line` has room for [`PART`] of them.
-///
-/// # Safety
-/// Windows lie inside the rows, which lie in the volume, and there is room for what is written.
+/// One row of outputs, at least `N`; the last vector overlaps the one before.
 #[inline(always)]
-unsafe fn windows<T: Least, const S: usize>(
-    of: &Regular,
-    x: *const T,
-    [z, y]: [usize; 2],
-    to: &Best<T>,
-    line: &Best<T>,
-) {
-    let ([_, ih, iw], [_, kh, kw]) = (of.input, of.kernel);
-    let ([sd, sh, _], [pd, ph, _], [ld, lh, lw]) = (of.stride, of.padding, of.dilation);
-    let ((z0, z1), (r0, r1)) = (of.inside(0, z), of.inside(1, y));
-    for start in (0..of.output[2]).step_by(PART) {
-        let (n, to) = (PART.min(of.output[2] - start), to.from(start));
-        let mut first = true;
-        for a in z0..z1 {
-            for r in r0..r1 {
-                let row = (z * sd + a * ld - pd) * ih + y * sh + r * lh - ph;
-                let mut c = 0;
-                while c < kw {
-                    // Neighbours are compared in registers.
-                    let k = if lw == 1 { (kw - c).min(3) } else { 1 };
-                    let into = if first { &to } else { line };
-                    let number = ((a * kh + r) * kw + c) as i32;
-                    // SAFETY: the caller's.
-                    unsafe {
-                        let from = x.add(row * iw + S * start + c * lw);
-                        match k {
-                            1 => into.take::<S, 1>(from, n, number),
-                            2 => into.take::<S, 2>(from, n, number),
-                            _ => into.take::<S, 3>(from, n, number),
-                        }
-                        if !first {
-                            to.merge(line, n);
-                        }
+unsafe fn halve_row<T: Least, const N: usize>(x: [*const T; 2], n: usize, y: *mut T, at: *mut u8) {
+    // SAFETY: `x` are two rows of 2 * n elements, `n` at least N; `y`, and `at` unless it is null,
+    // have room for `n`.
+    unsafe {
+        for o in (0..n).step_by(N) {
+            let o = o.min(n - N);
+            let (mut top, mut number) = ([T::least(); N], [0i32; N]);
+            for (r, x) in x.iter().enumerate() {
+                let v = x.add(2 * o).cast::<[[T; 2]; N]>().read_unaligned();
+                for c in 0..2 {
+                    for j in 0..N {
+                        let win = wins(v[j][c], top[j]);
+                        top[j] = if win { v[j][c] } else { top[j] };
+                        number[j] = if win { (2 * r + c) as i32 } else { number[j] };
                     }
-                    (first, c) = (false, c + k);
                 }
+            }
+            y.add(o).cast::<[T; N]>().write_unaligned(top);
+            if !at.is_null() {
+                let codes = number.map(|n| n as u8);
+                at.add(o).cast::<[u8; N]>().write_unaligned(codes);
             }
         }
     }
@@ -483,7 +346,21 @@ per_isa! {
                     let row = (plane * od + z) * oh + y;
                     let to = job.y.add(row * ow * size);
                     store(job.dtype, to, size as isize, ow, best.as_ptr());
-                    job.write_codes(row, [z, y], &code, &offsets);
+                    match job.indices {
+                        Indices::None => {}
+                        Indices::Numbers => {
+                            let to = std::slice::from_raw_parts_mut(job.at.add(row * ow), ow);
+                            to.iter_mut().zip(&code).for_each(|(to, &c)| *to = c as u8);
+                        }
+                        Indices::Plane => {
+                            let corner = of.corner([z, y, 0]);
+                            let at = job.at.cast::<i64>().add(row * ow);
+                            let to = std::slice::from_raw_parts_mut(at, ow);
+                            for (i, (to, &c)) in to.iter_mut().zip(&code).enumerate() {
+                                *to = corner + (i * sw) as i64 + offsets[c as usize];
+                            }
+                        }
+                    }
                 }
             }
         }
