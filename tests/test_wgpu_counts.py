@@ -21,6 +21,8 @@ X = torch.randn(50, 33)
 Y = torch.randn(50, 33)
 CHANCES = torch.softmax(torch.randn(50, 33), 1)
 UNIT = torch.sigmoid(torch.randn(50, 33))
+SIGNS = Y.sign()
+GAPS = torch.where(UNIT < 0.1, float("nan"), X)
 WEIGHTS = torch.rand(33) + 0.5
 CLASSES = torch.randint(0, 33, (50,))
 IMAGE = torch.randn(8, 6, 5, 5)
@@ -55,16 +57,28 @@ CASES: dict[str, Case] = {
     "rms norm": (lambda x, w: F.rms_norm(x, (33,), w), [X, WEIGHTS], (1, 1)),
     "var": (lambda x: x.var(1), [X], (1, 1)),
     "var of columns": (lambda x: x.var(0), [X], (2, 1)),
-    "std": (lambda x: x.std(1, correction=0), [X], (1, 2)),
-    "std of all": (lambda x: x.std(), [X], (1, 2)),
+    "std": (lambda x: x.std(1, correction=0), [X], (1, 1)),
+    "std of all": (lambda x: x.std(), [X], (1, 1)),
     "mean of var_mean": (lambda x: torch.var_mean(x, 1)[0], [X], (1, 2)),
+    "var_mean": (lambda x: torch.var_mean(x, 1), [X], (1, 2)),
+    "std_mean": (lambda x: torch.std_mean(x, 1), [X], (1, 2)),
+    "std_mean of all": (lambda x: torch.std_mean(x), [X], (1, 2)),
+    "nansum": (lambda x: x.nansum(1), [GAPS], (1, 1)),
+    "nanmean": (lambda x: x.nanmean(1), [GAPS], (2, 2)),
+    "mean": (lambda x: x.mean(1), [X], (1, 1)),
     "logsumexp": (lambda x: x.logsumexp(1), [X], (1, 1)),
     "logsumexp of all": (lambda x: x.logsumexp((0, 1)), [X], (1, 1)),
     "softmax": (lambda x: x.softmax(1), [X], (1, 1)),
     "softmax in another type": (
         lambda x: x.softmax(1, dtype=torch.float32), [X.half()], (1, 2)
     ),
-    "norm": (lambda x: x.norm(dim=1), [X], (1, 2)),
+    "norm": (lambda x: x.norm(dim=1), [X], (1, 1)),
+    "norm of all": (lambda x: x.norm(), [X], (1, 1)),
+    "norm of two dimensions": (lambda x: x.norm(dim=(0, 2)), [X.view(5, 10, 33)], (1, 1)),
+    "norm of power 3": (lambda x: x.norm(3, 1), [X], (2, 1)),
+    "largest magnitude": (lambda x: x.norm(float("inf"), 1), [X], (1, 2)),
+    "dist": (lambda x, y: torch.dist(x, y), [X, Y], (2, 1)),
+    "pairwise distance": (lambda x, y: F.pairwise_distance(x, y), [X, Y], (2, 1)),
     "amax": (lambda x: x.amax(1), [X], (1, 2)),
     "max": (lambda x: x.max(), [X], (1, 2)),
     "cross entropy": loss("cross_entropy", 2, 1, CLASSES),
@@ -75,14 +89,18 @@ CASES: dict[str, Case] = {
     "nll": loss("nll_loss", 2, 1, CLASSES),
     "nll with weights": loss("nll_loss", 2, 1, CLASSES, WEIGHTS),
     "nll of each": loss("nll_loss", 2, 1, CLASSES, reduction="none"),
-    "mse": loss("mse_loss", 1, 2, Y),
-    "l1": loss("l1_loss", 2, 2, Y),
-    "smooth l1": loss("smooth_l1_loss", 1, 2, Y),
-    "huber": loss("huber_loss", 1, 2, Y),
-    "logits": loss("binary_cross_entropy_with_logits", 1, 2, UNIT),
-    "logits with weights": loss("binary_cross_entropy_with_logits", 1, 2, UNIT, WEIGHTS),
+    "mse": loss("mse_loss", 1, 1, Y),
+    "l1": loss("l1_loss", 2, 1, Y),
+    "smooth l1": loss("smooth_l1_loss", 1, 1, Y),
+    "huber": loss("huber_loss", 1, 1, Y),
+    "logits": loss("binary_cross_entropy_with_logits", 1, 1, UNIT),
+    "logits with weights": loss("binary_cross_entropy_with_logits", 1, 1, UNIT, WEIGHTS),
     "kl": loss("kl_div", 1, 1, CHANCES, reduction="sum"),
-    "hinge": loss("hinge_embedding_loss", 2, 2, Y.sign()),
+    "hinge": loss("hinge_embedding_loss", 2, 1, SIGNS),
+    "poisson": loss("poisson_nll_loss", 2, 1, UNIT),
+    "poisson with Stirling's formula": loss("poisson_nll_loss", 2, 1, UNIT * 4, full=True),
+    "soft margin": loss("soft_margin_loss", 1, 1, SIGNS),
+    "ranking": loss("margin_ranking_loss", 2, 1, Y, SIGNS),
 }  # fmt: skip
 
 
@@ -106,10 +124,13 @@ def test_dispatches_of_a_call_and_its_gradient(case: str) -> None:
             for t, needs in zip(arguments, learned, strict=True)
         ]  # fmt: skip
         y, forward = counted(lambda: f(*x))
-        g = torch.linspace(0.5, 2, y.numel()).reshape(y.shape).to(y.dtype).to(device)
+        ys = y if isinstance(y, tuple) else (y,)
+        g = [
+            torch.linspace(0.5, 2, y.numel()).reshape(y.shape).to(y.dtype).to(device) for y in ys
+        ]  # fmt: skip
         leaves = [t for t in x if t.requires_grad]
-        grads, backward = counted(lambda: torch.autograd.grad(y, leaves, g))
-        return [y, *grads], (forward, backward)
+        grads, backward = counted(lambda: torch.autograd.grad(ys, leaves, g))
+        return [*ys, *grads], (forward, backward)
 
     found, counts = run("wgpu")
     expected, _ = run("cpu")
@@ -133,6 +154,16 @@ def test_variances_and_logsumexps_are_those_of_float64(shape: Any, dtype: Any) -
     torch.testing.assert_close(
         there.var().cpu().double(), wide.var(), rtol=tolerance, atol=tolerance
     )
+
+
+def test_gradients_of_reductions_spread_first_equal_those_of_large_tensors() -> None:
+    def gradient(x: torch.Tensor, n: int) -> torch.Tensor:
+        x = x.to("wgpu").expand(n, -1).clone().requires_grad_()
+        y = x.mean(1) + x.std(1) + x.norm(dim=1) + F.mse_loss(x, x.detach() + 1)
+        return torch.autograd.grad(y.sum(), x)[0].cpu()
+
+    x = torch.randn(1, 1000)
+    torch.testing.assert_close(gradient(x, 1100)[:2], gradient(x, 2), rtol=0, atol=0)
 
 
 def test_second_derivatives_of_what_is_one_kernel_equal_the_cpus() -> None:

@@ -17,6 +17,7 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
+use crate::ops::reduce::beside;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{host, per_isa};
@@ -43,7 +44,10 @@ impl Derivative for RowNorm {
         if self.p.0 == 0.0 {
             return Ok(SmallVec::from_elem(None, 1));
         }
-        let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p.0);
+        let (x, p) = (cx.input(0)?, self.p.0);
+        let last = DimSet::last(1, x.ndim())?;
+        let beside = |t: &Tensor| beside(t, x.shape(), last, true);
+        let (y, g) = (beside(&cx.output(0)?)?, &beside(g)?);
         let number = |v: f64| Tensor::number(Scalar::Float(v));
         let zero = Tensor::constant(0.0, x.dtype())?;
         let none = apply(Eq, [&y, &number(0.0)?])?;
@@ -58,7 +62,7 @@ impl Derivative for RowNorm {
         } else if p.is_infinite() {
             // A NaN is no extreme: nothing has a share in it.
             let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?;
-            let count = hit.sum_mask(DimSet::last(1, hit.ndim())?, true, Some(x.dtype()))?;
+            let count = hit.sum_mask(last, true, Some(x.dtype()))?;
             where_(&hit, &sign()?.mul(&g.div(&count)?)?, &zero)?
         } else {
             let flat = apply(Eq, [&x, &number(0.0)?])?;

@@ -14,6 +14,7 @@ use crate::ops::pointwise::pointwise;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log};
 use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
+use crate::ops::reduce::spreads;
 use crate::shape::{self, DimSet, Show};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -28,19 +29,7 @@ pub fn reduced(x: &Tensor, reduction: i64) -> Result<Tensor> {
     let all = DimSet::all(x.ndim());
     match reduction {
         NONE => Ok(x.clone()),
-        MEAN => {
-            let t = x.dtype();
-            ensure!(
-                t.differentiable(),
-                Runtime,
-                "mean(): could not infer output dtype. Input dtype must be either a floating \
-                 point or complex dtype. Got: {}",
-                t.scalar_name()
-            );
-            let wide = if t.is_half() { DType::F32 } else { t };
-            let total = x.sum_mask(all, false, Some(wide))?;
-            total.div_scalar(x.numel() as f64)?.to_dtype(t)
-        }
+        MEAN => x.mean_mask(all, false, None),
         SUM => x.sum_mask(all, false, None),
         other => crate::bail!(Value, "{other} is not a valid value for reduction"),
     }
@@ -162,8 +151,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Reduced<P, N> {
             shape = crate::shape::broadcast(&shape, t.shape())?;
             *slot = Some(t);
         }
+        let n = shape.iter().product::<usize>() as f64;
         let g = match self.reduction {
-            MEAN => g.div_scalar(shape.iter().product::<usize>() as f64)?,
+            MEAN if spreads(g, &shape) => g.expand_to(&shape)?.div_scalar(n)?,
+            MEAN => g.div_scalar(n)?,
             _ => g.clone(),
         };
         if mode::grad() {

@@ -82,6 +82,24 @@ pub fn spread(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Resul
     restored(g, shape, mask, keepdim)?.expand_to(shape)
 }
 
+/// Elements up to which a GPU spreads what a reduction left before it computes with that.
+const SPREAD: usize = 1 << 20;
+
+/// Whether numbers of a reduction are spread to `shape` before anything is computed with them: then that and what
+/// follows are one kernel of a GPU. Over more elements one kernel is nothing, and memory for all of them is much.
+pub fn spreads(g: &Tensor, shape: &[usize]) -> bool {
+    let n: usize = shape.iter().product();
+    g.device().is_gpu() && !mode::grad() && n <= SPREAD
+}
+
+/// A gradient or result of a reduction, to be computed with beside what was reduced: [`restored`], or [`spread`].
+pub fn beside(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Result<Tensor> {
+    match spreads(g, shape) {
+        true => spread(g, shape, mask, keepdim),
+        false => restored(g, shape, mask, keepdim),
+    }
+}
+
 /// Gradients of the product of all elements along `mask`, right where elements are zero.
 fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
     if op.mask.is_empty() {
@@ -176,11 +194,14 @@ impl Derivative for Reduce {
         let shape = cx.input_meta(0)?.shape.clone();
         match self.kind {
             Kind::Sum => {
-                let g = match self.mean {
-                    true => g.div_scalar(reduced_count(&shape, self.mask) as f64)?,
-                    false => g.clone(),
-                };
-                one(spread(&g, &shape, self.mask, self.keepdim)?)
+                if !self.mean {
+                    return one(spread(g, &shape, self.mask, self.keepdim)?);
+                }
+                let n = reduced_count(&shape, self.mask) as f64;
+                one(match spreads(g, &shape) {
+                    true => spread(g, &shape, self.mask, self.keepdim)?.div_scalar(n)?,
+                    false => spread(&g.div_scalar(n)?, &shape, self.mask, self.keepdim)?,
+                })
             }
             Kind::NanSum => {
                 let m = apply(IsNan, [&cx.input(0)?])?;

@@ -1,6 +1,6 @@
 //! Variance, norms, counts and histograms.
 
-use super::{all_dims, reduced_count, reduced_shape, restored, spread};
+use super::{all_dims, beside, reduced_count, reduced_shape, restored, spread, spreads};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
@@ -75,9 +75,10 @@ impl Derivative for Variance {
         let n = reduced_count(x.shape(), self.mask) as f64;
         let mut out = None;
         if let Some(g) = &g[0] {
-            let mut g = g.clone();
+            let beside = |t: &Tensor| beside(t, x.shape(), self.mask, self.keepdim);
+            let mut g = beside(g)?;
             if self.root {
-                let y = cx.output(0)?;
+                let y = beside(&cx.output(0)?)?;
                 let zero = Tensor::constant(0.0, y.dtype())?;
                 let halved = g.div(&y.mul_scalar(2.0)?)?;
                 g = where_(&apply(Eq, [&y, &zero])?, &zero, &halved)?;
@@ -88,11 +89,14 @@ impl Derivative for Variance {
                 true => x.mean_mask(self.mask, true, None)?,
                 false => restored(&cx.output(1)?, x.shape(), self.mask, self.keepdim)?,
             };
-            let g = restored(&g, x.shape(), self.mask, self.keepdim)?;
             out = Some(apply(VarianceSlope { scale }, [&x, &mean, &g])?);
         }
         if let Some(g) = g.get(1).and_then(Option::as_ref) {
-            let d = spread(&g.div_scalar(n)?, x.shape(), self.mask, self.keepdim)?;
+            let spread = |g: &Tensor| spread(g, x.shape(), self.mask, self.keepdim);
+            let d = match spreads(g, x.shape()) {
+                true => spread(g)?.div_scalar(n)?,
+                false => spread(&g.div_scalar(n)?)?,
+            };
             out = Some(match out {
                 Some(o) => o.add(&d)?,
                 None => d,
@@ -329,8 +333,8 @@ impl Derivative for VectorNorm {
             return Ok(smallvec![None]);
         }
         let x = cx.input(0)?;
-        let g = restored(g, x.shape(), self.mask, self.keepdim)?;
-        let y = restored(&cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
+        let g = beside(g, x.shape(), self.mask, self.keepdim)?;
+        let y = beside(&cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
         let sign = sgn;
         let size = |x: &Tensor| apply(Abs, [x]);
         one(if p == 1.0 {
@@ -339,8 +343,16 @@ impl Derivative for VectorNorm {
             x.mul(&zero_where_zero(&y, &g.div(&y)?)?)?
         } else if p.is_infinite() {
             // A NaN is no extreme, and nothing has a share in it.
-            let m = apply(Eq, [&size(&x)?, &y])?;
-            let n = m.sum_mask(self.mask, true, Some(g.dtype()))?;
+            let hits = || apply(Eq, [&size(&x)?, &y]);
+            let count = |m: &Tensor| m.sum_mask(self.mask, true, Some(g.dtype()));
+            // A GPU's sum takes hits that nobody else has as they are made.
+            let (n, m) = match x.device().is_gpu() {
+                true => (count(&hits()?)?, hits()?),
+                false => {
+                    let m = hits()?;
+                    (count(&m)?, m)
+                }
+            };
             let nothing = Tensor::constant(0.0, g.dtype())?;
             where_(&m, &sign(&x)?.mul(&g.div(&n)?)?, &nothing)?
         } else if p < 1.0 {
