@@ -1,9 +1,10 @@
-// Running statistics: (1 - momentum) * old + momentum * value, of means and of variances, which
-// `unbiased` makes those of samples. All float32.
+// Running statistics: (1 - momentum) * old + momentum * value, of means and of variances, which `unbiased` makes
+// those of samples; a value is the mean of what all instances have. All float32.
 override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,
+    samples: u32, // instances
     momentum: f32,
     unbiased: f32,
     mean_offset: u32,
@@ -31,7 +32,13 @@ fn main(
     if (i >= p.n) { return; }
     let m = p.mean_offset + i;
     let v = p.var_offset + i;
-    mean[m] = mixed(mean[m], bitcast<f32>(new_mean[p.new_mean_offset + i]));
-    let value = bitcast<f32>(new_variance[p.new_var_offset + i]) * p.unbiased;
-    variance[v] = mixed(variance[v], value);
+    var new_m = 0.0;
+    var new_v = 0.0;
+    for (var s = 0u; s < p.samples; s++) {
+        new_m += bitcast<f32>(new_mean[p.new_mean_offset + s * p.n + i]);
+        new_v += bitcast<f32>(new_variance[p.new_var_offset + s * p.n + i]);
+    }
+    let count = f32(p.samples);
+    mean[m] = mixed(mean[m], divide(new_m, count));
+    variance[v] = mixed(variance[v], divide(new_v, count) * p.unbiased);
 }

@@ -903,13 +903,14 @@ def test_cross_entropy_and_its_gradient_match_numpy(lanes):
     close(d, np.where(used[:, None], want, 0), 1e-5)
 
 
-def test_norm_running_matches_numpy():
+@pytest.mark.parametrize("samples", [1, 3])
+def test_norm_running_matches_numpy(samples):
     old = [floats(5), np.abs(floats(5, seed=1))]
-    new = [floats(5, seed=2), np.abs(floats(5, seed=3))]
-    params = [5, f32(0.25), f32(1.5), 0, 0, 0, 0]
+    new = [floats(samples, 5, seed=2), np.abs(floats(samples, 5, seed=3))]
+    params = [5, samples, f32(0.25), f32(1.5), 0, 0, 0, 0]
     mean, var, *_ = run("norm_running", "f32", [*old, *new], params, (1, 1, 1))
-    close(mean, 0.75 * old[0] + 0.25 * new[0])
-    close(var, 0.75 * old[1] + 0.25 * 1.5 * new[1])
+    close(mean, 0.75 * old[0] + 0.25 * new[0].mean(0))
+    close(var, 0.75 * old[1] + 0.25 * 1.5 * new[1].mean(0))
 
 
 @pytest.mark.parametrize("keeps", [False, True])

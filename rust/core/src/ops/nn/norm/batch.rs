@@ -30,11 +30,26 @@ pub(super) fn update(running: &Tensor, old: &Tensor, value: &Tensor, momentum: f
     })
 }
 
-/// Both running statistics by one kernel of the GPU. Inputs are they and the new mean and variance.
+/// Both running statistics by one kernel of the GPU. Inputs are they and the new mean and variance of each
+/// channel of so many samples.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Running {
     momentum: Bitwise,
     unbiased: Bitwise,
+    samples: usize,
+}
+
+/// Samples that one invocation may add up.
+const MAX_SAMPLES: usize = 60_000;
+
+/// The mean of statistics of `samples`, where there are several.
+fn average(t: &Tensor, samples: usize) -> Result<Tensor> {
+    if samples == 1 {
+        return Ok(t.clone());
+    }
+    let t = t.detach().reshape_to(&[samples, t.numel() / samples])?;
+    t.sum_mask([0].into(), false, None)?
+        .div_scalar(samples as f64)
 }
 
 impl Running {
@@ -62,7 +77,10 @@ impl Op for Running {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (m, b) = (self.momentum.0, 1.0 - self.momentum.0);
-        let mixed = |old: &Tensor, new: &Tensor| old.mul_scalar(b)?.add(&new.mul_scalar(m)?);
+        let mixed = |old: &Tensor, new: &Tensor| {
+            let new = average(new, self.samples)?;
+            old.mul_scalar(b)?.add(&new.mul_scalar(m)?)
+        };
         y[0].write_from(&mixed(x[0], x[2])?)?;
         y[1].write_from(&mixed(x[1], &x[3].mul_scalar(self.unbiased.0)?)?)
     }
@@ -72,8 +90,8 @@ impl Op for Running {
             return Ok(false);
         }
         let (old, new) = ([x[0], x[1]], [x[2], x[3]]);
-        let (momentum, unbiased) = (self.momentum.0, self.unbiased.0);
-        transfer::ran(super::gpu::running(gpu, momentum, unbiased, old, new))
+        let factors = [self.momentum.0, self.unbiased.0];
+        transfer::ran(super::gpu::running(gpu, factors, self.samples, old, new))
     }
 }
 
@@ -176,7 +194,7 @@ impl<'a> Batch<'a> {
             return Ok([y[0].clone(), none()?, none()?]);
         }
         let y = run(op, x, &[self.weight, self.bias])?;
-        self.keep(&y[1], &y[3], n * inner, None)?;
+        self.keep([&y[1], &y[3]], 1, n * inner, None)?;
         Ok([y[0].clone(), y[1].clone(), y[2].clone()])
     }
 
@@ -194,28 +212,35 @@ impl<'a> Batch<'a> {
         Ok([y, none()?, none()?])
     }
 
-    /// Updates running statistics with a mean and a variance over `count` elements. `old` is the
-    /// running variance where writing the running mean may change it.
-    fn keep(&self, mean: &Tensor, var: &Tensor, count: usize, old: Option<Tensor>) -> Result<()> {
+    /// Updates running statistics with means and variances over `count` elements of each of `samples`. `old` is
+    /// the running variance where writing the running mean may change it.
+    fn keep(
+        &self,
+        [mean, var]: [&Tensor; 2],
+        samples: usize,
+        count: usize,
+        old: Option<Tensor>,
+    ) -> Result<()> {
         if count == 0 {
             return Ok(());
         }
         if let (Some(m), Some(v), None) = (self.mean, self.var, &old) {
-            if Running::fits([m, v, mean, var]) {
+            if samples <= MAX_SAMPLES && Running::fits([m, v, mean, var]) {
                 let op = Running {
                     momentum: Bitwise(self.momentum),
                     unbiased: Bitwise(count as f64 / (count as f64 - 1.0)),
+                    samples,
                 };
                 let both = [m.clone(), v.clone()];
                 return dispatch::call_in_place(&op, &[m, v, mean, var], &both);
             }
         }
         if let Some(r) = self.mean {
-            update(r, r, mean, self.momentum)?;
+            update(r, r, &average(mean, samples)?, self.momentum)?;
         }
         if let Some(r) = self.var {
             let unbiased = count as f64 / (count as f64 - 1.0);
-            let var = mode::with_grad(false, || var.mul_scalar(unbiased))?;
+            let var = mode::with_grad(false, || average(var, samples)?.mul_scalar(unbiased))?;
             update(r, old.as_ref().unwrap_or(r), &var, self.momentum)?;
         }
         Ok(())
@@ -234,16 +259,12 @@ impl<'a> Batch<'a> {
         let (n, c) = (x.size(0), x.size(1));
         let y = x.group_norm_stats(NODE, c, self.weight, self.bias, self.eps)?;
         if n > 0 && (self.mean.is_some() || self.var.is_some()) {
-            let average = |t: &Tensor| {
-                let t = t.detach().reshape_to(&[n, c])?;
-                t.sum_mask([0].into(), false, None)?.div_scalar(n as f64)
-            };
             let count = x.shape()[2..].iter().product();
             let old = match (self.mean, self.var) {
                 (Some(m), Some(v)) if m.shares_storage(v) => Some(v.detach().copy_dense()?),
                 _ => None,
             };
-            self.keep(&average(&y[1])?, &average(&y[3])?, count, old)?;
+            self.keep([&y[1], &y[3]], n, count, old)?;
         }
         Ok(y[0].clone())
     }

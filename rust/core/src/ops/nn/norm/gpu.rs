@@ -55,6 +55,7 @@ params! {
 params! {
     struct Running {
         n: u32,
+        samples: u32,
         momentum: f32,
         unbiased: f32,
         mean_offset: u32,
@@ -308,17 +309,18 @@ pub fn backward(
     Ok(())
 }
 
-/// Mixes new means and variances into running ones.
+/// Mixes new means and variances of so many samples into running ones.
 pub fn running(
     gpu: &Gpu,
-    momentum: f64,
-    unbiased: f64,
+    [momentum, unbiased]: [f64; 2],
+    samples: usize,
     [mean, var]: [&Tensor; 2],
     [new_mean, new_var]: [&Tensor; 2],
 ) -> Result<()> {
     check_stats(&[mean, var, new_mean, new_var])?;
     let p = Running {
         n: mean.numel() as u32,
+        samples: samples as u32,
         momentum: momentum as f32,
         unbiased: unbiased as f32,
         mean_offset: mean.offset() as u32,
