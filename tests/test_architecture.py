@@ -186,6 +186,7 @@ DRIVERS = {
     "reduce",
     "arg_reduce",
     "centred",
+    "pairs",
     "scan",
     "sort_keys",
     "sort_short",

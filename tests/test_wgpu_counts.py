@@ -49,6 +49,14 @@ CASES: dict[str, Case] = {
     "batch norm without parameters": (
         lambda x, m, v: F.batch_norm(x, m, v), [IMAGE, MEAN, SPREAD], (1, 1)
     ),
+    "instance norm with statistics": (
+        lambda x, w, b, m, v: F.instance_norm(x, m, v, w, b, True),
+        [IMAGE, SCALE, SHIFT, MEAN, SPREAD], (2, 1),
+    ),
+    "instance norm by given statistics": (
+        lambda x, w, b, m, v: F.instance_norm(x, m, v, w, b, False),
+        [IMAGE, SCALE, SHIFT, MEAN, SPREAD], (1, 1),
+    ),
     "instance norm": (
         lambda x, w, b: F.instance_norm(x, None, None, w, b), [IMAGE, SCALE, SHIFT], (1, 1)
     ),
@@ -78,6 +86,16 @@ CASES: dict[str, Case] = {
     "norm of power 3": (lambda x: x.norm(3, 1), [X], (2, 1)),
     "largest magnitude": (lambda x: x.norm(float("inf"), 1), [X], (1, 2)),
     "dist": (lambda x, y: torch.dist(x, y), [X, Y], (2, 1)),
+    "normalize": (lambda x: F.normalize(x), [X], (2, 2)),
+    "normalize over channels": (lambda x: F.normalize(x), [IMAGE], (2, 2)),
+    "normalize of little": (lambda x: F.normalize(x, eps=6.0), [X], (2, 2)),
+    "cosine": (lambda x, y: F.cosine_similarity(x, y), [X, Y], (1, 1)),
+    "cosine of broadcast rows": (
+        lambda x, y: F.cosine_similarity(x.unsqueeze(1), y, dim=2), [X, Y[:7]], (1, 1)
+    ),
+    "cosine along a middle dimension": (
+        lambda x, y: F.cosine_similarity(x, y, dim=1), [IMAGE, IMAGE.flip(3)], (1, 1)
+    ),
     "pairwise distance": (lambda x, y: F.pairwise_distance(x, y), [X, Y], (2, 1)),
     "amax": (lambda x: x.amax(1), [X], (1, 2)),
     "max": (lambda x: x.max(), [X], (1, 2)),
@@ -99,6 +117,16 @@ CASES: dict[str, Case] = {
     "hinge": loss("hinge_embedding_loss", 2, 1, SIGNS),
     "poisson": loss("poisson_nll_loss", 2, 1, UNIT),
     "poisson with Stirling's formula": loss("poisson_nll_loss", 2, 1, UNIT * 4, full=True),
+    "gaussian": loss("gaussian_nll_loss", 2, 1, Y, UNIT + 0.5),
+    "gaussian, all of it": loss("gaussian_nll_loss", 2, 1, Y, UNIT + 0.5, full=True),
+    "cosine embedding": loss("cosine_embedding_loss", 2, 2, Y, SIGNS[:, 0]),
+    "triplet": loss("triplet_margin_loss", 2, 2, Y, Y.flip(0)),
+    "triplet with a swap": loss("triplet_margin_loss", 3, 2, Y, Y.flip(0), swap=True),
+    "triplet with a distance": loss("triplet_margin_with_distance_loss", 2, 2, Y, Y.flip(0)),
+    "labels": loss("multilabel_soft_margin_loss", 1, 1, (UNIT > 0.5).float()),
+    "chances": (
+        lambda x, t: F.binary_cross_entropy(x, t), [UNIT, CHANCES], (3, 1)
+    ),
     "soft margin": loss("soft_margin_loss", 1, 1, SIGNS),
     "ranking": loss("margin_ranking_loss", 2, 1, Y, SIGNS),
 }  # fmt: skip
@@ -156,6 +184,16 @@ def test_variances_and_logsumexps_are_those_of_float64(shape: Any, dtype: Any) -
     )
 
 
+def test_running_statistics_of_instances_equal_the_cpus() -> None:
+    def updated(device: str) -> list[torch.Tensor]:
+        mean, var = MEAN.clone().to(device), SPREAD.clone().to(device)
+        F.instance_norm(IMAGE.to(device), mean, var, use_input_stats=True, momentum=0.3)
+        return [mean.cpu(), var.cpu()]
+
+    for got, known in zip(updated("wgpu"), updated("cpu"), strict=True):
+        torch.testing.assert_close(got, known)
+
+
 def test_gradients_of_reductions_spread_first_equal_those_of_large_tensors() -> None:
     def gradient(x: torch.Tensor, n: int) -> torch.Tensor:
         x = x.to("wgpu").expand(n, -1).clone().requires_grad_()
@@ -176,6 +214,10 @@ def test_second_derivatives_of_what_is_one_kernel_equal_the_cpus() -> None:
         lambda x: x.var((0, 2)), lambda x: x.std(1), lambda x: x.logsumexp((0, 3)),
         lambda x: F.batch_norm(x, MEAN.to(x), SPREAD.to(x), SCALE.to(x), SHIFT.to(x)),
         lambda x: x.amax(1), lambda x: x.max(),
+        lambda x: F.normalize(x), lambda x: F.normalize(x, dim=(0, 2), eps=1.5),
+        lambda x: F.cosine_similarity(x, x.flip(0).sin()),
+        lambda x: F.triplet_margin_loss(x, x.sin(), x.cos(), swap=True, margin=3.0),
+        lambda x: F.gaussian_nll_loss(x, x.sin(), x.square() + 0.1),
     ]  # fmt: skip
     for f in calls:
         torch.testing.assert_close(second(f, "wgpu"), second(f, "cpu"))

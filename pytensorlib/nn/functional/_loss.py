@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -745,11 +744,12 @@ def gaussian_nll_loss(
     >>> F.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([4.0]))
     tensor(1.1931)
     """
-    if not isinstance(var, Tensor):
-        if var < 0:
-            raise ValueError("var has negative entry/entries")
+    least: Any = var
+    if isinstance(var, Tensor):
+        least = var.detach().amin().item() if var.numel() else eps
+    else:
         var = var * pt.ones_like(input)
-    elif pt.any(var < 0):
+    if least < 0:
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
@@ -760,10 +760,8 @@ def gaussian_nll_loss(
                 raise ValueError(f"var is of incorrect size: {var.size()} for {input.size()}")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    var = var.clone()
-    with pt.no_grad():  # the floor does not stop the gradient
-        var.clamp_(min=eps)
-    loss = 0.5 * (pt.log(var) + (input - target) ** 2 / var)
-    if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduced(loss, reduction)
+    if not least >= eps:  # NaN too
+        var = var.clone()
+        with pt.no_grad():  # the floor does not stop the gradient
+            var.clamp_(min=eps)
+    return pt._C._gaussian_nll(input, target, var, full, reduction_enum(reduction))

@@ -261,7 +261,10 @@ def multilabel_soft_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
-    loss = -(target * _nn.log_sigmoid(input) + (1 - target) * _nn.log_sigmoid(-input))
+    one = weight is None and reduction == "mean" and input.dim() > 0
+    if one and input.shape == target.shape:
+        return pt._C._multilabel_soft_margin(input, target, 1)
+    loss = pt._C._multilabel_soft_margin(input, target, 0)
     if weight is not None:
         loss = loss * weight
     return reduced(loss.sum(input.dim() - 1) / input.size(-1), reduction)
@@ -429,15 +432,18 @@ def triplet_margin_with_distance_loss(
     """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    reduction_enum(reduction)
-    distance = pt.pairwise_distance if distance_function is None else distance_function
+    number = reduction_enum(reduction)
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of "
             f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and "
             f"negative {negative.dim()}D inputs"
         )
-    near, far = distance(anchor, positive), distance(anchor, negative)
+    if distance_function is None:
+        return pt.triplet_margin_loss(
+            anchor, positive, negative, margin, swap=swap, reduction=number
+        )  # fmt: skip
+    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
     if swap:
-        far = pt.minimum(far, distance(positive, negative))
+        far = pt.minimum(far, distance_function(positive, negative))
     return reduced(pt.clamp_min(margin + near - far, 0), reduction)

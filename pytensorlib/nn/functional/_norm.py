@@ -408,11 +408,10 @@ def normalize(
     >>> F.normalize(torch.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    rows = p == 2.0 and out is None and type(input) is Tensor and type(eps) is float
-    if rows and input.dim() > 0 and dim in (-1, input.dim() - 1):
-        plain = input.dtype in (pt.float32, pt.float64) and not input.is_sparse
-        if plain and not input.requires_grad:
-            return pt._C._unit(input, eps)
+    vectors = p == 2.0 and out is None and type(eps) is float and dim is not None
+    if vectors and input.dim() > 0 and type(input) in (Tensor, pt.nn.Parameter):
+        if input.dtype in (pt.float32, pt.float64) and not input.is_sparse:
+            return pt._C._unit(input, eps, dim)
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / norm if out is None else pt.div(input, norm, out=out)
 

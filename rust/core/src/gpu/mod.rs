@@ -21,6 +21,7 @@ pub(crate) mod key;
 pub mod launch;
 mod mark;
 pub mod order;
+pub mod pairs;
 mod peak;
 mod pipeline;
 mod place;

@@ -1,18 +1,19 @@
 //! Losses of two tensors of one shape, and the reductions that all losses share.
 
+use super::distance::{pairwise, rows};
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{Bitwise, DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::binary::Minimum;
-use crate::ops::pointwise::compare::{Eq, Le};
+use crate::ops::pointwise::compare::{Eq, Ge, Le, LogicalAnd};
 use crate::ops::pointwise::pointwise;
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log};
+use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log, Sqrt};
 use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
 use crate::ops::reduce::spreads;
 use crate::shape::{self, DimSet, Show};
@@ -119,6 +120,41 @@ pointwise! {
     f |_, [x, t]| t.exp() * (t - x);
     df |_, [x, t], _, g| -g * t.exp(),
         g * (t.exp() * (t - x + c(1.0)));
+
+    /// (log v + (x - t)^2 / v) / 2 + `more`.
+    op GaussianNll { more: f64 }[3] = "GaussianNllLossBackward0", Float;
+    f |p, [x, t, v]| {
+        let d = x - t;
+        c::<R>(0.5) * (v.ln() + d * d / v) + k(p.more)
+    };
+    df |_, [x, t, v], _, g|
+        g * ((x - t) / v),
+        g * ((t - x) / v),
+        {
+            let q = (x - t) / v;
+            c::<R>(0.5) * g * (c::<R>(1.0) / v - q * q)
+        };
+
+    /// 1 - x where the target t is 1, max(0, x - margin) where it is -1.
+    op CosineTerm { margin: f64 }[2] = "CosineEmbeddingLossBackward0", FloatOnly;
+    f |p, [x, t]| {
+        let far = (x - k(p.margin)).max(c(0.0));
+        let other = R::select(t.equal(c(-1.0)), far, c(0.0));
+        R::select(t.equal(c(1.0)), c::<R>(1.0) - x, other)
+    };
+    df |p, [x, t], _, g|
+        {
+            let far = R::both(t.equal(c(-1.0)), (x - k(p.margin)).ge(c(0.0)));
+            R::select(t.equal(c(1.0)), -g, R::select(far, g, c(0.0)))
+        },
+        c(0.0);
+
+    /// max(0, near - far + margin).
+    op TripletTerm { margin: f64 }[2] = "TripletMarginLossBackward0", FloatOnly;
+    f |p, [near, far]| (near - far + k(p.margin)).max(c(0.0));
+    df |p, [near, far], _, g|
+        R::select((near - far + k(p.margin)).ge(c(0.0)), g, c(0.0)),
+        R::select((near - far + k(p.margin)).ge(c(0.0)), -g, c(0.0));
 
     /// log(1 + exp(-t x)).
     op SoftMargin[2] = "SoftMarginLossBackward0", FloatOnly;
@@ -266,6 +302,27 @@ fn formula_like<P: Pointwise<2>>(op: P, x: &Tensor, t: &Tensor, reduction: i64) 
     formula(op, [x, t], reduction)?.to_dtype(x.dtype())
 }
 
+/// Whether all elements of both are between 0 and 1, in one question to a GPU.
+fn are_chances(x: &Tensor, t: &Tensor) -> Result<bool> {
+    let end = |v: f64| Tensor::number(Scalar::Float(v));
+    let inside = |t: &Tensor| -> Result<Tensor> {
+        let t = t.detach();
+        apply(
+            LogicalAnd,
+            [&apply(Ge, [&t, &end(0.0)?])?, &apply(Le, [&t, &end(1.0)?])?],
+        )
+    };
+    apply(LogicalAnd, [&inside(x)?, &inside(t)?])?.all_true()
+}
+
+fn unit_intervals(x: &Tensor, t: &Tensor) -> Result<()> {
+    if x.device().is_gpu() && x.device() == t.device() && are_chances(x, t)? {
+        return Ok(());
+    }
+    unit_interval(x, "input")?;
+    unit_interval(t, "target")
+}
+
 fn unit_interval(t: &Tensor, which: &str) -> Result<()> {
     if !t.has_data() || t.numel() == 0 {
         return Ok(());
@@ -309,8 +366,7 @@ fn binary_cross_entropy(
         t.dtype().scalar_name(),
         x.dtype().scalar_name()
     );
-    unit_interval(x, "input")?;
-    unit_interval(t, "target")?;
+    unit_intervals(x, t)?;
     match weight {
         None => formula(Bce, [x, t], reduction),
         Some(_) => weighted(formula(Bce, [x, t], NONE)?, weight, reduction),
@@ -413,14 +469,18 @@ fn cosine_embedding(
         let mask = crate::shape::reduced(Some(&[d]), p.ndim())?;
         p.sum_mask(mask, false, None)
     };
-    let (xx, zz) = (sum(x, x)?.add_scalar(EPS)?, sum(z, z)?.add_scalar(EPS)?);
-    let cos = sum(x, z)?.div(&apply(crate::ops::pointwise::unary::Sqrt, [&xx.mul(&zz)?])?)?;
-    let zero = Tensor::constant(0.0, cos.dtype())?;
-    let near = cos.neg()?.add_scalar(1.0)?;
-    let far = at_least(&cos.sub(&Tensor::number(margin.into())?)?, 0.0)?;
-    let first = where_(&is_value(t, 1.0)?, &near, &zero)?;
-    let second = where_(&is_value(t, -1.0)?, &far, &zero)?;
-    reduced(&first.add(&second)?, reduction)
+    let cos = match rows::fit(&[x, z]) {
+        true => rows::Cosine {
+            least: Bitwise(0.0),
+            added: Bitwise(EPS),
+        }
+        .of(x, z)?,
+        false => {
+            let (xx, zz) = (sum(x, x)?.add_scalar(EPS)?, sum(z, z)?.add_scalar(EPS)?);
+            sum(x, z)?.div(&apply(Sqrt, [&xx.mul(&zz)?])?)?
+        }
+    };
+    formula_like(CosineTerm { margin }, &cos, t, reduction)
 }
 
 fn triplet(
@@ -440,16 +500,24 @@ fn triplet(
         pos.ndim(),
         neg.ndim()
     );
-    let distance = |x: &Tensor, y: &Tensor| super::distance::pairwise(x, y, p, eps, false);
-    let near = distance(a, pos)?;
-    let mut far = distance(a, neg)?;
+    let one_kernel = match p == 2.0 {
+        true => rows::distances(x, eps, swap)?,
+        false => None,
+    };
+    let found = match one_kernel {
+        Some(found) => found,
+        None => {
+            let distance = |x: &Tensor, y: &Tensor| pairwise(x, y, p, eps, false);
+            let pairs = [(a, pos), (a, neg), (pos, neg)];
+            let pairs = pairs.iter().take(2 + swap as usize);
+            pairs.map(|&(x, y)| distance(x, y)).collect::<Result<_>>()?
+        }
+    };
+    let (near, mut far) = (&found[0], found[1].clone());
     if swap {
-        far = apply(Minimum, [&far, &distance(pos, neg)?])?;
+        far = apply(Minimum, [&far, &found[2]])?;
     }
-    reduced(
-        &at_least(&near.sub(&far)?.add_scalar(margin)?, 0.0)?,
-        reduction,
-    )
+    formula(TripletTerm { margin }, [near, &far], reduction)
 }
 
 crate::entries! {
@@ -520,6 +588,23 @@ crate::entries! {
             false => formula(Kl, x, a.int(2)?)?,
         }
         .into())
+    };
+    /// (log(var) + (input - target)^2 / var) / 2, with `full` and log(2 pi) / 2, reduced.
+    "_gaussian_nll(Tensor input, Tensor target, Tensor var, bool full, int reduction) -> Tensor", FN,
+    |a| {
+        let more = match a.bool(3)? {
+            true => 0.5 * std::f64::consts::TAU.ln(),
+            false => 0.0,
+        };
+        let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
+        Ok(formula(GaussianNll { more }, x, a.int(4)?)?.into())
+    };
+    /// Binary cross entropy of sigmoid(self), reduced.
+    "_multilabel_soft_margin(Tensor self, Tensor target, int reduction) -> Tensor", FN,
+    |a| {
+        let x = a.tensor(0)?;
+        let one = Tensor::constant(1.0, x.dtype())?;
+        Ok(formula(BceLogits, [x, a.tensor(1)?, &one], a.int(2)?)?.into())
     };
     /// exp(x) - t x, or x - t log(x + eps), reduced.
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",

@@ -306,6 +306,21 @@ struct VectorNorm {
     keepdim: bool,
 }
 
+impl VectorNorm {
+    fn of(x: &Tensor, p: f64, mask: DimSet, keepdim: bool) -> VectorNorm {
+        // One element is its own norm, also where its power leaves the type's range.
+        let p = match p != 0.0 && reduced_count(x.shape(), mask) == 1 {
+            true => 1.0_f64,
+            false => p,
+        };
+        VectorNorm {
+            p: p.to_bits(),
+            mask,
+            keepdim,
+        }
+    }
+}
+
 fn power(x: &Tensor, e: f64) -> Result<Tensor> {
     apply(Pow, [x, &Tensor::number(Scalar::Float(e))?])
 }
@@ -456,19 +471,13 @@ impl Tensor {
              operation does not have an identity, got shape {}",
             Show(self.shape())
         );
-        // One element is its own norm, also where its power leaves the type's range.
-        let p = match p != 0.0 && reduced_count(self.shape(), mask) == 1 {
-            true => 1.0,
-            false => p,
-        };
-        dispatch::call1(
-            VectorNorm {
-                p: p.to_bits(),
-                mask,
-                keepdim,
-            },
-            &[self],
-        )
+        dispatch::call1(VectorNorm::of(self, p, mask, keepdim), &[self])
+    }
+
+    /// [`Tensor::vector_norm`] of real numbers, whose dimensions stay, into memory that is there.
+    pub fn vector_norm_into(&self, p: f64, mask: DimSet, y: &Tensor) -> Result<()> {
+        let op = VectorNorm::of(self, p, mask, true);
+        dispatch::compute_into(&op, &[self], std::slice::from_ref(y))
     }
 }
 

@@ -2,11 +2,12 @@
 
 mod cdist;
 mod products;
+pub mod rows;
 
 use super::loss::at_least;
 use crate::autograd::mode;
 use crate::device::Device;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::ops::linalg::vector_norm::norm_last;
 use crate::shape::{self, DimSet, Dims, Show};
@@ -66,8 +67,15 @@ pub fn cosine(x: &Tensor, y: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
         let lift = mode::with_grad(false, || at_least(&n, eps)?.sub(&n))?;
         n.add(&lift)
     };
-    // One of them made a unit vector: products of both as they are might overflow.
     let (x, y) = (wide(x)?, wide(y)?);
+    if rows::fit(&[&x, &y]) {
+        let cosine = rows::Cosine {
+            least: Bitwise(eps),
+            added: Bitwise(0.0),
+        };
+        return cosine.of(&x, &y);
+    }
+    // One of them made a unit vector: products of both as they are might overflow.
     let p = x.div(&length(&x)?)?.mul(&y)?;
     let along = p.sum_mask(DimSet::last(1, p.ndim())?, false, None)?;
     along.div(&without_last(&length(&y)?)?)

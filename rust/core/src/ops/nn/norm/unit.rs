@@ -1,17 +1,147 @@
-//! Rows over their lengths.
+//! Vectors over their lengths.
 
 use crate::alloc;
-use crate::autograd::mode;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::fold::{Kind, Reducible};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
-use crate::dtype::DType;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{mask, one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::loss::at_least;
+use crate::ops::pointwise::binary::Div as Quotient;
+use crate::ops::pointwise::compare::{Ge, LogicalAnd};
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::{apply, c, k, pointwise, Pw, Real};
+use crate::ops::reduce::reduced_shape;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{host, per_isa};
+use smallvec::smallvec;
 use std::ops::{Div, RangeInclusive};
+
+/// Whether a length divides, and has a slope: it is not below eps, and not 0.
+#[inline(always)]
+fn counts<R: Real>(n: R, eps: f64) -> R::Mask {
+    R::not(R::either(n.lt(k(eps)), n.equal(c(0.0))))
+}
+
+/// One over the length, or over eps.
+#[inline(always)]
+fn factor<R: Real>(n: R, eps: f64) -> R {
+    c::<R>(1.0) / R::select(n.lt(k(eps)), k(eps), n)
+}
+
+pointwise! {
+    /// The gradient of x from the gradient g of x over its length n, and the sum s of g x.
+    op UnitSlope { eps: f64 }[4] = "DivBackward0", FloatOnly;
+    f |p, [g, x, s, n]| {
+        let r = factor(n, p.eps);
+        (g - R::select(counts(n, p.eps), x * (s * r * r), c(0.0))) * r
+    };
+    df |p, [g, x, s, n], _, h|
+        h * factor(n, p.eps),
+        {
+            let r = factor(n, p.eps);
+            R::select(counts(n, p.eps), -h * (s * r * r) * r, c(0.0))
+        },
+        {
+            let r = factor(n, p.eps);
+            R::select(counts(n, p.eps), -h * x * r * r * r, c(0.0))
+        },
+        {
+            let r = factor(n, p.eps);
+            let slope = (c::<R>(3.0) * x * (s * r * r) - g) * (r * r);
+            R::select(counts(n, p.eps), h * slope, c(0.0))
+        };
+}
+
+/// Vectors along the dimensions in `mask` over their 2-norms, which are taken as at least `eps`, and the norms.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Unit {
+    mask: DimSet,
+    eps: Bitwise,
+}
+
+impl Unit {
+    fn lengths(&self, x: &Tensor) -> Result<[Tensor; 2]> {
+        let n = x.vector_norm(2.0, self.mask, true)?;
+        let least = at_least(&n, self.eps.0)?;
+        Ok([n, least])
+    }
+
+    /// The gradient as a graph; the length is computed again, so that gradients flow through it.
+    fn composite(&self, g: &Tensor, x: &Tensor) -> Result<Tensor> {
+        let [n, least] = self.lengths(x)?;
+        let y = x.div(&least)?;
+        let s = g.mul(&y)?.sum_mask(self.mask, true, None)?;
+        let long = apply(Ge, [&n, &Tensor::number(Scalar::Float(self.eps.0))?])?;
+        let counts = apply(LogicalAnd, [&long, &n])?;
+        let s = where_(&counts, &s, &Tensor::constant(0.0, s.dtype())?)?;
+        g.sub(&y.mul(&s)?)?.div(&least)
+    }
+}
+
+impl Derivative for Unit {
+    fn name(&self) -> &'static str {
+        "DivBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs([0]).and_outputs([1])
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let x = cx.input(0)?;
+        if mode::grad() {
+            return one(self.composite(g, &x)?);
+        }
+        let wide = x.dtype().compute();
+        let products = g.to_dtype(wide)?.mul(&x)?;
+        let s = products.sum_mask(self.mask, true, Some(wide))?;
+        drop(products);
+        let slope = UnitSlope { eps: self.eps.0 };
+        one(apply(slope, [g, &x, &s, &cx.output(1)?])?.to_dtype(x.dtype())?)
+    }
+}
+
+impl Op for Unit {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), self.mask, true);
+        let lengths = TensorMeta::new(&shape, x[0].dtype(), x[0].device());
+        Ok(smallvec![TensorMeta::of(x[0]), lengths])
+    }
+    fn detached_outputs(&self) -> Mask {
+        mask([1])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, eps) = (x[0], self.eps.0);
+        match (x.dtype(), fits(x, self.mask)?) {
+            (DType::F32, Some(width)) => rows::<f32>(x, width, eps, &y[0], Some(&y[1])),
+            (DType::F64, Some(width)) => rows::<f64>(x, width, eps, &y[0], Some(&y[1])),
+            _ => mode::with_grad(false, || {
+                let [n, least] = self.lengths(x)?;
+                y[1].write_from(&n)?;
+                dispatch::compute_into(&Pw(Quotient), &[x, &least], &y[..1])
+            }),
+        }
+    }
+    /// The length where it stays: what follows is computed where that is written.
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        x[0].vector_norm_into(2.0, self.mask, &y[1])?;
+        let least = at_least(&y[1], self.eps.0)?;
+        dispatch::compute_into(&Pw(Quotient), &[x[0], &least], &y[..1])?;
+        Ok(true)
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let [n, least] = self.lengths(x[0])?;
+        Ok(Some(smallvec![x[0].div(&least)?, n]))
+    }
+}
 
 trait Divides: Reducible + Div<Output = Self> + PartialOrd {}
 impl Divides for f32 {}
@@ -35,12 +165,19 @@ per_isa! {
     }
 }
 
-fn rows<T: Divides>(x: &Tensor, width: usize, eps: f64) -> Result<Tensor> {
-    let out = Tensor::empty(x.shape(), T::DTYPE, x.device())?;
+/// Writes rows over their lengths, and the lengths where they are asked for.
+fn rows<T: Divides>(
+    x: &Tensor,
+    width: usize,
+    eps: f64,
+    y: &Tensor,
+    norms: Option<&Tensor>,
+) -> Result<()> {
     let x = x.prepared(T::DTYPE)?;
     // SAFETY: contiguous host memory of this type.
     let x = unsafe { x.slice::<T>() };
-    let to = Ptr(out.ptr::<T>());
+    let to = Ptr(y.ptr::<T>());
+    let norms = norms.map(|n| Ptr(n.ptr::<T>()));
     let row = T::kernels(Kind::SumSquares, T::DTYPE).row;
     let least = T::of_f64(eps);
     host::unlocked(|| {
@@ -51,10 +188,14 @@ fn rows<T: Divides>(x: &Tensor, width: usize, eps: f64) -> Result<Tensor> {
                 let n = step.min(range.end - start);
                 let part = start * width..(start + n) * width;
                 let x = &x[part.clone()];
-                for (d, x) in lengths.iter_mut().zip(x.chunks_exact(width)) {
+                for ((i, d), x) in (start..).zip(&mut lengths).zip(x.chunks_exact(width)) {
                     // SAFETY: the row has so many elements; the kernel is one of this machine's.
                     let squares = unsafe { row(x.as_ptr().cast(), width, T::default()) };
                     let length = T::of_f64(squares.to_f64().sqrt());
+                    if let Some(norms) = &norms {
+                        // SAFETY: there is a length for each row, and each row is one range's.
+                        unsafe { *norms.at(i) = length };
+                    }
                     *d = match length >= least || length.is_nan() {
                         true => length,
                         false => least,
@@ -65,21 +206,41 @@ fn rows<T: Divides>(x: &Tensor, width: usize, eps: f64) -> Result<Tensor> {
             }
         });
     });
-    Ok(out)
+    Ok(())
 }
 
-/// Vectors along the last dimension over their 2-norms, which are taken as at least `eps`.
-pub(super) fn unit(x: &Tensor, eps: f64) -> Result<Tensor> {
+/// The length of rows that [`rows`] takes.
+fn fits(x: &Tensor, mask: DimSet) -> Result<Option<usize>> {
     let width = x.shape().last().copied().unwrap_or(1);
-    let plain = x.device() == Device::Cpu && x.has_data() && x.is_contiguous();
-    let recorded = mode::interpreted() || (mode::grad() && x.requires_grad());
-    if plain && !recorded && WIDTHS.contains(&width) {
-        match x.dtype() {
-            DType::F32 => return rows::<f32>(x, width, eps),
-            DType::F64 => return rows::<f64>(x, width, eps),
+    let last = x.ndim() > 0 && mask == DimSet::last(1, x.ndim())?;
+    Ok((last && x.is_contiguous() && WIDTHS.contains(&width)).then_some(width))
+}
+
+/// Vectors along the dimensions in `mask` over their 2-norms, which are taken as at least `eps`.
+pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet) -> Result<Tensor> {
+    let host = x.device() == Device::Cpu;
+    let op = Unit {
+        mask,
+        eps: Bitwise(eps),
+    };
+    // What records kernels of the CPU makes chains of arithmetic.
+    let plain = x.dtype().is_float() && x.numel() > 0 && x.ndim() > 0 && x.is_contiguous();
+    if !plain || host && mode::interpreted() {
+        return x.div(&op.lengths(x)?[1]);
+    }
+    if host && x.has_data() && !(mode::grad() && x.requires_grad()) {
+        let fresh = || Tensor::empty(x.shape(), x.dtype(), x.device());
+        match (x.dtype(), fits(x, mask)?) {
+            (DType::F32, Some(width)) => {
+                let y = fresh()?;
+                return rows::<f32>(x, width, eps, &y, None).map(|()| y);
+            }
+            (DType::F64, Some(width)) => {
+                let y = fresh()?;
+                return rows::<f64>(x, width, eps, &y, None).map(|()| y);
+            }
             _ => {}
         }
     }
-    let norm = x.vector_norm(2.0, DimSet::last(1, x.ndim())?, true)?;
-    x.div(&at_least(&norm, eps)?)
+    Ok(dispatch::call(op, &[x])?.swap_remove(0))
 }
