@@ -234,3 +234,41 @@ def test_ldl_solve_has_a_derivative_of_the_right_side_alone() -> None:
     x = linalg.ldl_solve(ld, torch.tensor([1, 2]), torch.ones(2, 1))
     with pytest.raises(NotImplementedError, match="LD"):
         x.sum().backward()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e20])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [9, 64, 65, 90, 161, 200])
+def test_eig_of_sizes_that_are_computed_in_other_ways(
+    n: int, dtype: torch.dtype, scale: float
+) -> None:
+    eps = torch.finfo(dtype).eps
+    x = np.random.default_rng(n).standard_normal((n, n)) * scale
+    a = torch.from_numpy(x).to(dtype)
+    w, v = (t.numpy().astype(np.complex128) for t in linalg.eig(a))
+    exact = a.numpy().astype(np.float64)
+    assert np.abs(exact @ v - v * w).max() < 30 * n**0.5 * eps * scale * n**0.5
+    np.testing.assert_allclose(np.linalg.norm(v, axis=0), 1, atol=10 * eps)
+    # Eigenvalues alone are those that come with vectors, and NumPy's in float64.
+    alone = linalg.eigvals(a).numpy().astype(np.complex128)
+    want = np.linalg.eigvals(exact)
+    for got in (w, alone):
+        apart = np.abs(got[:, None] - want).min(1).max()
+        assert apart < 2000 * eps * scale * n**0.5
+    assert abs(w.sum() - np.trace(exact)) < 100 * n * eps * scale
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_eig_of_large_matrices_with_equal_values_and_zeros(dtype: torch.dtype) -> None:
+    n = 80
+    jordan = torch.diag(torch.ones(n - 1, dtype=dtype), 1) + 2 * torch.eye(n, dtype=dtype)
+    w, v = linalg.eig(jordan)
+    assert torch.isfinite(torch.view_as_real(v)).all()
+    np.testing.assert_allclose(w.numpy(), 2)
+    for known in (torch.zeros(n, n, dtype=dtype), torch.eye(n, dtype=dtype)):
+        np.testing.assert_array_equal(linalg.eigvals(known).numpy(), known.diagonal().numpy())
+    # A rotation of n places has the roots of one.
+    turn = torch.eye(n, dtype=dtype).roll(1, 0)
+    angles = np.sort((np.angle(linalg.eigvals(turn).numpy()) + 0.01) % (2 * np.pi)) - 0.01
+    bound = 100 * torch.finfo(dtype).eps
+    assert np.abs(angles - 2 * np.pi * np.arange(n) / n).max() < bound

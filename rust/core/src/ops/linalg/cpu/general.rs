@@ -7,16 +7,28 @@ use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors, EvdParams};
 use faer::{MatRef, Spec};
 
-/// The size up to which double steps on a matrix in the caches are quicker than blocks of them.
-const CACHED: usize = 160;
+/// Bytes of a matrix up to which double steps on it in the caches are quicker than blocks of them.
+const CACHED: usize = 1 << 20;
+/// The size up to which float32 is computed in float64, and what it must lie between above that: squares
+/// and products of it stay numbers.
+const WIDE: usize = 64;
+const NEAR: std::ops::Range<f64> = 1e-12..1e12;
 
-/// Real and imaginary parts of the eigenvalues, and vectors one after another, by `faer`.
-fn blocked<T: Number>(
-    a: &[T],
-    n: usize,
-    vectors: bool,
-    room: &mut Room<T>,
-) -> Option<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+type Found = (Vec<f64>, Vec<f64>, Vec<f64>);
+
+/// Real and imaginary parts of the eigenvalues, and vectors one after another, by double steps on a
+/// matrix of S.
+fn cached<T: Number, S: Number>(a: &[T], n: usize, vectors: bool) -> Option<Found> {
+    let s = Schur::<S>::new(a.iter().map(|x| x.to_f64()), n, vectors, T::EPS)?;
+    let found = match vectors {
+        true => gathered(s.vectors().iter().map(|x| x.to_f64())),
+        false => Vec::new(),
+    };
+    Some((s.re, s.im, found))
+}
+
+/// The same by `faer`.
+fn blocked<T: Number>(a: &[T], n: usize, vectors: bool, room: &mut Room<T>) -> Option<Found> {
     let (mut re, mut im) = (full(T::default(), n), full(T::default(), n));
     let mut found = full(T::of_f64(1.0), if vectors { n * n } else { 0 });
     if n == 1 {
@@ -52,22 +64,17 @@ pub fn eig<T: Number>(
     if n == 0 {
         return true;
     }
-    let own = match n <= CACHED {
-        true => Schur::new(a.iter().map(|x| x.to_f64()), n, v.is_some(), T::EPS),
-        false => None,
+    let vectors = v.is_some();
+    let largest = || a.iter().fold(0.0, |m: f64, x| m.max(x.to_f64().abs()));
+    let own = if n * n * size_of::<T>() > CACHED {
+        None
+    } else if n <= WIDE || !NEAR.contains(&largest()) {
+        cached::<T, f64>(a, n, vectors)
+    } else {
+        cached::<T, T>(a, n, vectors)
     };
-    let (re, im, vectors) = match own {
-        Some(s) => {
-            let vectors = match v.is_some() {
-                true => s.vectors(),
-                false => Vec::new(),
-            };
-            (s.re, s.im, vectors)
-        }
-        None => match blocked(a, n, v.is_some(), room) {
-            Some(found) => found,
-            None => return false,
-        },
+    let Some((re, im, vectors)) = own.or_else(|| blocked(a, n, vectors, room)) else {
+        return false;
     };
     for (w, (&re, &im)) in w.chunks_exact_mut(2).zip(re.iter().zip(&im)) {
         w.copy_from_slice(&[T::of_f64(re), T::of_f64(im)]);

@@ -1,41 +1,42 @@
 //! Eigenvalues and eigenvectors of matrices that fit the caches: Hessenberg's form and Francis' double
-//! steps, in float64 for all types. Rows are padded to whole vectors, and Q is kept as its columns, so
+//! steps. Rows are padded to whole vectors, and Q is kept as its columns, so
 //! that all but three numbers of each row are reflected in vectors.
 
 use super::hessenberg::hessenberg;
 use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
-use super::tridiagonal;
+use super::{tridiagonal, Number};
 use crate::alloc::full;
 use crate::cpu::gemm::gemm;
 use crate::per_isa;
 
-/// A = Q T Q', T with blocks of one or two on the diagonal.
-pub struct Schur {
+/// A = Q T Q', T with blocks of one or two on the diagonal; what is computed of single numbers is
+/// in float64.
+pub struct Schur<T> {
     n: usize,
     width: usize,
-    t: Vec<f64>,
+    t: Vec<T>,
     /// The columns of Q, where vectors are wanted.
-    q: Option<Vec<f64>>,
+    q: Option<Vec<T>>,
     /// What the numbers are known to, relative: below that they are rounding.
     eps: f64,
     pub re: Vec<f64>,
     pub im: Vec<f64>,
 }
 
-impl Schur {
+impl<T: Number> Schur<T> {
     /// `None` where it does not converge.
     pub fn new(a: impl Iterator<Item = f64>, n: usize, vectors: bool, eps: f64) -> Option<Self> {
         let width = width(n);
-        let mut t = full(0.0, n * width);
+        let mut t = full(T::default(), n * width);
         let mut a = a;
         for row in t.chunks_exact_mut(width) {
             for (to, x) in row[..n].iter_mut().zip(&mut a) {
-                *to = x;
+                *to = T::of_f64(x);
             }
         }
-        let mut q = vectors.then(|| full(0.0, n * width));
-        let mut reflectors = full(0.0, if vectors { n * width } else { 0 });
-        let mut tau = full(0.0, n);
+        let mut q = vectors.then(|| full(T::default(), n * width));
+        let mut reflectors = full(T::default(), if vectors { n * width } else { 0 });
+        let mut tau = full(T::default(), n);
         // SAFETY: all have `n` rows of `width`, or none, as reflectors where they are not wanted.
         unsafe {
             hessenberg(&mut t, n, width, &mut reflectors, &mut tau);
@@ -56,7 +57,7 @@ impl Schur {
     }
 
     fn at(&self, i: usize, j: usize) -> f64 {
-        self.t[i * self.width + j]
+        self.t[i * self.width + j].to_f64()
     }
 
     /// The first row of the block that ends with row `i`: what is left of it is rounding (Ahues and
@@ -71,7 +72,7 @@ impl Schur {
                 near = if k >= 2 { h(k - 1, k - 2) } else { 0.0 };
                 near += if k + 1 < self.n { h(k + 1, k) } else { 0.0 };
             }
-            if beside <= f64::MIN_POSITIVE {
+            if beside <= T::TINY.to_f64() {
                 break;
             }
             if beside <= self.eps * near {
@@ -80,7 +81,7 @@ impl Schur {
                 let gap = (self.at(k - 1, k - 1) - self.at(k, k)).abs();
                 let (aa, bb) = (h(k, k).max(gap), h(k, k).min(gap));
                 let s = aa + ab;
-                if ba * (ab / s) <= self.eps * (bb * (aa / s)) + f64::MIN_POSITIVE {
+                if ba * (ab / s) <= self.eps * (bb * (aa / s)) + T::TINY.to_f64() {
                     break;
                 }
             }
@@ -95,7 +96,7 @@ impl Schur {
             let i = end - 1;
             let l = self.start(i);
             if l > 0 {
-                self.t[l * self.width + l - 1] = 0.0;
+                self.t[l * self.width + l - 1] = T::default();
             }
             if l + 1 >= i {
                 match l == i {
@@ -176,7 +177,7 @@ impl Schur {
             }
             let around = self.at(m - 1, m - 1).abs() + a.abs() + d.abs();
             let left = self.at(m, m - 1).abs() * (v[1].abs() + v[2].abs());
-            if left <= f64::EPSILON * v[0].abs() * around {
+            if left <= T::EPS * v[0].abs() * around {
                 return (m, v);
             }
             m -= 1;
@@ -190,42 +191,43 @@ impl Schur {
         let [a, b, c, d] = [self.at(l, l), self.at(l, k), self.at(k, l), self.at(k, k)];
         let (cos, sin) = normal(a, b, c, d);
         for j in l..self.n {
-            let (x, y) = (self.t[l * w + j], self.t[k * w + j]);
-            self.t[l * w + j] = cos * x + sin * y;
-            self.t[k * w + j] = cos * y - sin * x;
+            let (x, y) = (self.at(l, j), self.at(k, j));
+            self.t[l * w + j] = T::of_f64(cos * x + sin * y);
+            self.t[k * w + j] = T::of_f64(cos * y - sin * x);
         }
         for i in 0..=k {
-            let (x, y) = (self.t[i * w + l], self.t[i * w + k]);
-            self.t[i * w + l] = cos * x + sin * y;
-            self.t[i * w + k] = cos * y - sin * x;
+            let (x, y) = (self.at(i, l), self.at(i, k));
+            self.t[i * w + l] = T::of_f64(cos * x + sin * y);
+            self.t[i * w + k] = T::of_f64(cos * y - sin * x);
         }
         if let Some(q) = &mut self.q {
+            let (cos, sin) = (T::of_f64(cos), T::of_f64(sin));
             let (x, y) = q[l * w..].split_at_mut(w);
             for (x, y) in x.iter_mut().zip(&mut y[..w]) {
                 (*x, *y) = (cos * *x + sin * *y, cos * *y - sin * *x);
             }
         }
         let [a, b, c, d] = [self.at(l, l), self.at(l, k), self.at(k, l), self.at(k, k)];
-        if b * c < 0.0 && c.abs() > f64::EPSILON * (b.abs() + (a - d).abs()) {
+        if b * c < 0.0 && c.abs() > T::EPS * (b.abs() + (a - d).abs()) {
             let middle = (a + d) / 2.0;
-            (self.t[l * w + l], self.t[k * w + k]) = (middle, middle);
+            (self.t[l * w + l], self.t[k * w + k]) = (T::of_f64(middle), T::of_f64(middle));
             let im = b.abs().sqrt() * c.abs().sqrt();
             (self.re[l], self.re[k], self.im[l], self.im[k]) = (middle, middle, im, -im);
         } else {
-            self.t[k * w + l] = 0.0;
+            self.t[k * w + l] = T::default();
             (self.re[l], self.re[k]) = (a, d);
         }
     }
 
     /// The eigenvectors one after another, real and imaginary parts of the first of a pair.
-    pub fn vectors(&self) -> Vec<f64> {
+    pub fn vectors(&self) -> Vec<T> {
         let (n, w) = (self.n, self.width);
-        let mut x = full(0.0, n * w);
+        let mut x = full(T::default(), n * w);
         // SAFETY: T and X have `n` rows of `width`.
         unsafe { substitute(&self.t, n, w, &self.re, &self.im, &mut x) };
-        let mut v = full(0.0, n * n);
+        let mut v = full(T::default(), n * n);
         let Some(q) = &self.q else { return v };
-        let (w, one) = (w as isize, 1.0);
+        let (w, one) = (w as isize, T::of_f64(1.0));
         // SAFETY: X and Q have `n` rows of `width`, V has `n` of `n`.
         unsafe {
             let (x, q) = (x.as_ptr(), q.as_ptr());
@@ -240,7 +242,7 @@ impl Schur {
                 q,
                 w,
                 1,
-                0.0,
+                T::default(),
                 v.as_mut_ptr(),
                 n as isize,
                 1,
@@ -295,30 +297,95 @@ fn normal(a: f64, b: f64, c: f64, d: f64) -> (f64, f64) {
     (cos * c1 - sin * s1, cos * s1 + sin * c1)
 }
 
+/// A reflection of three neighbours (1, b, c): b, c and its factor.
+type Step<T> = [T; 3];
+
+/// Steps of a sweep whose columns above them are reflected together.
+const LATE: usize = 8;
+
 /// Three rows minus their reflection.
 #[inline(always)]
-unsafe fn reflect(p: *mut f64, width: usize, (from, to): (usize, usize), v: [f64; 2], f: f64) {
+unsafe fn rows<T: Number>(p: *mut T, width: usize, (from, to): (usize, usize), [b, c, f]: Step<T>) {
     // SAFETY: three rows of `width` begin at `p`, and the range ends with a vector there.
     unsafe {
-        for c in (from..to).step_by(LANES) {
-            let at = |r: usize| p.add(r * width + c);
-            let (x, y, z): (Lanes<f64>, Lanes<f64>, Lanes<f64>) =
-                (get(at(0)), get(at(1)), get(at(2)));
-            let s: Lanes<f64> = std::array::from_fn(|l| f * (x[l] + v[0] * y[l] + v[1] * z[l]));
+        for i in (from..to).step_by(LANES) {
+            let at = |r: usize| p.add(r * width + i);
+            let (x, y, z): (Lanes<T>, Lanes<T>, Lanes<T>) = (get(at(0)), get(at(1)), get(at(2)));
+            let s: Lanes<T> = std::array::from_fn(|l| f * (x[l] + b * y[l] + c * z[l]));
             put(at(0), std::array::from_fn(|l| x[l] - s[l]));
-            put(at(1), scale_add(y, -v[0], s));
-            put(at(2), scale_add(z, -v[1], s));
+            put(at(1), scale_add(y, -b, s));
+            put(at(2), scale_add(z, -c, s));
+        }
+    }
+}
+
+/// Three numbers minus their reflection.
+#[inline(always)]
+fn three<T: Number>(x: &mut [T; 3], [b, c, f]: Step<T>) {
+    let s = f * (x[0] + b * x[1] + c * x[2]);
+    *x = [x[0] - s, x[1] - b * s, x[2] - c * s];
+}
+
+/// The last two numbers of a block.
+#[inline(always)]
+fn two<T: Number>(x: &mut T, y: &mut T, [b, _, f]: Step<T>) {
+    let s = f * (*x + b * *y);
+    (*x, *y) = (*x - s, *y - b * s);
+}
+
+/// Columns from `k` on of some rows, reflected by one step after another: eight rows at a time, each
+/// column of them a vector.
+#[inline(always)]
+unsafe fn columns<T: Number>(
+    p: *mut T,
+    width: usize,
+    (top, end): (usize, usize),
+    k: usize,
+    steps: &[Step<T>],
+) {
+    let mut r = top;
+    // SAFETY: the rows have two columns more than there are steps, from `k` on.
+    unsafe {
+        while steps.len() == LATE && r + LANES <= end {
+            let x = p.add(r * width + k);
+            let at = |r: usize, c: usize| x.add(r * width + c);
+            let read: [Lanes<T>; LANES] = std::array::from_fn(|r| get(at(r, 0)));
+            let mut t = [[T::default(); LANES]; LATE + 2];
+            for c in 0..LATE {
+                t[c] = std::array::from_fn(|r| read[r][c]);
+            }
+            for c in LATE..LATE + 2 {
+                t[c] = std::array::from_fn(|r| *at(r, c));
+            }
+            for (j, &[b, c, f]) in steps.iter().enumerate() {
+                let [x, y, z] = [t[j], t[j + 1], t[j + 2]];
+                let s: Lanes<T> = std::array::from_fn(|l| f * (x[l] + b * y[l] + c * z[l]));
+                t[j] = std::array::from_fn(|l| x[l] - s[l]);
+                t[j + 1] = scale_add(y, -b, s);
+                t[j + 2] = scale_add(z, -c, s);
+            }
+            for r in 0..LANES {
+                put(at(r, 0), std::array::from_fn(|c| t[c][r]));
+                (*at(r, LATE), *at(r, LATE + 1)) = (t[LATE][r], t[LATE + 1][r]);
+            }
+            r += LANES;
+        }
+        for r in r..end {
+            for (j, &step) in steps.iter().enumerate() {
+                three(&mut *p.add(r * width + k + j).cast(), step);
+            }
         }
     }
 }
 
 per_isa! {
-    /// A double step from row `m` on in the block from `l` to `i`; with Q, in all of T.
+    /// A double step from row `m` on in the block from `l` to `i`; with Q, in all of T. Rows above the
+    /// last few steps are not read by them: their columns follow together.
     ///
     /// # Safety
     /// T and Q have rows of `width`, a multiple of [`LANES`], up to `i`, or Q none; l <= m <= i - 2.
-    unsafe fn sweep[](
-        t: &mut [f64], q: &mut [f64], width: usize, block: (usize, usize, usize), first: [f64; 3],
+    unsafe fn sweep[T: Number](
+        t: &mut [T], q: &mut [T], width: usize, block: (usize, usize, usize), first: [f64; 3],
     ) {
         let (l, m, i) = block;
         let (top, right) = match q.is_empty() {
@@ -326,15 +393,14 @@ per_isa! {
             false => (0, width),
         };
         let mut v = first;
+        let (mut steps, mut late) = ([[T::default(); 3]; LATE], 0);
         for k in m..i {
-            let two = k + 1 == i;
+            let is_pair = k + 1 == i;
+            let left = |r: usize| t[r * width + k - 1].to_f64();
             if k > m {
-                v = [t[k * width + k - 1], t[(k + 1) * width + k - 1], 0.0];
-                if !two {
-                    v[2] = t[(k + 2) * width + k - 1];
-                }
+                v = [left(k), left(k + 1), if is_pair { 0.0 } else { left(k + 2) }];
             }
-            let before = if k > 0 { t[k * width + k - 1] } else { 0.0 };
+            let before = if k > 0 { left(k) } else { 0.0 };
             let tail = v[1] * v[1] + v[2] * v[2];
             let (beta, f) = if tail == 0.0 {
                 (v[0], 0.0)
@@ -344,56 +410,49 @@ per_isa! {
                 (v[1], v[2]) = (v[1] * scale, v[2] * scale);
                 (beta, (beta - v[0]) / beta)
             };
-            let last = (k + 3).min(i);
+            let step = [v[1], v[2], f].map(T::of_f64);
             // SAFETY: rows k to k + 2 lie in T and Q; the last pair has no third.
             unsafe {
-                let from = k / LANES * LANES;
-                let p = t.as_mut_ptr();
-                if two {
-                    for c in from..right {
-                        let (x, y) = (p.add(k * width + c), p.add((k + 1) * width + c));
-                        let s = f * (*x + v[1] * *y);
-                        (*x, *y) = (*x - s, *y - v[1] * s);
+                let (p, from) = (t.as_mut_ptr(), k / LANES * LANES);
+                if is_pair || late == LATE {
+                    columns(p, width, (top, k - late), k - late, &steps[..late]);
+                    late = 0;
+                }
+                if is_pair {
+                    let (x, y) = t[k * width..].split_at_mut(width);
+                    let pairs = x[from..right].iter_mut().zip(&mut y[from..right]);
+                    pairs.for_each(|(x, y)| two(x, y, step));
+                    for row in t[top * width..(i + 1) * width].chunks_exact_mut(width) {
+                        let (x, y) = row.split_at_mut(i);
+                        two(&mut x[k], &mut y[0], step);
+                    }
+                    if !q.is_empty() {
+                        let (x, y) = q[k * width..].split_at_mut(width);
+                        x.iter_mut().zip(y).for_each(|(x, y)| two(x, y, step));
                     }
                 } else {
-                    reflect(p.add(k * width), width, (from, right), [v[1], v[2]], f);
-                }
-                for r in top..=last {
-                    let x = p.add(r * width + k);
-                    let (a, b) = (*x, *x.add(1));
-                    if two {
-                        let s = f * (a + v[1] * b);
-                        (*x, *x.add(1)) = (a - s, b - v[1] * s);
-                    } else {
-                        let c = *x.add(2);
-                        let s = f * (a + v[1] * b + v[2] * c);
-                        (*x, *x.add(1), *x.add(2)) = (a - s, b - v[1] * s, c - v[2] * s);
+                    rows(p.add(k * width), width, (from, right), step);
+                    for r in k - late..=(k + 3).min(i) {
+                        three(&mut *p.add(r * width + k).cast(), step);
                     }
-                }
-                if !q.is_empty() {
-                    let p = q.as_mut_ptr().add(k * width);
-                    if two {
-                        for c in 0..width {
-                            let (x, y) = (p.add(c), p.add(width + c));
-                            let s = f * (*x + v[1] * *y);
-                            (*x, *y) = (*x - s, *y - v[1] * s);
-                        }
-                    } else {
-                        reflect(p, width, (0, width), [v[1], v[2]], f);
+                    (steps[late], late) = (step, late + 1);
+                    if !q.is_empty() {
+                        rows(q.as_mut_ptr().add(k * width), width, (0, width), step);
                     }
                 }
             }
+            let mut below = |r: usize, x: f64| t[r * width + k - 1] = T::of_f64(x);
             if k > m {
-                t[k * width + k - 1] = beta;
-                t[(k + 1) * width + k - 1] = 0.0;
-                if !two {
-                    t[(k + 2) * width + k - 1] = 0.0;
-                }
+                below(k, beta);
             } else if m > l {
                 // What is beside it is small, and so is what the reflection leaves below.
-                t[k * width + k - 1] = before * (1.0 - f);
-                t[(k + 1) * width + k - 1] = 0.0;
-                t[(k + 2) * width + k - 1] = 0.0;
+                below(k, before * (1.0 - f));
+            } else {
+                continue;
+            }
+            below(k + 1, 0.0);
+            if !is_pair {
+                below(k + 2, 0.0);
             }
         }
     }
@@ -441,12 +500,15 @@ per_isa! {
     ///
     /// # Safety
     /// T and X have `n` rows of `width`, a multiple of [`LANES`].
-    unsafe fn substitute[](
-        t: &[f64], n: usize, width: usize, re: &[f64], im: &[f64], x: &mut [f64],
+    unsafe fn substitute[T: Number](
+        t: &[T], n: usize, width: usize, re: &[f64], im: &[f64], x: &mut [T],
     ) {
-        let at = |i: usize, j: usize| t[i * width + j];
-        let norm = t.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
-        let least = (f64::EPSILON * norm).max(f64::MIN_POSITIVE / f64::EPSILON);
+        let at = |i: usize, j: usize| t[i * width + j].to_f64();
+        let norm = t.iter().fold(0.0, |m: f64, t| m.max(t.to_f64().abs()));
+        let (eps, tiny) = (T::EPS, T::TINY.to_f64());
+        let least = (eps * norm).max(tiny / eps);
+        // A defective matrix would bring vectors beyond all numbers.
+        let bound = tiny.powf(-0.5).min(1e100);
         let mut j = 0;
         while j < n {
             let double = im[j] != 0.0 && j + 1 < n;
@@ -457,13 +519,14 @@ per_isa! {
             let mut end = j;
             if double {
                 let (b, c) = (at(j, j + 1), at(j + 1, j));
-                (first[j], second[j + 1]) = match b.abs() >= c.abs() {
+                let (p, q) = match b.abs() >= c.abs() {
                     true => (1.0, im[j] / b),
                     false => (-im[j] / c, 1.0),
                 };
+                (first[j], second[j + 1]) = (T::of_f64(p), T::of_f64(q));
                 end = j + 1;
             } else {
-                first[j] = 1.0;
+                first[j] = T::of_f64(1.0);
             }
             let mut r = j;
             while r > 0 {
@@ -473,7 +536,7 @@ per_isa! {
                 for (b, s) in sums[..block].iter_mut().enumerate() {
                     let row = &t[(r + b) * width..][..width];
                     let (from, to) = ((r + block) / LANES * LANES, (end + 1).next_multiple_of(LANES));
-                    let (mut p, mut q) = ([0.0; LANES], [0.0; LANES]);
+                    let (mut p, mut q) = ([T::default(); LANES], [T::default(); LANES]);
                     // SAFETY: rows are of `width`; X is zero where it is not found yet.
                     unsafe {
                         for c in (from..to).step_by(LANES) {
@@ -484,7 +547,7 @@ per_isa! {
                             }
                         }
                     }
-                    *s = (-sum(p), -sum(q));
+                    *s = (-sum(p).to_f64(), -sum(q).to_f64());
                 }
                 let shifted = |i: usize| minus((at(i, i), 0.0), value);
                 let found = match block {
@@ -496,16 +559,15 @@ per_isa! {
                 };
                 let mut most = 0.0f64;
                 for (b, &(p, q)) in found[..block].iter().enumerate() {
-                    first[r + b] = p;
+                    first[r + b] = T::of_f64(p);
                     if double {
-                        second[r + b] = q;
+                        second[r + b] = T::of_f64(q);
                     }
                     most = most.max(p.abs()).max(q.abs());
                 }
-                // A defective matrix would bring it beyond all numbers.
-                if most > 1e100 {
+                if most > bound {
                     for x in first[r..=end].iter_mut().chain(second.iter_mut()) {
-                        *x /= most;
+                        *x = T::of_f64(x.to_f64() / most);
                     }
                 }
             }
