@@ -395,3 +395,37 @@ def test_max_unpool_puts_elements_where_they_were(dtype: str) -> None:
         wrong[1, 2, 0, 0] = bad
         with pytest.raises(RuntimeError, match=f"invalid max index: {bad} "):
             F.max_unpool2d(y, wrong, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("columns", [(2, 2), (3, 2), (3, 3), (2, 3)])
+@pytest.mark.parametrize(("high", "rows"), [(1, (1, 1)), (9, (2, 2)), (8, (3, 1)), (8, (1, 3))])
+@pytest.mark.parametrize("width", [16, 33, 50, 131])
+def test_max_pool_of_few_columns_is_the_largest_of_each_window(
+    width: int, high: int, rows: Any, columns: Any, dtype: str
+) -> None:
+    x = np.round(random(3, high, width) * 3)
+    if dtype != "int64":
+        x[0, 0, 5] = np.nan
+        x[1] = -np.inf
+    t = pt.tensor(x).to(getattr(pt, dtype)).requires_grad_(dtype != "int64")
+    windows = np.lib.stride_tricks.sliding_window_view(x, (rows[0], columns[0]), axis=(1, 2))
+    windows = windows[:, :: rows[1], :: columns[1]].reshape(
+        3, (high - rows[0]) // rows[1] + 1, (width - columns[0]) // columns[1] + 1, -1
+    )
+    y = F.max_pool2d(t, (rows[0], columns[0]), (rows[1], columns[1]))
+    np.testing.assert_equal(y.detach().to(pt.float64).numpy(), windows.max(-1).astype(np.float64))
+    if high == 1:
+        line = F.max_pool1d(t[:, 0], columns[0], columns[1])
+        assert pt.equal(line.nan_to_num(9), y[:, 0].nan_to_num(9))
+    if dtype != "int64":
+        # Each window's gradient goes to one of its elements: the first of the largest.
+        dx = np.zeros_like(x)
+        for n, i, j in np.ndindex(*windows.shape[:3]):
+            w = windows[n, i, j]
+            bad = np.flatnonzero(np.isnan(w))
+            at = bad[-1] if bad.size else w.argmax()
+            a, b = divmod(int(at), columns[0])
+            dx[n, i * rows[1] + a, j * columns[1] + b] += 1
+        got = pt.autograd.grad(y.sum(), t)[0]
+        np.testing.assert_array_equal(got.to(pt.float32).numpy(), dx)

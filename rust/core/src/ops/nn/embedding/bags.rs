@@ -148,9 +148,11 @@ impl Op for Bags {
             parallel_for(self.count, (1 << 15) / (each * job.width + 1) + 1, |bags| {
                 // SAFETY: rows of the output belong to this range alone.
                 unsafe {
-                    match job.width * size_of::<T>() >= WIDE {
-                        true => sums::<T, { WIDE / size_of::<T>() }>(&job, bags),
-                        false => sums::<T, { NARROW / size_of::<T>() }>(&job, bags),
+                    let plain = dtype == T::DTYPE && job.factors.is_none();
+                    match (job.width * size_of::<T>() >= WIDE, plain) {
+                        (true, true) => sums::<T, { WIDE / size_of::<T>() }, true>(&job, bags),
+                        (true, _) => sums::<T, { WIDE / size_of::<T>() }, false>(&job, bags),
+                        _ => sums::<T, { NARROW / size_of::<T>() }, false>(&job, bags),
                     }
                 }
             });
@@ -206,14 +208,19 @@ impl<T: Float> Job<'_, T> {
     /// # Safety
     /// The table has `n` columns from `c` on.
     #[inline(always)]
-    unsafe fn columns<const N: usize>(
+    unsafe fn columns<const N: usize, const PLAIN: bool>(
         &self,
         i: usize,
         c: usize,
         n: usize,
         room: &mut [T; N],
     ) -> Option<*const T> {
-        let (at, size) = (self.numbers[i] as usize, self.dtype.size());
+        let size = if PLAIN {
+            size_of::<T>()
+        } else {
+            self.dtype.size()
+        };
+        let at = self.numbers[i] as usize;
         if let Some(&next) = self.numbers.get(i + AHEAD) {
             let next = (next as usize).wrapping_mul(self.width).wrapping_add(c);
             let next = self.table.wrapping_add(next.wrapping_mul(size));
@@ -228,7 +235,7 @@ impl<T: Float> Job<'_, T> {
         // SAFETY: the table has the row, and the row the columns.
         unsafe {
             let from = self.table.add((at * self.width + c) * size);
-            if self.dtype == T::DTYPE {
+            if PLAIN || self.dtype == T::DTYPE {
                 return Some(from.cast::<T>());
             }
             load(self.dtype, from, size as isize, n, room.as_mut_ptr());
@@ -236,12 +243,13 @@ impl<T: Float> Job<'_, T> {
         }
     }
 
-    /// The sum of `n` columns from `c` on over these numbers.
+    /// The sum of `n` columns from `c` on over these numbers; `PLAIN` where the table has this type and
+    /// there are no factors.
     ///
     /// # Safety
     /// As for [`columns`](Self::columns).
     #[inline(always)]
-    unsafe fn sum<const N: usize>(
+    unsafe fn sum<const N: usize, const PLAIN: bool>(
         &self,
         numbers: Range<usize>,
         c: usize,
@@ -251,10 +259,12 @@ impl<T: Float> Job<'_, T> {
         let (mut sum, mut room) = ([zero; N], [zero; N]);
         for i in numbers {
             // SAFETY: as the caller says; `n` elements lie there.
-            let terms = unsafe { std::slice::from_raw_parts(self.columns(i, c, n, &mut room)?, n) };
-            let k = self.factors.map_or(T::lit(1.0), |k| k[i]);
-            for j in 0..n {
-                sum[j] += terms[j] * k;
+            let terms = unsafe { self.columns::<N, PLAIN>(i, c, n, &mut room)? };
+            // SAFETY: the same.
+            let terms = unsafe { std::slice::from_raw_parts(terms, n) };
+            match self.factors {
+                Some(k) if !PLAIN => (0..n).for_each(|j| sum[j] += terms[j] * k[i]),
+                _ => (0..n).for_each(|j| sum[j] += terms[j]),
             }
         }
         Some(sum)
@@ -276,7 +286,9 @@ impl<T: Float> Job<'_, T> {
         let mut place = [0u32; N];
         for (k, i) in numbers.enumerate() {
             // SAFETY: as the caller says; `n` elements lie there.
-            let terms = unsafe { std::slice::from_raw_parts(self.columns(i, c, n, &mut room)?, n) };
+            let terms = unsafe { self.columns::<N, false>(i, c, n, &mut room)? };
+            // SAFETY: the same.
+            let terms = unsafe { std::slice::from_raw_parts(terms, n) };
             for j in 0..n {
                 let v = terms[j];
                 let wins = (v > best[j]) | (v != v);
@@ -298,7 +310,7 @@ fn blocks(width: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 per_isa! {
-    unsafe fn sums[T: Float; const N: usize](job: &Job<'_, T>, bags: Range<usize>) {
+    unsafe fn sums[T: Float; const N: usize, const PLAIN: bool](job: &Job<'_, T>, bags: Range<usize>) {
         let (width, size) = (job.width, job.dtype.size());
         let mut i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
         for bag in bags {
@@ -309,8 +321,8 @@ per_isa! {
                 // SAFETY: the table has the columns; row `bag` of the output belongs to this thread.
                 unsafe {
                     let sum = match columns == N {
-                        true => job.sum::<N>(numbers.clone(), c, N),
-                        false => job.sum::<N>(numbers.clone(), c, columns),
+                        true => job.sum::<N, PLAIN>(numbers.clone(), c, N),
+                        false => job.sum::<N, PLAIN>(numbers.clone(), c, columns),
                     };
                     let Some(mut sum) = sum else { return };
                     if job.mean {

@@ -570,8 +570,13 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let (at, starts) = (integers(at)?, integers(offsets)?);
     // SAFETY: contiguous i64 tensors, read only.
     let (numbers, starts) = unsafe { (at.slice::<i64>(), starts.slice::<i64>()) };
-    let outside = |i: i64| i as u64 >= rows as u64;
-    if numbers.iter().fold(false, |any, &i| any | outside(i)) {
+    // The sign of each difference, which vectors have.
+    if numbers
+        .iter()
+        .fold(0, |any, &i| any | i | (rows - 1).wrapping_sub(i))
+        < 0
+    {
+        let outside = |i: i64| i as u64 >= rows as u64;
         let bad = numbers.iter().find(|&&i| outside(i)).unwrap_or(&rows);
         bail!(
             Runtime,
