@@ -150,3 +150,22 @@ def test_index_add_to_nothing_looks_at_no_index() -> None:
     for shape, error in [((0,), IndexError), ((3,), IndexError), ((3, 2), RuntimeError)]:
         with pytest.raises(error, match="index 7 is out of bounds"):
             torch.zeros(shape).index_add(0, torch.tensor([7]), torch.ones(1, *shape[1:]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_scatter_rounds_sums_and_products_of_half_types_once(dtype: torch.dtype) -> None:
+    n = 1000
+    ones, at = torch.ones(n, 2, dtype=dtype), torch.zeros(n, 2, dtype=torch.int64)
+    zeros = torch.zeros(3, 2, dtype=dtype)
+    want = [[n, n], [0, 0], [0, 0]]
+    assert zeros.scatter_add(0, at, ones).tolist() == want
+    assert zeros.scatter_reduce(0, at, ones, "sum").tolist() == want
+    columns = torch.zeros(3, 4, dtype=dtype)[:, ::2]
+    assert columns.scatter_add_(0, at, ones).tolist() == want
+    # PyTorch's values: float32 products of 100 factors of 1 + 2^-7.
+    grow = torch.full((100,), 1 + 2**-7, dtype=dtype)
+    product = torch.ones(1, dtype=dtype).scatter_reduce(0, at[:100, 0], grow, "prod")
+    assert product.item() == torch.tensor((1 + 2**-7) ** 100, dtype=dtype).item()
+    with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+        columns.scatter_add_(0, at + 3, ones)
+    assert columns.tolist() == want

@@ -249,6 +249,13 @@ impl Op for Scatter {
         }
         let (old, index, src, y) = (x[0], x[1], x[2], &y[0]);
         let idx = index.prepared(DType::I64)?;
+        let half = matches!(y.dtype(), DType::F16 | DType::BF16);
+        if half && matches!(self.mode, Mode::Add | Mode::Mul) {
+            // Rounded once: in half types sums would stop at a few hundred.
+            let wide = old.prepared(DType::F32)?;
+            cpu::scatter(&wide, self.dim, &idx, &src.prepared(DType::F32)?, self.mode)?;
+            return y.write_from(&wide);
+        }
         if !(old.shares_storage(y) && old.layout() == y.layout()) {
             copy_host(old, y)?;
         }
