@@ -132,6 +132,13 @@ impl Forward {
         let band = (BAND / row.max(1)).clamp(1, oh);
         let bands = oh.div_ceil(band) * of.output[0];
         let work = band * row;
+        if self.halves::<T>() {
+            let rows = self.planes * of.output[0] * oh;
+            return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
+                // SAFETY: the fields are the tensors' sizes; rows of different ranges are disjoint.
+                unsafe { halve::<T>(self, range) }
+            });
+        }
         if self.whole::<T>() {
             let rows = self.planes * of.output[0] * oh;
             return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
@@ -153,6 +160,19 @@ impl Forward {
 }
 
 impl Forward {
+    /// Whether windows are squares of four elements that can be read where they lie.
+    fn halves<T: Least>(&self) -> bool {
+        let of = &self.of;
+        of.kernel == [1, 2, 2]
+            && of.stride[1..] == [2, 2]
+            && of.padding == [0; 3]
+            && of.dilation == [1; 3]
+            && (1..3).all(|d| 2 * of.output[d] <= of.input[d])
+            && of.output[2] >= LANES / 2
+            && self.dtype == T::DTYPE
+            && self.indices != Indices::Plane
+    }
+
     /// Whether windows are a few rows of two or three elements that can be read where they lie.
     fn whole<T: Least>(&self) -> bool {
         let of = &self.of;
@@ -221,6 +241,60 @@ unsafe fn row_of<T: Least, const K: usize, const S: usize, const N: usize>(
                         let win = wins(v[j][p], top[j]);
                         top[j] = if win { v[j][p] } else { top[j] };
                         number[j] = if win { now } else { number[j] };
+                    }
+                }
+            }
+            y.add(o).cast::<[T; N]>().write_unaligned(top);
+            if !at.is_null() {
+                let codes = number.map(|n| n as u8);
+                at.add(o).cast::<[u8; N]>().write_unaligned(codes);
+            }
+        }
+    }
+}
+
+per_isa! {
+    unsafe fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
+        // SAFETY: windows of two rows and columns lie inside the input; the rows of outputs belong
+        // to this thread.
+        unsafe {
+            let of = &job.of;
+            let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
+            for row in range {
+                let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
+                let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
+                let x = job.x.cast::<T>().add(from * iw);
+                let to = job.y.cast::<T>().add(row * ow);
+                let at = match job.indices {
+                    Indices::None => std::ptr::null_mut(),
+                    _ => job.at.add(row * ow),
+                };
+                if ow >= LANES {
+                    halve_row::<T, LANES>([x, x.add(iw)], ow, to, at);
+                } else {
+                    halve_row::<T, { LANES / 2 }>([x, x.add(iw)], ow, to, at);
+                }
+            }
+        }
+    }
+}
+
+/// One row of outputs, at least `N`; the last vector overlaps the one before.
+#[inline(always)]
+unsafe fn halve_row<T: Least, const N: usize>(x: [*const T; 2], n: usize, y: *mut T, at: *mut u8) {
+    // SAFETY: `x` are two rows of 2 * n elements, `n` at least N; `y`, and `at` unless it is null,
+    // have room for `n`.
+    unsafe {
+        for o in (0..n).step_by(N) {
+            let o = o.min(n - N);
+            let (mut top, mut number) = ([T::least(); N], [0i32; N]);
+            for (r, x) in x.iter().enumerate() {
+                let v = x.add(2 * o).cast::<[[T; 2]; N]>().read_unaligned();
+                for c in 0..2 {
+                    for j in 0..N {
+                        let win = wins(v[j][c], top[j]);
+                        top[j] = if win { v[j][c] } else { top[j] };
+                        number[j] = if win { (2 * r + c) as i32 } else { number[j] };
                     }
                 }
             }
