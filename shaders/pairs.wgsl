@@ -1,6 +1,7 @@
 // Of rows of a, b and c, read at strides, three sums of products: of a and b, a and a, b and b, which give the cosine
 // and both lengths, or of the squares of a - b + eps, a - c + eps and b - c + eps, whose roots are distances. LANES
-// invocations share a row and ROWS rows share a workgroup.
+// invocations share a row and ROWS rows share a workgroup. For the cosine a row of large elements is divided by its
+// largest, for their squares may be infinite.
 // uses store, rows, strided, math
 override A: u32 = F32;
 override B: u32 = F32;
@@ -49,6 +50,11 @@ fn load_c(i: u32) -> Acc {
     return decode(C, c[w], c[w + wide(C)], i);
 }
 
+// What a row with such a largest element is multiplied by.
+fn scale(top: Acc) -> Acc {
+    return select(Acc(1), divide(Acc(1), top), less(Acc(1e15), top));
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -64,10 +70,23 @@ fn main(
     var s = Acc(0);
     var t = Acc(0);
     var u = Acc(0);
+    var by_a = Acc(1);
+    var by_b = Acc(1);
+    if (COSINE) {
+        for (var r = lane; r < end; r += LANES) {
+            let at = start + r * p.step;
+            t = larger(t, m_abs(load_a(at.x)));
+            u = larger(u, m_abs(load_b(at.y)));
+        }
+        by_a = scale(row_max(local, lane, t));
+        by_b = scale(row_max(local, lane, u));
+        t = Acc(0);
+        u = Acc(0);
+    }
     for (var r = lane; r < end; r += LANES) {
         let at = start + r * p.step;
-        let va = load_a(at.x);
-        let vb = load_b(at.y);
+        let va = load_a(at.x) * by_a;
+        let vb = load_b(at.y) * by_b;
         if (COSINE) {
             s += va * vb;
             t += va * va;
@@ -90,9 +109,11 @@ fn main(
     if (!live || lane != 0u) { return; }
     if (COSINE) {
         let least = from_words(p.least.x, p.least.y);
-        t = m_sqrt(t + added);
-        u = m_sqrt(u + added);
-        s = divide(divide(s, larger(t, least)), larger(u, least));
+        t = m_sqrt(t + added * by_a * by_a);
+        u = m_sqrt(u + added * by_b * by_b);
+        s = divide(divide(s, larger(t, least * by_a)), larger(u, least * by_b));
+        t = divide(t, by_a);
+        u = divide(u, by_b);
     } else {
         s = m_sqrt(s);
         t = m_sqrt(t);

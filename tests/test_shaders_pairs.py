@@ -44,3 +44,18 @@ def test_pairs_matches_numpy(acc, lanes):
     got = pairs(x, acc, lanes=lanes, cosine=False, third=True, added=0.25)
     for g, known in zip(got, want, strict=True):
         close(g, known, tolerance)
+
+
+@pytest.mark.parametrize("acc", ["f32", "f64"])
+def test_cosine_of_rows_whose_squares_are_infinite(acc):
+    needs(acc)
+    dtype, large = ("float64", 1e250) if acc == "f64" else ("float32", 1e25)
+    x = np.random.default_rng(0).standard_normal((3, 5, 50))
+    n, m = (np.linalg.norm(t, axis=1) for t in x[:2])
+    # An ordinary row, one of both, and both.
+    by = np.array([1, large, 1, large, large])[:, None], np.array([1, 1, large, large, 1])[:, None]
+    scaled = np.stack([x[0] * by[0], x[1] * by[1], x[2]]).astype(dtype)
+    cosine, *lengths = pairs(scaled, acc, lanes=4, cosine=True, least=1e-8, added=1e-12)
+    close(cosine, (x[0] * x[1]).sum(1) / n / m, 1e-5)
+    for length, known, k in zip(lengths, (n, m), by, strict=True):
+        close(length / k[:, 0], known, 1e-5)

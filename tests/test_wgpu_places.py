@@ -137,6 +137,9 @@ def test_norms_match_numpy(p) -> None:
 def test_similarities_and_normalized_rows_match_the_host() -> None:
     same_as_host(lambda a, b: F.cosine_similarity(a, b, dim=1), normal(4, 5), normal(4, 5, seed=1))
     same_as_host(lambda a: F.normalize(a, dim=1), normal(4, 5))
+    # Their squares are infinite.
+    huge = torch.full((2, 4), 1e30, device="wgpu")
+    assert F.cosine_similarity(huge, -huge).tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
