@@ -29,8 +29,8 @@ FORCED = {
 if platform.machine() not in {"x86_64", "AMD64"}:
     FORCED = {"portable": FORCED["portable"]}
 KERNELS = (
-    "complex conv denormals determinism fuzz gradients indexing linalg math matmul nn ops order "
-    "pointwise_layouts recurrent reduce_streams tiled_layers"
+    "complex conv denormals determinism fft fuzz gradients indexing linalg math matmul nn "
+    "norm_columns ops order pads pointwise_layouts recurrent reduce_streams tiled_layers"
 )
 # The core's own tests on an emulated aarch64, whose kernels are NEON's, and with its portable ones.
 # Dependencies are not optimised: they compile in half the time, and little of them runs. Not here:
@@ -46,7 +46,9 @@ EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("-
 # Most loops are the same code on both levels.
 LEVELLED = [*EMULATED, *"machine cpu::gemm cpu::convert cpu::transpose".split()]
 EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
-SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=4"]
+TESTS = [PYTHON, "-m", "pytest", "-q"]
+UNTIMED = "not timed and not slow"
+SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
 CUTS = ["tests/test_wgpu_cuts.py", "tests/test_wgpu_segments.py"]
@@ -73,16 +75,18 @@ PARTS = {
         "warnings",
     ],
     "build": ["make", "--no-print-directory", "build"],
-    "cargo": ["cargo", "test", "--workspace", "--locked", "-q"],
+    # All tests of Rust are the core's, in its own files: it compiles once.
+    "cargo": ["cargo", "test", "-p", "pytensorlib-core", "--lib", "--locked", "-q"],
     "aarch64": EMULATED,
-    "pytest": [PYTHON, "-m", "pytest", "-q"],
+    "timed": [*TESTS, "-m", "timed and not slow"],
+    **{f"pytest-{k}": [*TESTS, "-m", UNTIMED, f"--part={k}/4"] for k in range(1, 5)},
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
-    "wgpu-cuts": [PYTHON, "-m", "pytest", "-q", "-m", "slow", *CUTS],
-    "wgpu-slow": [PYTHON, "-m", "pytest", "-q", "-m", "slow", *GPU_SLOW],
-    "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
+    "wgpu-cuts": [*TESTS, "-m", "slow", *CUTS],
+    "wgpu-slow": [*TESTS, "-m", "slow", *GPU_SLOW],
+    "instructions": [*TESTS, "-m", "slow", "tests/test_instructions.py"],
     # Skipped without llvm-mca (Debian: llvm).
-    "loops": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_loops.py"],
+    "loops": [*TESTS, "-m", "slow", "tests/test_loops.py"],
     "programs": ["make", "--no-print-directory", "few"],
     "distributed": ["make", "--no-print-directory", "distributed"],
     **dict.fromkeys(FORCED, SAMPLED),
@@ -94,14 +98,14 @@ VARIABLES = FORCED | {
     "aarch64": CROSS,
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
-NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
-NEEDS_BUILD |= {"programs", "distributed", "wgpu-slow"}
+NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
+NEEDS_BUILD |= {"programs", "distributed", "wgpu-slow", *(n for n in PARTS if "pytest" in n)}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 # Only where they are named.
 ASKED = {"wgpu-slow"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
-IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"pytest"} - ASKED
+IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"timed"} - ASKED
 
 
 def emulates() -> bool:

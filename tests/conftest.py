@@ -19,11 +19,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="run every N-th test, and all that are marked `whole`",
     )
+    parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts in turn")
 
 
+@pytest.hookimpl(trylast=True)  # of what other options leave
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     every = config.getoption("--every")
-    left = [x for i, x in enumerate(items) if i % every and x.get_closest_marker("whole") is None]
+    k, n = map(int, config.getoption("--part").split("/"))
+    ours = range(len(items) * (k - 1) // n, len(items) * k // n)
+    left = [
+        x
+        for i, x in enumerate(items)
+        if i not in ours or (i % every and x.get_closest_marker("whole") is None)
+    ]
     config.hook.pytest_deselected(items=left)
     dropped = set(left)
     items[:] = [x for x in items if x not in dropped]

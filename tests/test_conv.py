@@ -309,6 +309,7 @@ def test_transposed_convolution_with_a_kernel_larger_than_the_source_is_its_sum(
     assert torch.autograd.gradgradcheck(run, tensors, fast_mode=True)
 
 
+@pytest.mark.timed
 def test_time_of_a_transposed_convolution_grows_with_the_kernel_not_its_square():
     def seconds(width):
         x, w = torch.ones(1, 2, 1, 4), torch.ones(2, 2, 1, width)

@@ -33,6 +33,7 @@ class Keeps(Function):
         return g
 
 
+@pytest.mark.timed
 def test_long_chain_runs_and_drops_without_recursion() -> None:
     x = torch.ones(1, requires_grad=True)
     y = x

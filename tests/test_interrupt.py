@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.timed
+
 # Each takes seconds with two threads; the signal comes a fifth of a second after it began.
 CALLS = {
     "matmul": "a, b = torch.ones(9000, 9000), torch.ones(9000, 9000)\ncall = lambda: a @ b",

@@ -9,6 +9,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.timed
+
 HEAD = """
 import multiprocessing, os, sys, threading, time
 import pytensorlib as pt

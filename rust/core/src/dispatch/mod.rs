@@ -9,6 +9,8 @@ mod function;
 pub mod parts;
 mod profile;
 mod record;
+#[cfg(test)]
+mod trace;
 
 use apply::interpreted_below;
 pub use apply::{

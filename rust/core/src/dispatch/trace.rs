@@ -2,17 +2,17 @@
 //! a flat list, and replays the list on other data. The result has every bit of a step that ran as
 //! usual, so nothing that computes or writes can have gone past it.
 
-use pytensorlib_core::autograd::{backward, Request as Pass};
-use pytensorlib_core::device::Device;
-use pytensorlib_core::dispatch::{self, Interpreter, Request, RequestKind};
-use pytensorlib_core::dtype::DType;
-use pytensorlib_core::error::Result;
-use pytensorlib_core::meta::Meta;
-use pytensorlib_core::op::{Op, Tensors};
-use pytensorlib_core::ops::table;
-use pytensorlib_core::rng::manual_seed;
-use pytensorlib_core::schema::{Dest, Value};
-use pytensorlib_core::tensor::Tensor;
+use crate::autograd::{backward, Request as Pass};
+use crate::device::Device;
+use crate::dispatch::{self, Interpreter, Request, RequestKind};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Op, Tensors};
+use crate::ops::table;
+use crate::rng::manual_seed;
+use crate::schema::{Dest, Value};
+use crate::tensor::Tensor;
 use std::sync::{Arc, Mutex};
 
 /// A tensor of a trace: which memory, and how it is read. Tensors that alias each other have one
@@ -448,7 +448,7 @@ fn interpreters_are_in_force_again_after_an_error() {
     struct Refuses;
     impl Interpreter for Refuses {
         fn apply(&self, _: &Request) -> Result<Tensors> {
-            Err(pytensorlib_core::error::Error::runtime("no"))
+            Err(crate::error::Error::runtime("no"))
         }
     }
     let x = numbers(&[3], 1);
