@@ -132,22 +132,16 @@ impl Forward {
         let band = (BAND / row.max(1)).clamp(1, oh);
         let bands = oh.div_ceil(band) * of.output[0];
         let work = band * row;
-        if self.halves::<T>() {
-            let rows = self.planes * of.output[0] * oh;
-            return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
-                // SAFETY: the fields are the tensors' sizes; rows of different ranges are disjoint.
-                unsafe { halve::<T>(self, range) }
-            });
-        }
         if self.whole::<T>() {
             let rows = self.planes * of.output[0] * oh;
             return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
                 // SAFETY: the fields are the tensors' sizes; rows of different ranges are disjoint.
                 unsafe {
-                    match (of.kernel[2], of.stride[2]) {
-                        (2, _) => rows_of::<T, 2, 2>(self, range),
-                        (_, 2) => rows_of::<T, 3, 2>(self, range),
-                        _ => rows_of::<T, 3, 3>(self, range),
+                    match (of.kernel, of.stride[2]) {
+                        ([_, 2, 2], _) => rows_of::<T, 2, 2, 2>(self, range),
+                        ([_, _, 2], _) => rows_of::<T, 0, 2, 2>(self, range),
+                        (_, 2) => rows_of::<T, 0, 3, 2>(self, range),
+                        _ => rows_of::<T, 0, 3, 3>(self, range),
                     }
                 }
             });
@@ -160,19 +154,6 @@ impl Forward {
 }
 
 impl Forward {
-    /// Whether windows are squares of four elements that can be read where they lie.
-    fn halves<T: Least>(&self) -> bool {
-        let of = &self.of;
-        of.kernel == [1, 2, 2]
-            && of.stride[1..] == [2, 2]
-            && of.padding == [0; 3]
-            && of.dilation == [1; 3]
-            && (1..3).all(|d| 2 * of.output[d] <= of.input[d])
-            && of.output[2] >= LANES / 2
-            && self.dtype == T::DTYPE
-            && self.indices != Indices::Plane
-    }
-
     /// Whether windows are a few rows of two or three elements that can be read where they lie.
     fn whole<T: Least>(&self) -> bool {
         let of = &self.of;
@@ -189,7 +170,7 @@ impl Forward {
 }
 
 per_isa! {
-    unsafe fn rows_of[T: Least; const K: usize, const S: usize](job: &Forward, range: std::ops::Range<usize>) {
+    unsafe fn rows_of[T: Least; const R: usize, const K: usize, const S: usize](job: &Forward, range: std::ops::Range<usize>) {
         // SAFETY: windows lie inside the input; the rows of outputs belong to this thread.
         unsafe {
             let of = &job.of;
@@ -205,9 +186,9 @@ per_isa! {
                 };
                 let rows = (of.kernel[1], iw);
                 if ow >= LANES {
-                    row_of::<T, K, S, LANES>(x, rows, ow, to, at);
+                    row_of::<T, R, K, S, LANES>(x, rows, ow, to, at);
                 } else {
-                    row_of::<T, K, S, { LANES / 2 }>(x, rows, ow, to, at);
+                    row_of::<T, R, K, S, { LANES / 2 }>(x, rows, ow, to, at);
                 }
             }
         }
@@ -215,9 +196,9 @@ per_isa! {
 }
 
 /// One row of outputs, at least `N`; the last vector overlaps the one before. Windows of `K` elements,
-/// `S` apart, of so many rows of `x`, so far apart.
+/// `S` apart, of so many rows of `x`, so far apart; of `R` rows unless `R` is 0.
 #[inline(always)]
-unsafe fn row_of<T: Least, const K: usize, const S: usize, const N: usize>(
+unsafe fn row_of<T: Least, const R: usize, const K: usize, const S: usize, const N: usize>(
     x: *const T,
     (rows, apart): (usize, usize),
     n: usize,
@@ -230,71 +211,18 @@ unsafe fn row_of<T: Least, const K: usize, const S: usize, const N: usize>(
         for o in (0..n).step_by(N) {
             let o = o.min(n - N);
             let (mut top, mut number) = ([T::least(); N], [0i32; N]);
-            for r in 0..rows {
-                for c in 0..K {
-                    // The lines of `S` that end with the element of each window, or begin before it.
-                    let (line, p) = (c.saturating_sub(S - 1), c.min(S - 1));
+            for r in 0..if R > 0 { R } else { rows } {
+                // The first line has the first `S` elements of each window, the next ones end with one more.
+                for line in 0..=K - S {
                     let v = x.add(r * apart + S * o + line);
                     let v = v.cast::<[[T; S]; N]>().read_unaligned();
-                    let now = (K * r + c) as i32;
-                    for j in 0..N {
-                        let win = wins(v[j][p], top[j]);
-                        top[j] = if win { v[j][p] } else { top[j] };
-                        number[j] = if win { now } else { number[j] };
-                    }
-                }
-            }
-            y.add(o).cast::<[T; N]>().write_unaligned(top);
-            if !at.is_null() {
-                let codes = number.map(|n| n as u8);
-                at.add(o).cast::<[u8; N]>().write_unaligned(codes);
-            }
-        }
-    }
-}
-
-per_isa! {
-    unsafe fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
-        // SAFETY: windows of two rows and columns lie inside the input; the rows of outputs belong
-        // to this thread.
-        unsafe {
-            let of = &job.of;
-            let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
-            for row in range {
-                let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
-                let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
-                let x = job.x.cast::<T>().add(from * iw);
-                let to = job.y.cast::<T>().add(row * ow);
-                let at = match job.indices {
-                    Indices::None => std::ptr::null_mut(),
-                    _ => job.at.add(row * ow),
-                };
-                if ow >= LANES {
-                    halve_row::<T, LANES>([x, x.add(iw)], ow, to, at);
-                } else {
-                    halve_row::<T, { LANES / 2 }>([x, x.add(iw)], ow, to, at);
-                }
-            }
-        }
-    }
-}
-
-/// One row of outputs, at least `N`; the last vector overlaps the one before.
-#[inline(always)]
-unsafe fn halve_row<T: Least, const N: usize>(x: [*const T; 2], n: usize, y: *mut T, at: *mut u8) {
-    // SAFETY: `x` are two rows of 2 * n elements, `n` at least N; `y`, and `at` unless it is null,
-    // have room for `n`.
-    unsafe {
-        for o in (0..n).step_by(N) {
-            let o = o.min(n - N);
-            let (mut top, mut number) = ([T::least(); N], [0i32; N]);
-            for (r, x) in x.iter().enumerate() {
-                let v = x.add(2 * o).cast::<[[T; 2]; N]>().read_unaligned();
-                for c in 0..2 {
-                    for j in 0..N {
-                        let win = wins(v[j][c], top[j]);
-                        top[j] = if win { v[j][c] } else { top[j] };
-                        number[j] = if win { (2 * r + c) as i32 } else { number[j] };
+                    for p in if line == 0 { 0 } else { S - 1 }..S {
+                        let now = (K * r + line + p) as i32;
+                        for j in 0..N {
+                            let win = wins(v[j][p], top[j]);
+                            top[j] = if win { v[j][p] } else { top[j] };
+                            number[j] = if win { now } else { number[j] };
+                        }
                     }
                 }
             }
