@@ -26,6 +26,21 @@ def test_values_on_edges_are_counted_above_them(dtype: Any, low: float, high: fl
         assert torch.histogramdd(pairs, bins).hist.diagonal().tolist() == want
 
 
+@pytest.mark.parametrize("edges", [np.linspace(-2, 2, 41), np.array([-1.0, -0.9, 0.3, 2.0]) ** 3])
+def test_many_values_are_counted_and_weighed_as_numpys(edges: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(100_003), rng.random(100_003)
+    before = torch.get_num_threads()
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        given = (torch.tensor(x), torch.tensor(edges))
+        counts = torch.histogram(*given).hist.numpy()
+        sums = torch.histogram(*given, weight=torch.tensor(w)).hist.numpy()
+        torch.set_num_threads(before)
+        np.testing.assert_array_equal(counts, np.histogram(x, edges)[0])
+        np.testing.assert_allclose(sums, np.histogram(x, edges, weights=w)[0], rtol=1e-12)
+
+
 def test_histc_counts_in_the_type_of_its_input() -> None:
     # In float64, 0.7 in float32 times 10 is less than 7; as PyTorch has it, it is 7.
     x = torch.arange(11, dtype=torch.float32) / 10

@@ -227,81 +227,90 @@ macro_rules! by_line {
 by_line!($ avx512: lines_512 one_512);
 by_line!($ avx2: lines_256 one_256);
 
-compiled! { avx512:
-    /// [`columns`] of HELD bytes, of rows that follow each other.
-    unsafe fn held_columns<S: Load<V>, T, V: Copy, F: Wide<T, V>>(
-        acc: *mut T,
-        x: *const u8,
-        rows: usize,
-    ) {
-        // SAFETY: `acc` and a row of `x` have as many elements as eight registers; `with_rows` asked for
-        // AVX-512.
-        unsafe {
-            const N: usize = HELD / 64;
-            let lanes = size_of::<V>() / size_of::<T>();
-            let (at, x) = (acc.cast::<V>(), x.cast::<S>());
-            let mut y = [at.read_unaligned(); N];
-            for j in 0..N {
-                y[j] = at.add(j).read_unaligned();
-            }
-            for r in 0..rows {
-                for j in 0..N {
-                    y[j] = F::seen(y[j], S::load(x.add((N * r + j) * lanes)));
-                }
-            }
-            for j in 0..N {
-                at.add(j).write_unaligned(y[j]);
-            }
-        }
-    }
-}
-
-compiled! { avx512:
-    /// [`columns`] by whole registers, several rows at once.
-    unsafe fn wide_columns<S: Widen<T> + Load<V>, T: Copy, V: Copy, F: Wide<T, V>>(
-        acc: *mut T,
-        x: *const u8,
-        c: *const T,
-        n: usize,
-        rows: usize,
-        step: isize,
-    ) {
-        // SAFETY: `acc`, a row of `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither;
-        // `with_rows` asked for AVX-512.
-        unsafe {
-            let lanes = size_of::<V>() / size_of::<T>();
-            if n * size_of::<T>() == HELD && step == (n * size_of::<S>()) as isize {
-                return held_columns::<S, T, V, F>(acc, x, rows);
-            }
-            let whole = n - n % lanes;
-            let mut r = 0;
-            while r < rows {
-                let count = (rows - r).min(MOST_ROWS);
-                let x = x.offset(r as isize * step);
-                let mut i = 0;
-                while i < whole {
-                    let at = acc.add(i).cast::<V>();
-                    let mut y = at.read_unaligned();
-                    let x = x.cast::<S>().add(i);
-                    if count == MOST_ROWS {
-                        for k in 0..MOST_ROWS {
-                            y = F::seen(y, S::load(x.byte_offset(k as isize * step)));
+macro_rules! by_column {
+    ($set:ident: $held:ident $columns:ident, $rows:literal rows) => {
+        compiled! { $set:
+            /// [`columns`] of HELD bytes, of rows that follow each other.
+            unsafe fn $held<S: Load<V>, T, V: Copy, F: Wide<T, V>>(
+                acc: *mut T,
+                x: *const u8,
+                rows: usize,
+            ) {
+                // SAFETY: `acc` and a row of `x` have HELD / size_of::<T>() elements; `with_rows` asked
+                // for the instructions.
+                unsafe {
+                    const N: usize = 8;
+                    let lanes = size_of::<V>() / size_of::<T>();
+                    let all = HELD / size_of::<V>();
+                    for part in (0..all).step_by(N) {
+                        let at = acc.cast::<V>().add(part);
+                        let x = x.cast::<S>().add(part * lanes);
+                        let mut y = [at.read_unaligned(); N];
+                        for j in 0..N {
+                            y[j] = at.add(j).read_unaligned();
                         }
-                    } else {
-                        for k in 0..count {
-                            y = F::seen(y, S::load(x.byte_offset(k as isize * step)));
+                        for r in 0..rows {
+                            for j in 0..N {
+                                y[j] = F::seen(y[j], S::load(x.add((all * r + j) * lanes)));
+                            }
+                        }
+                        for j in 0..N {
+                            at.add(j).write_unaligned(y[j]);
                         }
                     }
-                    at.write_unaligned(y);
-                    i += lanes;
                 }
-                r += count;
             }
-            let x = x.cast::<S>().add(whole).cast();
-            columns::<S, T, F>(acc.add(whole), x, c.add(whole), n - whole, rows, step);
         }
-    }
+        compiled! { $set:
+            /// [`columns`] by whole registers, several rows at once.
+            unsafe fn $columns<S: Widen<T> + Load<V>, T: Copy, V: Copy, F: Wide<T, V>>(
+                acc: *mut T,
+                x: *const u8,
+                c: *const T,
+                n: usize,
+                rows: usize,
+                step: isize,
+            ) {
+                // SAFETY: `acc`, a row of `x` (of `S`) and `c` have `n` elements, and `acc` overlaps
+                // neither; `with_rows` asked for the instructions.
+                unsafe {
+                    let lanes = size_of::<V>() / size_of::<T>();
+                    if n * size_of::<T>() == HELD && step == (n * size_of::<S>()) as isize {
+                        return $held::<S, T, V, F>(acc, x, rows);
+                    }
+                    let whole = n - n % lanes;
+                    let mut r = 0;
+                    while r < rows {
+                        let count = (rows - r).min($rows);
+                        let x = x.offset(r as isize * step);
+                        let mut i = 0;
+                        while i < whole {
+                            let at = acc.add(i).cast::<V>();
+                            let mut y = at.read_unaligned();
+                            let x = x.cast::<S>().add(i);
+                            if count == $rows {
+                                for k in 0..$rows {
+                                    y = F::seen(y, S::load(x.byte_offset(k as isize * step)));
+                                }
+                            } else {
+                                for k in 0..count {
+                                    y = F::seen(y, S::load(x.byte_offset(k as isize * step)));
+                                }
+                            }
+                            at.write_unaligned(y);
+                            i += lanes;
+                        }
+                        r += count;
+                    }
+                    let x = x.cast::<S>().add(whole).cast();
+                    columns::<S, T, F>(acc.add(whole), x, c.add(whole), n - whole, rows, step);
+                }
+            }
+        }
+    };
 }
+by_column!(avx512: held_512 columns_512, 4 rows);
+by_column!(avx2: held_256 columns_256, 8 rows);
 
 /// The register of eight elements.
 pub(super) trait Eight {
@@ -319,7 +328,7 @@ pub(super) fn with_rows<S: Widen<T> + Load<T::V>, T: Compute + Eight, F: Wide<T,
 ) -> Kernels<T> {
     let mut k = with_lines::<S, T, F>();
     if level() == Level::Avx512 {
-        k.columns = wide_columns::<S, T, T::V, F>;
+        k.columns = columns_512::<S, T, T::V, F>;
         k.row = one_512::<S, T, T::V, F, 8>;
         k.lines = Some(lines_512::<S, T, T::V, F, 2, 8>);
         k.rows = Some(Rows {
@@ -339,7 +348,7 @@ pub(super) fn with_float_rows<
     let mut k = with_lines::<S, T, F>();
     match level() {
         Level::Avx512 => {
-            k.columns = wide_columns::<S, T, __m512, F>;
+            k.columns = columns_512::<S, T, __m512, F>;
             k.row = one_512::<S, T, __m512, F, 4>;
             k.lines = Some(lines_512::<S, T, __m512, F, 4, 4>);
             k.rows = Some(Rows {
@@ -348,6 +357,7 @@ pub(super) fn with_float_rows<
             });
         }
         Level::Avx2 => {
+            k.columns = columns_256::<S, T, __m256, F>;
             k.row = one_256::<S, T, __m256, F, 8>;
             k.lines = Some(lines_256::<S, T, __m256, F, 4, 8>);
         }

@@ -263,14 +263,18 @@ fn tallied(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
             true => data_range("histc", &floats(&x)?, low, high)?,
             false => data_range("histc", &[], low, high)?,
         };
-        count_even(values, low, high, bins as usize)
+        let bins = bins as usize;
+        count(values, bins, |x, at| bins_of(x, low, high, bins, at))
     });
     let y = Tensor::from_slice(&counts, &[bins as usize], DType::F64)?;
     y.to_dtype(x.dtype())?.to_device(x.device())
 }
 
-/// How many values lie in each of `bins` even parts of `low..=high`.
-fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64> {
+/// How many values lie in each of `bins`; `find` gives the bin of each value, -1 for those in none.
+fn count<T: Sync>(x: &[T], bins: usize, find: impl Fn(&[T], &mut [i64]) + Sync) -> Vec<f64> {
+    if bins == 0 {
+        return Vec::new();
+    }
     // Each part of the values needs counts of its own.
     let parts = (x.len() >> 14)
         .min(x.len() / bins.saturating_mul(4))
@@ -282,7 +286,7 @@ fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64>
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             let mut at = [0i64; 256];
             for values in part.chunks(at.len()) {
-                bins_of(values, low, high, bins, &mut at);
+                find(values, &mut at);
                 for &b in at[..values.len()].iter().filter(|&&b| b >= 0) {
                     counts[b as usize] += 1;
                 }
@@ -316,14 +320,20 @@ per_isa! {
     }
 }
 
-/// The bin of each value among ascending edges; the last bin is closed.
+/// The bin of a value among ascending edges; the last bin is closed.
 fn bin_of(edges: &[f64], v: f64) -> Option<usize> {
     let (first, last) = (*edges.first()?, *edges.last()?);
     if !(v >= first && v <= last) || edges.len() < 2 {
         return None;
     }
+    let bins = edges.len() - 1;
+    // Where it is among even edges.
+    let near = ((v - first) * (bins as f64 / (last - first))) as usize;
+    if near < bins && edges[near] <= v && v < edges[near + 1] {
+        return Some(near);
+    }
     let at = edges.partition_point(|&e| e <= v);
-    Some(at.saturating_sub(1).min(edges.len() - 2))
+    Some(at.saturating_sub(1).min(bins - 1))
 }
 
 /// The counts, and the edges again.
@@ -365,12 +375,23 @@ fn sums_between(
         None => None,
     };
     let bins = edges.len() - 1;
-    let mut sums = alloc::filled(0.0, bins)?;
-    for (i, v) in values.into_iter().enumerate() {
-        if let Some(b) = bin_of(&edges, v) {
-            sums[b] += weights.as_ref().map_or(1.0, |w| w[i]);
+    let mut sums = match weights {
+        // In order, so that sums do not depend on the number of threads.
+        Some(w) => {
+            let mut sums = alloc::filled(0.0, bins)?;
+            for (&v, w) in values.iter().zip(w) {
+                if let Some(b) = bin_of(&edges, v) {
+                    sums[b] += w;
+                }
+            }
+            sums
         }
-    }
+        None => count(&values, bins, |x, at| {
+            for (&v, at) in x.iter().zip(at) {
+                *at = bin_of(&edges, v).map_or(-1, |b| b as i64);
+            }
+        }),
+    };
     if density {
         let total: f64 = sums.iter().sum();
         for (b, s) in sums.iter_mut().enumerate() {

@@ -11,6 +11,8 @@ use std::ops::Range;
 
 /// The fewest neighbours that are copied together.
 const RUN: usize = 8;
+/// Rows of which each run is written in turn.
+const ROWS: usize = 16;
 
 /// How a row is read.
 enum Row<'a> {
@@ -57,41 +59,49 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn write<U: Copy>(&self, x: &[U], y: &mut [U]) {
+    /// Each element so many times.
+    fn write_repeated<U: Copy>(times: usize, x: &[U], y: &mut [U]) {
         fn repeat<U: Copy, const N: usize>(x: &[U], y: &mut [U]) {
             for (y, &x) in y.as_chunks_mut::<N>().0.iter_mut().zip(x) {
                 *y = [x; N];
             }
         }
-        match self {
-            Row::Repeated(1) => y.copy_from_slice(x),
-            Row::Repeated(2) => repeat::<U, 2>(x, y),
-            Row::Repeated(3) => repeat::<U, 3>(x, y),
-            Row::Repeated(_) => repeat::<U, 4>(x, y),
-            Row::Runs(axis, runs) => {
-                assert!(x.len() == axis.inputs && y.len() == axis.index.len());
-                // SAFETY: runs are ranges of the index, whose numbers are below `inputs`.
-                unsafe { write_runs(&axis.index, runs, x.as_ptr(), y.as_mut_ptr()) }
-            }
+        match times {
+            1 => y.copy_from_slice(x),
+            2 => repeat::<U, 2>(x, y),
+            3 => repeat::<U, 3>(x, y),
+            _ => repeat::<U, 4>(x, y),
         }
     }
 }
 
 per_isa! {
-    /// Writes a row of runs and single elements.
+    /// Writes rows of runs and single elements, each from a row of `x`.
     unsafe fn write_runs[U: Copy](
-        index: &[usize], runs: &[(Range<usize>, bool)], x: *const U, y: *mut U
+        index: &[usize], runs: &[(Range<usize>, bool)], x: &[*const U], y: *mut U
     ) {
-        // SAFETY: runs are ranges of the index, one place of `y` each, which names elements of `x`.
+        // SAFETY: runs are ranges of the index, one place of a row of `y` each, which names elements
+        // of the rows of `x`.
         unsafe {
             for (at, long) in runs {
+                let first = *index.get_unchecked(at.start);
                 if *long {
-                    let from = *index.get_unchecked(at.start);
-                    run(x.add(from), y.add(at.start), at.len());
-                    continue;
-                }
-                for i in at.clone() {
-                    *y.add(i) = *x.add(*index.get_unchecked(i));
+                    for (r, x) in x.iter().enumerate() {
+                        run(x.add(first), y.add(r * index.len() + at.start), at.len());
+                    }
+                } else if at.len() < RUN {
+                    for i in at.clone() {
+                        let from = *index.get_unchecked(i);
+                        for (r, x) in x.iter().enumerate() {
+                            *y.add(r * index.len() + i) = *x.add(from);
+                        }
+                    }
+                } else {
+                    for (r, x) in x.iter().enumerate() {
+                        for i in at.clone() {
+                            *y.add(r * index.len() + i) = *x.add(*index.get_unchecked(i));
+                        }
+                    }
                 }
             }
         }
@@ -166,23 +176,42 @@ impl Resample {
         };
         parallel_chunks(y, m, grain, |first, all| {
             let (mut at, mut other) = (first % near.len(), first / near.len());
-            let (mut base, mut before) = (source(other), None);
-            for r in 0..all.len() / m {
+            let mut base = source(other);
+            let mut next = || {
                 let from = base + near[at];
-                if before == Some(from) {
-                    all.copy_within((r - 1) * m..r * m, r * m);
-                } else if unit > 1 {
-                    let (x, y) = (&x[from * n..][..n], &mut all[r * m..][..m]);
-                    Row::write_units(&last.index, unit, x, y);
-                } else {
-                    row.write(&x[from * n..][..n], &mut all[r * m..][..m]);
-                }
-                before = Some(from);
                 at += 1;
                 if at == near.len() {
                     (at, other) = (0, other + 1);
                     base = source(other);
                 }
+                &x[from * n..][..n]
+            };
+            let times = match &row {
+                Row::Repeated(times) => *times,
+                Row::Runs(axis, runs) if unit == 1 => {
+                    for y in all.chunks_mut(ROWS * m) {
+                        let mut from = [x.as_ptr(); ROWS];
+                        let from = &mut from[..y.len() / m];
+                        from.fill_with(|| next().as_ptr());
+                        // SAFETY: runs are ranges of the index, whose numbers are below `inputs`,
+                        // the length of a row of `x`; `y` has as many rows.
+                        unsafe { write_runs(&axis.index, runs, from, y.as_mut_ptr()) };
+                    }
+                    return;
+                }
+                Row::Runs(..) => 0,
+            };
+            let mut before = None;
+            for r in 0..all.len() / m {
+                let x = next();
+                if before == Some(x.as_ptr()) {
+                    all.copy_within((r - 1) * m..r * m, r * m);
+                } else if unit > 1 {
+                    Row::write_units(&last.index, unit, x, &mut all[r * m..][..m]);
+                } else {
+                    Row::write_repeated(times, x, &mut all[r * m..][..m]);
+                }
+                before = Some(x.as_ptr());
             }
         });
     }

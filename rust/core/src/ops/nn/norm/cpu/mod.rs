@@ -602,12 +602,14 @@ per_isa! {
             // Given statistics: what x holds does not matter.
             let zero = T::default();
             let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
+            // All of one length as the compiler sees it, which then makes vectors of them.
+            let (means, k, a, b) = (&means[..c], &k[..c], &a[..c], &b[..c]);
             for n in range {
                 let span = n * c..(n + 1) * c;
-                let x = job.x.read(span.clone(), &mut bx);
-                let y = job.y.place(span.clone(), &mut by);
+                let x = &job.x.read(span.clone(), &mut bx)[..c];
+                let y = &mut job.y.place(span.clone(), &mut by)[..c];
                 if let Some((g, _)) = &job.g {
-                    let g = g.read(span.clone(), &mut bg);
+                    let g = &g.read(span.clone(), &mut bg)[..c];
                     if fixed {
                         for i in 0..c {
                             y[i] = k[i] * g[i];
@@ -645,6 +647,8 @@ per_isa! {
                 first..first + width
             };
             let (mut one, mut two) = (alloc::full(0.0f64, width), alloc::full(0.0f64, width));
+            // All of one length as the compiler sees it, which then makes vectors of them.
+            let (one, two) = (&mut one[..width], &mut two[..width]);
             let fold = |all: &[f64], i: usize| -> f64 {
                 all[i * inner..(i + 1) * inner].iter().sum()
             };
@@ -652,15 +656,17 @@ per_isa! {
                 let mean = |i: usize| *job.mean.at(channels.start + i / inner);
                 let means: Vec<T> = (0..width).map(mean).collect();
                 let k: Vec<T> = (0..width).map(|i| rstd[channels.start + i / inner]).collect();
+                let (means, k) = (&means[..width], &k[..width]);
                 for n in 0..s.n {
-                    let (x, g) = (job.x.read(span(n), &mut bx), g.read(span(n), &mut bg));
+                    let x = &job.x.read(span(n), &mut bx)[..width];
+                    let g = &g.read(span(n), &mut bg)[..width];
                     for i in 0..width {
                         one[i] += g[i].to_f64();
                         two[i] += (g[i] * ((x[i] - means[i]) * k[i])).to_f64();
                     }
                 }
                 for i in 0..channels.len() {
-                    out[i] = [fold(&one, i), fold(&two, i)];
+                    out[i] = [fold(one, i), fold(two, i)];
                 }
                 return;
             }
@@ -668,17 +674,18 @@ per_isa! {
                 let x = job.x.read(span(n), &mut bx);
                 one.iter_mut().zip(x).for_each(|(o, &x)| *o += x.to_f64());
             }
-            let means: Vec<f64> = (0..channels.len()).map(|i| fold(&one, i) / count).collect();
+            let means: Vec<f64> = (0..channels.len()).map(|i| fold(one, i) / count).collect();
             let wide: Vec<f64> = (0..width).map(|i| means[i / inner]).collect();
+            let wide = &wide[..width];
             for n in 0..s.n {
-                let x = job.x.read(span(n), &mut bx);
+                let x = &job.x.read(span(n), &mut bx)[..width];
                 for i in 0..width {
                     let v = x[i].to_f64() - wide[i];
                     two[i] += v * v;
                 }
             }
             for i in 0..channels.len() {
-                out[i] = [means[i], fold(&two, i)];
+                out[i] = [means[i], fold(two, i)];
             }
         }
     }
