@@ -9,8 +9,6 @@ mod function;
 pub mod parts;
 mod profile;
 mod record;
-#[cfg(test)]
-mod trace;
 
 use apply::interpreted_below;
 pub use apply::{

@@ -13,6 +13,8 @@ mod laws;
 mod record;
 mod reel;
 mod run;
+#[cfg(test)]
+mod trace;
 
 pub use back::{Again, Runs};
 pub use record::{peek, Ending, Recorder, Trace};
