@@ -147,18 +147,28 @@ fn known(written: &'static [&'static str], formats: &[DType]) -> Tail<'static> {
     })
 }
 
-/// The formats of the gradients of `n` parameters.
-fn formats(n: usize, x: &[&Tensor]) -> SmallVec<[DType; SLOTS]> {
+/// The parameter, of `n`, whose tensors a kernel's slot binds: in those that are left empty the first, of which
+/// there they have no element.
+fn bound(slot: usize, n: usize) -> usize {
+    if slot < n {
+        slot
+    } else {
+        0
+    }
+}
+
+/// The formats of the gradients of `n` parameters in a kernel for `room`.
+fn formats(n: usize, room: usize, x: &[&Tensor]) -> SmallVec<[DType; SLOTS]> {
     let grads = &x[GRADS * n..(GRADS + 1) * n];
-    grads.iter().map(|g| g.dtype()).collect()
+    (0..room).map(|i| grads[bound(i, n)].dtype()).collect()
 }
 
 /// Records a step of `n` parameters, whose tensors `x` stand in lists: parameters, gradients, and
-/// states; `more` are a parameter's own numbers.
+/// states, by a kernel for `room`; `more` are a parameter's own numbers.
 fn record<'a, P: bytemuck::NoUninit>(
     gpu: &Gpu,
     launch: Launch<'a, P>,
-    n: usize,
+    (n, room): (usize, usize),
     x: &[&'a Tensor],
     more: impl Fn(usize) -> [f32; 2],
     block: impl FnOnce(Slots) -> P,
@@ -176,22 +186,22 @@ fn record<'a, P: bytemuck::NoUninit>(
         (slot[6], slot[7]) = more(i).map(f32::to_bits).into();
         groups += x[i].numel().div_ceil(WORKGROUP);
     }
-    let mut launch = launch.set("COUNT", n as u32);
-    for i in 0..n {
+    let mut launch = launch.set("COUNT", room as u32);
+    for i in 0..room {
         for &list in &written {
-            launch = launch.writes_words(of(i, list));
+            launch = launch.writes_words(of(bound(i, n), list));
         }
     }
-    for i in 0..n {
-        launch = launch.reads_words(of(i, GRADS));
+    for i in 0..room {
+        launch = launch.reads_words(of(bound(i, n), GRADS));
     }
     launch.groups(gpu, &block(slots), groups)
 }
 
 /// One step of `n` parameters: they, their gradients and, where there are any, their momenta.
-pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, x: &[&Tensor]) -> Result<()> {
+pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, room: usize, x: &[&Tensor]) -> Result<()> {
     let moves = x.len() > 2 * n;
-    let text = known(&["x", "m"][..x.len() / n - 1], &formats(n, x));
+    let text = known(&["x", "m"][..x.len() / n - 1], &formats(n, room, x));
     let launch = SGD
         .launch(Acc::F32)
         .followed_by(text)
@@ -212,14 +222,17 @@ pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, x: &[&Tensor]) -> Result<()> {
         1,
         1,
     );
-    record(gpu, launch, n, x, |_| [0.0; 2], block)
+    record(gpu, launch, (n, room), x, |_| [0.0; 2], block)
 }
 
 /// One step of parameters: they, their gradients, first and second moments, and with AMSGrad the
 /// largest second moments. `times` are the steps that each took.
-pub(super) fn adam(gpu: &Gpu, s: &Adam, times: &[f64], x: &[&Tensor]) -> Result<()> {
+pub(super) fn adam(gpu: &Gpu, s: &Adam, times: &[f64], room: usize, x: &[&Tensor]) -> Result<()> {
     let n = times.len();
-    let text = known(&["x", "m", "v", "top"][..x.len() / n - 1], &formats(n, x));
+    let text = known(
+        &["x", "m", "v", "top"][..x.len() / n - 1],
+        &formats(n, room, x),
+    );
     let launch = ADAM
         .launch(Acc::F32)
         .followed_by(text)
@@ -247,5 +260,5 @@ pub(super) fn adam(gpu: &Gpu, s: &Adam, times: &[f64], x: &[&Tensor]) -> Result<
         let own = offset_of!(AdamParams, slot) + size_of::<[u32; 8]>() * i + OWN;
         launch = launch.told(gpu, own, 2 + 2 * i, 2);
     }
-    record(gpu, launch, n, x, |i| s.sizes(times[i]), block)
+    record(gpu, launch, (n, room), x, |i| s.sizes(times[i]), block)
 }

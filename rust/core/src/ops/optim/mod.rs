@@ -43,8 +43,9 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Words that the kernels for parameters that took so many steps are told anew each time.
     fn told(&self, times: &[f64]) -> Told;
     /// The same on the GPU for as many parameters as there are `times`, whose tensors are
-    /// contiguous and stand in lists as those of [`Update`]; false where there is no kernel.
-    fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool>;
+    /// contiguous and stand in lists as those of [`Update`], by a kernel for `room` of them; false where
+    /// there is no kernel.
+    fn launch(&self, gpu: &Gpu, times: &[f64], room: usize, x: &[&Tensor]) -> Result<bool>;
 }
 
 /// One step of `n` parameters, as an op. Inputs are `lists` lists: the parameters, their gradients,
@@ -54,6 +55,8 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 struct Update<S> {
     step: S,
     n: usize,
+    /// How many parameters a GPU's kernel takes, so that one does for all parts of the lists.
+    room: usize,
     lists: usize,
 }
 
@@ -190,7 +193,7 @@ impl<S: Step> Op for Update<S> {
         {
             return Ok(false);
         }
-        self.step.launch(gpu, &self.times(x)?, lists)
+        self.step.launch(gpu, &self.times(x)?, self.room, lists)
     }
 
     fn pointwise(&self) -> bool {
@@ -240,10 +243,11 @@ struct Slot {
 /// Updates every parameter; `lists[0]` are the parameters, `lists[1]` their gradients. `times` holds
 /// the numbers of steps, if they matter.
 fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
-    let update = |of: &[usize]| -> Result<()> {
+    let update = |of: &[usize], room: usize| -> Result<()> {
         let op = Update {
             step: step.clone(),
             n: of.len(),
+            room,
             lists: lists.len(),
         };
         let all = lists.iter().chain((!times.is_empty()).then_some(&times));
@@ -260,13 +264,14 @@ fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
         launchable(of()) && of().all(transfer::is_bound_whole)
     });
     for of in fit.chunk_by(|&a, &b| device(a) == device(b)) {
-        of.chunks(gpu::at_once(device(of[0]), lists.len())?)
-            .try_for_each(update)?;
+        let kernels = of.len().div_ceil(gpu::at_once(device(of[0]), lists.len())?);
+        let room = of.len().div_ceil(kernels);
+        of.chunks(room).try_for_each(|part| update(part, room))?;
     }
-    rest.iter().try_for_each(|&i| update(&[i]))?;
+    rest.iter().try_for_each(|&i| update(&[i], 1))?;
     match host.is_empty() {
         true => Ok(()),
-        false => update(&host),
+        false => update(&host, host.len()),
     }
 }
 
@@ -368,11 +373,11 @@ impl Step for Sgd {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, times: &[f64], room: usize, x: &[&Tensor]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
-        transfer::ran(gpu::sgd(gpu, self, times.len(), x))
+        transfer::ran(gpu::sgd(gpu, self, times.len(), room, x))
     }
 }
 
@@ -482,11 +487,11 @@ impl Step for Adam {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, times: &[f64], room: usize, x: &[&Tensor]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
-        transfer::ran(gpu::adam(gpu, self, times, x))
+        transfer::ran(gpu::adam(gpu, self, times, room, x))
     }
 }
 
@@ -575,7 +580,7 @@ impl Step for RmsProp {
         }
     }
 
-    fn launch(&self, _: &Gpu, _: &[f64], _: &[&Tensor]) -> Result<bool> {
+    fn launch(&self, _: &Gpu, _: &[f64], _: usize, _: &[&Tensor]) -> Result<bool> {
         Ok(false)
     }
 }
