@@ -71,7 +71,8 @@ _PARTS = frozenset(
     _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_flash_attention_for_cpu_backward _scaled_mm _softmax_backward_data
     convolution_backward cross_entropy_loss cross_entropy_loss_backward embedding_dense_backward
-    gelu_backward max_pool2d_with_indices max_pool2d_with_indices_backward native_batch_norm
+    gelu_backward max_pool2d_with_indices max_pool2d_with_indices_backward
+    multi_margin_loss_backward multilabel_margin_loss_backward native_batch_norm
     native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
     native_group_norm_backward native_layer_norm native_layer_norm_backward nll_loss_backward
     nll_loss_forward relu_backward sigmoid_backward silu_backward tanh_backward threshold_backward

@@ -28,6 +28,8 @@ CLASSES = torch.randint(0, 33, (50,))
 IMAGE = torch.randn(8, 6, 5, 5)
 MEAN, SPREAD = torch.randn(6), torch.rand(6) + 0.5
 SCALE, SHIFT = torch.randn(6), torch.randn(6)
+LABELS = torch.stack([torch.randperm(33) for _ in range(50)])
+LABELS[torch.arange(50), torch.randint(0, 33, (50,))] = -1
 PARAMETERS = (WEIGHTS, SCALE, SHIFT)
 Case = tuple[Callable[..., Any], list[Any], tuple[int, int]]
 
@@ -123,6 +125,16 @@ CASES: dict[str, Case] = {
     "triplet": loss("triplet_margin_loss", 2, 2, Y, Y.flip(0)),
     "triplet with a swap": loss("triplet_margin_loss", 3, 2, Y, Y.flip(0), swap=True),
     "triplet with a distance": loss("triplet_margin_with_distance_loss", 2, 2, Y, Y.flip(0)),
+    "margin": loss("multi_margin_loss", 1, 1, CLASSES),
+    "margin of squares with weights": (
+        lambda x, t, w: F.multi_margin_loss(x, t, 2, 0.5, w), [X, CLASSES, WEIGHTS], (1, 1)
+    ),
+    "margin of each": loss("multi_margin_loss", 1, 1, CLASSES, reduction="none"),
+    "margin of many": (
+        lambda x, t: F.multi_margin_loss(x, t), [X.repeat(20, 1), CLASSES.repeat(20)], (2, 1)
+    ),
+    "margins of labels": loss("multilabel_margin_loss", 1, 1, LABELS),
+    "margins of labels of each": loss("multilabel_margin_loss", 1, 1, LABELS, reduction="none"),
     "labels": loss("multilabel_soft_margin_loss", 1, 1, (UNIT > 0.5).float()),
     "chances": (
         lambda x, t: F.binary_cross_entropy(x, t), [UNIT, CHANCES], (3, 1)
@@ -218,6 +230,9 @@ def test_second_derivatives_of_what_is_one_kernel_equal_the_cpus() -> None:
         lambda x: F.cosine_similarity(x, x.flip(0).sin()),
         lambda x: F.triplet_margin_loss(x, x.sin(), x.cos(), swap=True, margin=3.0),
         lambda x: F.gaussian_nll_loss(x, x.sin(), x.square() + 0.1),
+        lambda x: F.multi_margin_loss(
+            x.flatten(1), CLASSES[:2].to(x.device) % 24, 2, 0.5, torch.arange(24).to(x)
+        ),
     ]  # fmt: skip
     for f in calls:
         torch.testing.assert_close(second(f, "wgpu"), second(f, "cpu"))

@@ -30,6 +30,7 @@ mod entropy;
 mod gpu;
 mod likelihood;
 mod margin;
+mod margin_gpu;
 
 /// Scores of `n` samples for `c` classes at `d` places: the class is the second dimension, or
 /// the only one.
