@@ -91,6 +91,9 @@ CASES: dict[str, Case] = {
     "normalize": (lambda x: F.normalize(x), [X], (2, 2)),
     "normalize over channels": (lambda x: F.normalize(x), [IMAGE], (2, 2)),
     "normalize of little": (lambda x: F.normalize(x, eps=6.0), [X], (2, 2)),
+    "normalize by sums": (lambda x: F.normalize(x, 1.0), [X], (2, 2)),
+    "normalize by sums of little": (lambda x: F.normalize(x, 1.0, eps=27.0), [X], (2, 2)),
+    "normalize by cubes": (lambda x: F.normalize(x, 3.0), [X], (3, 2)),
     "cosine": (lambda x, y: F.cosine_similarity(x, y), [X, Y], (1, 1)),
     "cosine of broadcast rows": (
         lambda x, y: F.cosine_similarity(x.unsqueeze(1), y, dim=2), [X, Y[:7]], (1, 1)
@@ -100,6 +103,8 @@ CASES: dict[str, Case] = {
     ),
     "pairwise distance": (lambda x, y: F.pairwise_distance(x, y), [X, Y], (2, 1)),
     "amax": (lambda x: x.amax(1), [X], (1, 2)),
+    "aminmax": (lambda x: torch.aminmax(x, dim=1), [X], (2, 2)),
+    "aminmax of all": (lambda x: torch.aminmax(x), [X], (2, 2)),
     "max": (lambda x: x.max(), [X], (1, 2)),
     "cross entropy": loss("cross_entropy", 2, 1, CLASSES),
     "cross entropy with weights": loss("cross_entropy", 2, 1, CLASSES, WEIGHTS),
@@ -227,12 +232,15 @@ def test_second_derivatives_of_what_is_one_kernel_equal_the_cpus() -> None:
         lambda x: F.batch_norm(x, MEAN.to(x), SPREAD.to(x), SCALE.to(x), SHIFT.to(x)),
         lambda x: x.amax(1), lambda x: x.max(),
         lambda x: F.normalize(x), lambda x: F.normalize(x, dim=(0, 2), eps=1.5),
+        lambda x: F.normalize(x, 1.0), lambda x: F.normalize(x, 3.0, dim=(0, 2)),
+        lambda x: F.normalize(x, 2.5, eps=1.5),
         lambda x: F.cosine_similarity(x, x.flip(0).sin()),
         lambda x: F.triplet_margin_loss(x, x.sin(), x.cos(), swap=True, margin=3.0),
         lambda x: F.gaussian_nll_loss(x, x.sin(), x.square() + 0.1),
         lambda x: F.multi_margin_loss(
             x.flatten(1), CLASSES[:2].to(x.device) % 24, 2, 0.5, torch.arange(24).to(x)
         ),
+        lambda x: torch.stack(torch.aminmax(x.sin(), dim=1)),
     ]  # fmt: skip
     for f in calls:
         torch.testing.assert_close(second(f, "wgpu"), second(f, "cpu"))

@@ -408,10 +408,11 @@ def normalize(
     >>> F.normalize(torch.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    vectors = p == 2.0 and out is None and type(eps) is float and dim is not None
+    vectors = out is None and type(eps) is float and dim is not None and type(p) in (int, float)
     if vectors and input.dim() > 0 and type(input) in (Tensor, pt.nn.Parameter):
-        if input.dtype in (pt.float32, pt.float64) and not input.is_sparse:
-            return pt._C._unit(input, eps, dim)
+        plain = input.dtype in (pt.float32, pt.float64) and not input.is_sparse
+        if plain and (p == 1 or 2 <= p < math.inf):
+            return pt._C._unit(input, eps, dim, p)
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / norm if out is None else pt.div(input, norm, out=out)
 

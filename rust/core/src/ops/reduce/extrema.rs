@@ -1,7 +1,7 @@
 //! Largest and smallest elements, and where they are.
 
-use super::{all_dims, reduced_count, reduced_shape, Reduce};
-use crate::autograd::Vjp;
+use super::{all_dims, reduced_count, reduced_shape, restored, Reduce};
+use crate::autograd::{mode, Vjp};
 use crate::cpu::reduce::{extremes, filled, Kind};
 use crate::dispatch;
 use crate::dtype::DType;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::gpu::reduce::arg_reduce;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{one, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::index::along::picked_gradient;
 use crate::ops::pointwise::compare::{Eq, Gt, LogicalAnd, LogicalOr, Lt, Ne};
 use crate::ops::pointwise::ternary::where_;
@@ -44,6 +44,38 @@ pointwise! {
         c(0.0),
         h * (hit(p.nan, x, y) / n),
         -h * (hit(p.nan, x, y) * g / (n * n));
+
+    /// 1 where x is the least element, and `PACKED` where it is the largest: sums of up to so many tell both counts.
+    op Hits[3] = "EqBackward0", FloatOnly;
+    f |_, [x, low, high]| hit(false, x, low) + c::<R>(PACKED) * hit(false, x, high);
+    df |_, _, _, _g| c(0.0), c(0.0), c(0.0);
+
+    /// The share of x in the gradients of the least and the largest element, of which there are as many as n tells.
+    op Shares[6] = "AminmaxBackward0", FloatOnly;
+    f |_, [x, low, high, g, f, n]| {
+        let [of_low, of_high] = counts(n);
+        hit(false, x, low) * (g / of_low) + hit(false, x, high) * (f / of_high)
+    };
+    df |_, [x, low, high, g, _f, n], _, h|
+        c(0.0),
+        c(0.0),
+        c(0.0),
+        h * (hit(false, x, low) / counts(n)[0]),
+        h * (hit(false, x, high) / counts(n)[1]),
+        {
+            let of_low = counts(n)[0];
+            -h * (hit(false, x, low) * g / (of_low * of_low))
+        };
+}
+
+/// Two counts below this are one float32, exactly.
+const PACKED: f64 = 4096.0;
+
+/// The counts that a sum of [`Hits`] tells.
+#[inline(always)]
+fn counts<R: Real>(n: R) -> [R; 2] {
+    let high = (n * c(1.0 / PACKED)).floor();
+    [n - high * c(PACKED), high]
 }
 
 /// The gradient of a chosen value `y`: elements equal to it share `g`. With `nan`, NaN is equal to NaN.
@@ -216,6 +248,20 @@ struct Extremum {
     nan_gradient: bool,
 }
 
+impl Extremum {
+    fn of(&self, dtype: DType, mask: DimSet, keepdim: bool) -> Reduce {
+        Reduce {
+            kind: if self.largest { Kind::Max } else { Kind::Min },
+            mask,
+            keepdim,
+            dtype,
+            mean: false,
+            nan_gradient: self.nan_gradient,
+            name: self.node,
+        }
+    }
+}
+
 const MAX: Extremum = Extremum {
     name: "max",
     node: "MaxBackward1",
@@ -271,16 +317,85 @@ fn value(what: &Extremum, x: &Tensor, mask: DimSet, named: bool, keepdim: bool) 
             shape::Show(x.shape())
         );
     }
-    let op = Reduce {
-        kind: if what.largest { Kind::Max } else { Kind::Min },
-        mask,
-        keepdim,
-        dtype: x.dtype(),
-        mean: false,
-        nan_gradient: what.nan_gradient,
-        name: what.node,
-    };
-    dispatch::call1(op, &[x])
+    dispatch::call1(what.of(x.dtype(), mask, keepdim), &[x])
+}
+
+/// The least and the largest elements along the dimensions in `mask`: on a GPU, where their gradient is two kernels
+/// then.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Extremes {
+    mask: DimSet,
+    keepdim: bool,
+}
+
+impl Extremes {
+    fn each(&self, x: &Meta) -> [Reduce; 2] {
+        AMINMAX.map(|what| what.of(x.dtype(), self.mask, self.keepdim))
+    }
+}
+
+impl Derivative for Extremes {
+    fn name(&self) -> &'static str {
+        AMINMAX[0].node
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs([0]).and_outputs([0, 1])
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let x = cx.input(0)?;
+        let beside = |t: &Tensor| restored(t, x.shape(), self.mask, self.keepdim);
+        let y = [beside(&cx.output(0)?)?, beside(&cx.output(1)?)?];
+        let [low, high] = [&g[0], &g[1]].map(|g| g.as_ref().map(beside).transpose());
+        let g = [low?, high?];
+        let little = reduced_count(x.shape(), self.mask) < PACKED as usize;
+        let exact = little && !x.dtype().is_half() && !mode::grad();
+        if let ([Some(g), Some(f)], true) = (&g, exact) {
+            let all = [&x, &y[0], &y[1]];
+            let n = apply(Hits, all)?.sum_mask(self.mask, true, None)?;
+            return one(apply(Shares, [&x, &y[0], &y[1], g, f, &n])?);
+        }
+        let mut d: Option<Tensor> = None;
+        for (g, y) in g.iter().zip(&y) {
+            let Some(g) = g else { continue };
+            let part = shared_gradient(g, &x, y, self.mask, false)?;
+            d = Some(match d {
+                Some(d) => d.add(&part)?,
+                None => part,
+            });
+        }
+        Ok(smallvec![d])
+    }
+}
+
+impl Op for Extremes {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
+        let meta = TensorMeta::new(&shape, x[0].dtype(), x[0].device());
+        Ok(Metas::from_elem(meta, 2))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let [low, high] = self.each(x[0]);
+        low.cpu(x, &y[..1])?;
+        high.cpu(x, &y[1..])
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let [low, high] = self.each(x[0]);
+        Ok(low.gpu(gpu, x, &y[..1])? && high.gpu(gpu, x, &y[1..])?)
+    }
+}
+
+fn aminmax(a: &Args) -> Result<Value> {
+    let (x, keepdim) = (a.tensor(0)?, a.bool(2)?);
+    let dim = a.opt_int(1);
+    let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
+    if x.device().is_gpu() && x.dtype().is_float() && x.numel() > 0 {
+        let both = dispatch::call(Extremes { mask, keepdim }, &[x])?;
+        return Ok(Value::Tuple(both.into_vec()));
+    }
+    let each = AMINMAX
+        .iter()
+        .map(|what| value(what, x, mask, dim.is_some(), keepdim));
+    Ok(Value::Tuple(each.collect::<Result<_>>()?))
 }
 
 fn by_dims(what: &Extremum, a: &Args) -> Result<Value> {
@@ -336,13 +451,7 @@ crate::entries! {
     /// Both the smallest and the largest element.
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     FN | METHOD | OUT,
-    |a| {
-        let x = a.tensor(0)?;
-        let dim = a.opt_int(1);
-        let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
-        let each = AMINMAX.iter().map(|what| value(what, x, mask, dim.is_some(), a.bool(2)?));
-        Ok(Value::Tuple(each.collect::<Result<_>>()?))
-    };
+    aminmax;
     /// The index of the first largest element, of all or along `dim`.
     "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| position("argmax", true, a);

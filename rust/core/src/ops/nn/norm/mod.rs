@@ -252,11 +252,11 @@ impl Tensor {
 }
 
 crate::entries! {
-    /// Vectors along `dim` over their 2-norms, which are taken as at least `eps`.
-    "_unit(Tensor self, float eps=1e-12, int[1]? dim=None) -> Tensor", FN,
+    /// Vectors along `dim` over their p-norms, which are taken as at least `eps`; p is 1, or 2 or more.
+    "_unit(Tensor self, float eps=1e-12, int[1]? dim=None, float p=2.0) -> Tensor", FN,
     |a| {
         let x = a.tensor(0)?;
-        Ok(unit::unit(x, a.float(1)?, a.mask(2, x)?)?.into())
+        Ok(unit::unit(x, a.float(1)?, a.mask(2, x)?, a.float(3)?)?.into())
     };
     /// Normalises the last dimensions, those of `normalized_shape`, to mean 0 and variance 1.
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",

@@ -12,14 +12,16 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{mask, one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::loss::at_least;
-use crate::ops::pointwise::binary::Div as Quotient;
+use crate::ops::pointwise::binary::{Div as Quotient, Pow};
 use crate::ops::pointwise::compare::{Ge, LogicalAnd};
+use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::Abs;
 use crate::ops::pointwise::{apply, c, k, pointwise, Pw, Real};
 use crate::ops::reduce::reduced_shape;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
-use crate::{host, per_isa};
+use crate::{ensure, host, per_isa};
 use smallvec::smallvec;
 use std::ops::{Div, RangeInclusive};
 
@@ -57,18 +59,65 @@ pointwise! {
             let slope = (c::<R>(3.0) * x * (s * r * r) - g) * (r * r);
             R::select(counts(n, p.eps), h * slope, c(0.0))
         };
+
+    /// As [`UnitSlope`] of a 1-norm.
+    op SumSlope { eps: f64 }[4] = "DivBackward0", FloatOnly;
+    f |p, [g, x, s, n]| {
+        let r = factor(n, p.eps);
+        (g - R::select(counts(n, p.eps), x.sign() * (s * r), c(0.0))) * r
+    };
+    df |p, [g, x, s, n], _, h|
+        h * factor(n, p.eps),
+        c(0.0),
+        {
+            let r = factor(n, p.eps);
+            R::select(counts(n, p.eps), -h * x.sign() * r * r, c(0.0))
+        },
+        {
+            let r = factor(n, p.eps);
+            let slope = (c::<R>(2.0) * x.sign() * (s * r) - g) * (r * r);
+            R::select(counts(n, p.eps), h * slope, c(0.0))
+        };
+
+    /// As [`UnitSlope`] of a p-norm.
+    op PowerSlope { eps: f64, p: f64 }[4] = "DivBackward0", FloatOnly;
+    f |p, [g, x, s, n]| {
+        let r = factor(n, p.eps);
+        let u = x.sign() * (x.abs() * r).pow(k(p.p - 1.0));
+        (g - R::select(counts(n, p.eps), u * (s * r), c(0.0))) * r
+    };
+    df |p, [g, x, s, n], _, h|
+        h * factor(n, p.eps),
+        {
+            let r = factor(n, p.eps);
+            let bent = k::<R>(p.p - 1.0) * (x.abs() * r).pow(k(p.p - 2.0));
+            R::select(counts(n, p.eps), -h * (s * r * r) * bent * r, c(0.0))
+        },
+        {
+            let r = factor(n, p.eps);
+            let u = x.sign() * (x.abs() * r).pow(k(p.p - 1.0));
+            R::select(counts(n, p.eps), -h * u * r * r, c(0.0))
+        },
+        {
+            let r = factor(n, p.eps);
+            let u = x.sign() * (x.abs() * r).pow(k(p.p - 1.0));
+            let slope = (k::<R>(p.p + 1.0) * u * (s * r) - g) * (r * r);
+            R::select(counts(n, p.eps), h * slope, c(0.0))
+        };
 }
 
-/// Vectors along the dimensions in `mask` over their 2-norms, which are taken as at least `eps`, and the norms.
+/// Vectors along the dimensions in `mask` over their p-norms, which are taken as at least `eps`, and the norms. The
+/// power is 1, or 2 or more: others bend too much at zero.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Unit {
     mask: DimSet,
     eps: Bitwise,
+    p: Bitwise,
 }
 
 impl Unit {
     fn lengths(&self, x: &Tensor) -> Result<[Tensor; 2]> {
-        let n = x.vector_norm(2.0, self.mask, true)?;
+        let n = x.vector_norm(self.p.0, self.mask, true)?;
         let least = at_least(&n, self.eps.0)?;
         Ok([n, least])
     }
@@ -81,7 +130,25 @@ impl Unit {
         let long = apply(Ge, [&n, &Tensor::number(Scalar::Float(self.eps.0))?])?;
         let counts = apply(LogicalAnd, [&long, &n])?;
         let s = where_(&counts, &s, &Tensor::constant(0.0, s.dtype())?)?;
-        g.sub(&y.mul(&s)?)?.div(&least)
+        let slope = match self.p.0 {
+            1.0 => sgn(x)?,
+            2.0 => y,
+            p => {
+                let power = Tensor::number(Scalar::Float(p - 1.0))?;
+                sgn(x)?.mul(&apply(Pow, [&apply(Abs, [&y])?, &power])?)?
+            }
+        };
+        g.sub(&slope.mul(&s)?)?.div(&least)
+    }
+
+    /// The gradient of `x`, whose vectors have these norms, from `g` and the sums of g x.
+    fn slope(&self, g: &Tensor, x: &Tensor, s: &Tensor, n: &Tensor) -> Result<Tensor> {
+        let (eps, all) = (self.eps.0, [g, x, s, n]);
+        match self.p.0 {
+            1.0 => apply(SumSlope { eps }, all),
+            2.0 => apply(UnitSlope { eps }, all),
+            p => apply(PowerSlope { eps, p }, all),
+        }
     }
 }
 
@@ -104,8 +171,7 @@ impl Derivative for Unit {
         let products = g.to_dtype(wide)?.mul(&x)?;
         let s = products.sum_mask(self.mask, true, Some(wide))?;
         drop(products);
-        let slope = UnitSlope { eps: self.eps.0 };
-        one(apply(slope, [g, &x, &s, &cx.output(1)?])?.to_dtype(x.dtype())?)
+        one(self.slope(g, &x, &s, &cx.output(1)?)?.to_dtype(x.dtype())?)
     }
 }
 
@@ -120,7 +186,7 @@ impl Op for Unit {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, eps) = (x[0], self.eps.0);
-        match (x.dtype(), fits(x, self.mask)?) {
+        match (x.dtype(), self.fits(x)?) {
             (DType::F32, Some(width)) => rows::<f32>(x, width, eps, &y[0], Some(&y[1])),
             (DType::F64, Some(width)) => rows::<f64>(x, width, eps, &y[0], Some(&y[1])),
             _ => mode::with_grad(false, || {
@@ -132,7 +198,7 @@ impl Op for Unit {
     }
     /// The length where it stays: what follows is computed where that is written.
     fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        x[0].vector_norm_into(2.0, self.mask, &y[1])?;
+        x[0].vector_norm_into(self.p.0, self.mask, &y[1])?;
         let least = at_least(&y[1], self.eps.0)?;
         dispatch::compute_into(&Pw(Quotient), &[x[0], &least], &y[..1])?;
         Ok(true)
@@ -209,19 +275,28 @@ fn rows<T: Divides>(
     Ok(())
 }
 
-/// The length of rows that [`rows`] takes.
-fn fits(x: &Tensor, mask: DimSet) -> Result<Option<usize>> {
-    let width = x.shape().last().copied().unwrap_or(1);
-    let last = x.ndim() > 0 && mask == DimSet::last(1, x.ndim())?;
-    Ok((last && x.is_contiguous() && WIDTHS.contains(&width)).then_some(width))
+impl Unit {
+    /// The length of rows that [`rows`] takes.
+    fn fits(&self, x: &Tensor) -> Result<Option<usize>> {
+        let width = x.shape().last().copied().unwrap_or(1);
+        let last = x.ndim() > 0 && self.mask == DimSet::last(1, x.ndim())?;
+        let plain = self.p.0 == 2.0 && last && x.is_contiguous();
+        Ok((plain && WIDTHS.contains(&width)).then_some(width))
+    }
 }
 
-/// Vectors along the dimensions in `mask` over their 2-norms, which are taken as at least `eps`.
-pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet) -> Result<Tensor> {
+/// Vectors along the dimensions in `mask` over their p-norms, which are taken as at least `eps`.
+pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet, p: f64) -> Result<Tensor> {
+    ensure!(
+        p == 1.0 || (2.0..f64::INFINITY).contains(&p),
+        Value,
+        "_unit: p must be 1, or 2 or more and finite, got {p}"
+    );
     let host = x.device() == Device::Cpu;
     let op = Unit {
         mask,
         eps: Bitwise(eps),
+        p: Bitwise(p),
     };
     // What records kernels of the CPU makes chains of arithmetic.
     let plain = x.dtype().is_float() && x.numel() > 0 && x.ndim() > 0 && x.is_contiguous();
@@ -230,7 +305,7 @@ pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet) -> Result<Tensor> {
     }
     if host && x.has_data() && !(mode::grad() && x.requires_grad()) {
         let fresh = || Tensor::empty(x.shape(), x.dtype(), x.device());
-        match (x.dtype(), fits(x, mask)?) {
+        match (x.dtype(), op.fits(x)?) {
             (DType::F32, Some(width)) => {
                 let y = fresh()?;
                 return rows::<f32>(x, width, eps, &y, None).map(|()| y);
