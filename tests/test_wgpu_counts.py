@@ -142,7 +142,7 @@ CASES: dict[str, Case] = {
     "margins of labels of each": loss("multilabel_margin_loss", 1, 1, LABELS, reduction="none"),
     "labels": loss("multilabel_soft_margin_loss", 1, 1, (UNIT > 0.5).float()),
     "chances": (
-        lambda x, t: F.binary_cross_entropy(x, t), [UNIT, CHANCES], (3, 1)
+        lambda x, t: F.binary_cross_entropy(x, t), [UNIT, CHANCES], (2, 1)
     ),
     "soft margin": loss("soft_margin_loss", 1, 1, SIGNS),
     "ranking": loss("margin_ranking_loss", 2, 1, Y, SIGNS),

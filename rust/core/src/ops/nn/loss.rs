@@ -2,6 +2,7 @@
 
 use super::distance::{pairwise, rows};
 use crate::autograd::{mode, Vjp};
+use crate::cpu::reduce::Kind;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::ensure;
@@ -10,7 +11,7 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::binary::Minimum;
-use crate::ops::pointwise::compare::{Eq, Ge, Le, LogicalAnd};
+use crate::ops::pointwise::compare::{Eq, Le};
 use crate::ops::pointwise::pointwise;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log, Sqrt};
@@ -155,6 +156,14 @@ pointwise! {
     df |p, [near, far], _, g|
         R::select((near - far + k(p.margin)).ge(c(0.0)), g, c(0.0)),
         R::select((near - far + k(p.margin)).ge(c(0.0)), -g, c(0.0));
+
+    /// 1 where x and t are from 0 to 1, else 0.
+    op Chances[2] = "LogicalAndBackward0", FloatOnly;
+    f |_, [x, t]| {
+        let inside = |v: R| R::both(v.ge(c(0.0)), v.le(c(1.0)));
+        R::of(R::both(inside(x), inside(t)))
+    };
+    df |_, _, _, _g| c(0.0), c(0.0);
 
     /// log(1 + exp(-t x)).
     op SoftMargin[2] = "SoftMarginLossBackward0", FloatOnly;
@@ -304,15 +313,12 @@ fn formula_like<P: Pointwise<2>>(op: P, x: &Tensor, t: &Tensor, reduction: i64) 
 
 /// Whether all elements of both are between 0 and 1, in one question to a GPU.
 fn are_chances(x: &Tensor, t: &Tensor) -> Result<bool> {
-    let end = |v: f64| Tensor::number(Scalar::Float(v));
-    let inside = |t: &Tensor| -> Result<Tensor> {
-        let t = t.detach();
-        apply(
-            LogicalAnd,
-            [&apply(Ge, [&t, &end(0.0)?])?, &apply(Le, [&t, &end(1.0)?])?],
-        )
-    };
-    apply(LogicalAnd, [&inside(x)?, &inside(t)?])?.all_true()
+    let both = apply(Chances, [&x.detach(), &t.detach()])?;
+    let dims = DimSet::all(both.ndim());
+    let all = both.reduce(Kind::Min, dims, false, both.dtype(), "AllBackward0")?;
+    // So that a GPU's reduction takes them as they are made.
+    drop(both);
+    Ok(all.item()?.truth())
 }
 
 fn unit_intervals(x: &Tensor, t: &Tensor) -> Result<()> {
