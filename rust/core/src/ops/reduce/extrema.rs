@@ -336,7 +336,7 @@ impl Extremes {
 
 impl Derivative for Extremes {
     fn name(&self) -> &'static str {
-        AMINMAX[0].node
+        "AminmaxBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
         Save::inputs([0]).and_outputs([0, 1])
