@@ -298,12 +298,13 @@ pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet, p: f64) -> Result<Tensor>
         eps: Bitwise(eps),
         p: Bitwise(p),
     };
-    // What records kernels of the CPU makes chains of arithmetic.
     let plain = x.dtype().is_float() && x.numel() > 0 && x.ndim() > 0 && x.is_contiguous();
-    if !plain || host && mode::interpreted() {
+    let differentiable = mode::grad() && x.requires_grad();
+    // What records kernels of the CPU makes chains of arithmetic, but gradients are the node's.
+    if !plain || host && mode::interpreted() && !differentiable {
         return x.div(&op.lengths(x)?[1]);
     }
-    if host && x.has_data() && !(mode::grad() && x.requires_grad()) {
+    if host && x.has_data() && !differentiable {
         let fresh = || Tensor::empty(x.shape(), x.dtype(), x.device());
         match (x.dtype(), op.fits(x)?) {
             (DType::F32, Some(width)) => {
