@@ -19,18 +19,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="run every N-th test, and all that are marked `whole`",
     )
-    parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts in turn")
+    parser.addoption(
+        "--part",
+        default="1/1",
+        metavar="K/N",
+        help="run the K-th of N parts, to which the files go in turn",
+    )
 
 
-@pytest.hookimpl(trylast=True)  # of what other options leave
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     every = config.getoption("--every")
     k, n = map(int, config.getoption("--part").split("/"))
-    ours = range(len(items) * (k - 1) // n, len(items) * k // n)
+    files = {path: i for i, path in enumerate(dict.fromkeys(x.path for x in items))}
     left = [
         x
         for i, x in enumerate(items)
-        if i not in ours or (i % every and x.get_closest_marker("whole") is None)
+        if files[x.path] % n != k - 1 or (i % every and x.get_closest_marker("whole") is None)
     ]
     config.hook.pytest_deselected(items=left)
     dropped = set(left)
