@@ -2,6 +2,7 @@
 //! the parsed signature, so there is no code per op.
 
 mod each;
+mod misfit;
 
 use crate::convert::{argument, exact_ints, named_result, result, tensor};
 use crate::dispatch;
@@ -10,6 +11,7 @@ use crate::error::IntoPy;
 use crate::overrides;
 use crate::signature::{self, Form};
 use crate::tensor::{guard, PyTensor};
+use misfit::Misfit;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -63,12 +65,6 @@ struct Callable {
 }
 
 type Values = SmallVec<[Value; 6]>;
-
-/// Why an overload does not fit.
-enum Misfit {
-    Not(String),
-    Raised(PyErr),
-}
 
 // SAFETY: the interpreter calls this attached, with a `Callable` and as many `args` as it says.
 unsafe extern "C" fn call(
@@ -169,8 +165,7 @@ impl Function {
         args: &[*mut ffi::PyObject],
         keywords: Keywords,
     ) -> PyResult<Py<PyAny>> {
-        let mut misfits = Vec::new();
-        let mut raised = None;
+        let mut misfits: SmallVec<[Misfit; 4]> = SmallVec::new();
         for overload in &self.overloads {
             let mut values = Values::new();
             match overload.read(py, args, keywords, &mut values) {
@@ -178,11 +173,7 @@ impl Function {
                 Ok(out) => return self.run(py, overload, &mut values, out, args, keywords),
                 Err(_) if !overload.order.is_empty() => {}
                 Err(Misfit::Raised(e)) if self.signatures == 1 => return Err(e),
-                Err(Misfit::Raised(e)) => {
-                    misfits.push(e.value(py).to_string());
-                    raised.get_or_insert(e);
-                }
-                Err(Misfit::Not(text)) => misfits.push(text),
+                Err(misfit) => misfits.push(misfit),
             }
         }
         // What is no tensor may stand for one.
@@ -195,10 +186,11 @@ impl Function {
             return Ok(py.NotImplemented());
         }
         // An argument of the right type whose value is at fault tells more than the types do.
+        let raised = misfits.iter().find_map(Misfit::raised);
         if let Some(e) = raised.filter(|e| !e.is_instance_of::<PyTypeError>(py)) {
-            return Err(e);
+            return Err(e.clone_ref(py));
         }
-        Err(self.no_match(py, args, keywords, misfits))
+        Err(self.no_match(py, args, keywords, &misfits))
     }
 
     /// Calls what takes sparse arguments; those that it got fit a function of dense ones.
@@ -344,15 +336,15 @@ impl Function {
         py: Python<'_>,
         args: &[*mut ffi::PyObject],
         keywords: Keywords,
-        misfits: Vec<String>,
+        misfits: &[Misfit],
     ) -> PyErr {
         let class = |p: *mut ffi::PyObject| {
             // SAFETY: arguments are borrowed from the caller for the whole call.
             let obj = unsafe { Bound::from_borrowed_ptr(py, p) };
             obj.get_type().name().map_or("?".into(), |n| n.to_string())
         };
-        if let [only] = &misfits[..] {
-            return PyTypeError::new_err(format!("{}(): {only}", self.name));
+        if let [only] = misfits {
+            return PyTypeError::new_err(format!("{}(): {}", self.name, only.text(py)));
         }
         let own = self.overloads[0].method as usize;
         let mut got: Vec<String> = args.iter().skip(own).map(|&p| class(p)).collect();
@@ -365,6 +357,7 @@ impl Function {
         for (o, why) in self.overloads.iter().zip(misfits) {
             let lines = o.form().lines(&self.name);
             let line = lines.last().map_or("", String::as_str);
+            let why = why.text(py);
             text.push_str(&format!("\n * {line}\n      didn't match because: {why}"));
         }
         PyTypeError::new_err(text)
@@ -438,9 +431,9 @@ impl Overload {
     }
 
     /// What a parameter got that it does not take.
-    fn misfit(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Misfit {
+    fn misfit<'py>(&self, p: &'static Param, i: usize, got: &Bound<'py, PyAny>) -> Misfit<'py> {
         let place = (i + 1).saturating_sub(self.method as usize);
-        Misfit::Not(signature::mismatch(p, place, obj))
+        Misfit::Type(p, place, got.clone())
     }
 
     /// Reads arguments into `values` by the signature; gives what `out=` was given.
@@ -450,7 +443,7 @@ impl Overload {
         args: &[*mut ffi::PyObject],
         keywords: Keywords,
         values: &mut Values,
-    ) -> Result<Option<Bound<'py, PyAny>>, Misfit> {
+    ) -> Result<Option<Bound<'py, PyAny>>, Misfit<'py>> {
         let params = &self.op.schema.params;
         // SAFETY: arguments are borrowed from the caller for the whole call.
         let borrowed = |p: *mut ffi::PyObject| unsafe { Bound::from_borrowed_ptr(py, p) };
@@ -462,10 +455,10 @@ impl Overload {
                 let last = i.min(self.places.wrapping_sub(1));
                 if !self.rest || i != last {
                     let own = self.method as usize;
-                    return Err(Misfit::Not(signature::too_many(
-                        self.places.saturating_sub(own),
-                        args.len().saturating_sub(own),
-                    )));
+                    return Err(Misfit::TooMany {
+                        takes: self.places.saturating_sub(own),
+                        given: args.len().saturating_sub(own),
+                    });
                 }
                 varargs = Some(last);
                 given = last;
@@ -494,12 +487,7 @@ impl Overload {
         for (key, value) in keywords.iter(py) {
             match self.find(&key) {
                 Some(i) if slots[i].is_null() && varargs != Some(i) => slots[i] = value,
-                Some(i) => {
-                    return Err(Misfit::Not(format!(
-                        "got multiple values for argument '{}'",
-                        signature::public_name(&params[i])
-                    )))
-                }
+                Some(i) => return Err(Misfit::Twice(&params[i])),
                 None => {
                     let value = borrowed(value);
                     match key.to_str() {
@@ -508,11 +496,7 @@ impl Overload {
                                 out = Some(value);
                             }
                         }
-                        _ => {
-                            return Err(Misfit::Not(format!(
-                                "got an unexpected keyword argument '{key}'"
-                            )))
-                        }
+                        _ => return Err(Misfit::Unexpected(key)),
                     }
                 }
             }
@@ -530,13 +514,13 @@ impl Overload {
     }
 
     /// A list written as separate arguments.
-    fn convert_rest(
+    fn convert_rest<'py>(
         &self,
-        py: Python<'_>,
-        p: &Param,
+        py: Python<'py>,
+        p: &'static Param,
         i: usize,
         args: &[*mut ffi::PyObject],
-    ) -> Result<Value, Misfit> {
+    ) -> Result<Value, Misfit<'py>> {
         if let (Type::Ints(None), Some(ints)) = (p.ty, exact_ints(py, args)) {
             return Ok(Value::Ints(ints));
         }
@@ -594,7 +578,12 @@ impl Overload {
     }
 
     #[inline(always)]
-    fn convert(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Result<Value, Misfit> {
+    fn convert<'py>(
+        &self,
+        p: &'static Param,
+        i: usize,
+        obj: &Bound<'py, PyAny>,
+    ) -> Result<Value, Misfit<'py>> {
         if let (Type::Tensor | Type::Operand, Some(t)) = (p.ty, tensor(obj)) {
             return Ok(Value::Tensor(t));
         }
@@ -603,7 +592,12 @@ impl Overload {
 
     /// What is not a tensor that stands for itself.
     #[inline(never)]
-    fn convert_other(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Result<Value, Misfit> {
+    fn convert_other<'py>(
+        &self,
+        p: &'static Param,
+        i: usize,
+        obj: &Bound<'py, PyAny>,
+    ) -> Result<Value, Misfit<'py>> {
         if p.nullable && obj.is_none() {
             return Ok(Value::None);
         }
@@ -630,14 +624,11 @@ impl Overload {
 }
 
 /// The value of a parameter that the caller left out.
-fn default_of(p: &Param) -> Result<Value, Misfit> {
+fn default_of(p: &'static Param) -> Result<Value, Misfit<'static>> {
     match &p.default {
         Some(d) => Ok(d.clone()),
         None if p.nullable && p.keyword_only => Ok(Value::None),
-        None => Err(Misfit::Not(format!(
-            "missing 1 required positional argument: '{}'",
-            signature::public_name(p)
-        ))),
+        None => Err(Misfit::Missing(p)),
     }
 }
 

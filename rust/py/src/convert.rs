@@ -497,8 +497,14 @@ pub fn dtype(obj: &Bound<'_, PyAny>) -> Option<DType> {
     }
 }
 
-/// Results as the named tuple of an op; the class of `linalg.qr` is `linalg_qr`.
-pub fn named_result(py: Python<'_>, op: &Op, results: Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+/// The class of an op's results, a named tuple; that of `linalg.qr` is `linalg_qr`.
+fn class_of_results<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyAny>> {
+    static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let classes = CLASSES.get_or_init(py, || PyDict::new(py).unbind());
+    let (classes, key) = (classes.bind(py), std::ptr::from_ref(op) as usize);
+    if let Some(class) = classes.get_item(key)? {
+        return Ok(class);
+    }
     let names: Vec<_> = op.schema.returns.iter().flatten().copied().collect();
     let space = match op.entry.flags & flag::LINALG {
         0 => "",
@@ -506,11 +512,22 @@ pub fn named_result(py: Python<'_>, op: &Op, results: Bound<'_, PyTuple>) -> PyR
     };
     let class = format!("{space}{}", op.schema.name);
     let make = py.import("pytensorlib._return_types")?.getattr("make")?;
-    Ok(make.call1((class, names))?.call1((results,))?.unbind())
+    let class = make.call1((class, names))?;
+    classes.set_item(key, &class)?;
+    Ok(class)
+}
+
+/// Results as the named tuple of an op.
+pub fn named_result(
+    py: Python<'_>,
+    op: &'static Op,
+    results: Bound<'_, PyTuple>,
+) -> PyResult<Py<PyAny>> {
+    Ok(class_of_results(py, op)?.call1((results,))?.unbind())
 }
 
 /// A result. Several named results become a named tuple.
-pub fn result(py: Python<'_>, op: &Op, value: Value) -> PyResult<Py<PyAny>> {
+pub fn result(py: Python<'_>, op: &'static Op, value: Value) -> PyResult<Py<PyAny>> {
     Ok(match value {
         Value::None => py.None(),
         Value::Tensor(t) => wrap(py, t)?,
