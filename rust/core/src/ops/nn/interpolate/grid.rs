@@ -1,7 +1,7 @@
 //! Sampling at the points of a grid.
 
 use super::sampling::Sampling;
-use super::{cubic, taps};
+use super::taps;
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta};
-use crate::ops::pointwise::Float;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_float};
@@ -38,61 +37,59 @@ pub struct GridSample {
     pub corners: bool,
 }
 
-/// One element that a sample reads along one dimension: its place, its weight, and the weight's
-/// derivative by the grid's coordinate.
-#[derive(Clone, Copy)]
-pub(super) struct Tap {
-    pub(super) at: usize,
-    pub(super) weight: f64,
-    pub(super) slope: f64,
-}
-
-pub(super) type Taps = SmallVec<[Tap; 4]>;
-
 impl GridSample {
     /// A coordinate brought inside `0..size`, and its derivative.
     #[inline(always)]
-    pub(super) fn inside(&self, mut x: f64, size: usize) -> (f64, f64) {
-        let mut slope = 1.0;
-        if self.border == Border::Zeros {
-            return (x, slope);
-        }
-        if self.border == Border::Reflect {
-            let n = size as f64;
-            let (low, high) = if self.corners {
-                (0.0, n - 1.0)
-            } else {
-                (-0.5, n - 0.5)
-            };
-            let span = high - low;
-            if span <= 0.0 {
-                return (0.0, 0.0);
+    pub(super) fn inside(&self, x: f64, size: usize) -> (f64, f64) {
+        match self.border {
+            Border::Zeros => (x, 1.0),
+            Border::Edge => clipped(x, 1.0, size),
+            Border::Reflect => {
+                let (x, slope) = self.reflected(x, size);
+                clipped(x, slope, size)
             }
-            let far = (x - low).abs();
-            let sign = if x < low { -1.0 } else { 1.0 };
-            let rest = far % span;
-            let odd = (far / span).floor() % 2.0 != 0.0;
-            x = if odd { span - rest + low } else { rest + low };
-            slope = if odd { -sign } else { sign };
-        }
-        let last = size as f64 - 1.0;
-        if x >= last {
-            (last, 0.0)
-        } else if x > 0.0 {
-            (x, slope)
-        } else {
-            // Also where NaN is asked for.
-            (0.0, 0.0)
         }
     }
 
-    /// Where a coordinate lies between elements. `t` is the tensors' type: coordinates are rounded to it
-    /// at each step, as PyTorch's are.
+    /// As [`inside`](Self::inside), of many coordinates whose derivatives are one.
     #[inline(always)]
-    fn place(&self, coordinate: f64, size: usize, t: DType) -> f64 {
-        let round = |v: f64| if t.is_half() { t.nearest(v) } else { v };
+    pub(super) fn all_inside(&self, x: &mut [f64], slope: &mut [f64], size: usize) {
+        let both = || std::iter::zip(x, slope);
+        match self.border {
+            Border::Zeros => {}
+            Border::Edge => both().for_each(|(x, slope)| (*x, *slope) = clipped(*x, 1.0, size)),
+            Border::Reflect => both().for_each(|(x, slope)| {
+                let (inner, turn) = self.reflected(*x, size);
+                (*x, *slope) = clipped(inner, turn, size);
+            }),
+        }
+    }
+
+    /// A coordinate reflected at the borders as often as it takes.
+    #[inline(always)]
+    fn reflected(&self, x: f64, size: usize) -> (f64, f64) {
+        let n = size as f64;
+        let (low, high) = match self.corners {
+            true => (0.0, n - 1.0),
+            false => (-0.5, n - 0.5),
+        };
+        let span = high - low;
+        if span <= 0.0 {
+            return (0.0, 0.0);
+        }
+        let far = (x - low).abs();
+        let sign = if x < low { -1.0 } else { 1.0 };
+        let times = (far / span).floor();
+        let rest = far - times * span;
+        let odd = (times * 0.5).floor() * 2.0 != times;
+        let x = if odd { span - rest + low } else { rest + low };
+        (x, if odd { -sign } else { sign })
+    }
+
+    /// Where a coordinate of a half type lies between elements: rounded to it at each step, as PyTorch's is.
+    pub(super) fn place_of_half(&self, coordinate: f64, size: usize, t: DType) -> f64 {
         let (scale, shift) = self.scale(size);
-        round(round(round(coordinate + 1.0) * scale) - shift)
+        t.nearest(t.nearest(t.nearest(coordinate + 1.0) * scale) - shift)
     }
 
     /// What a coordinate, counted from -1, is multiplied by, and what is taken off.
@@ -103,72 +100,24 @@ impl GridSample {
             false => (size as f64 / 2.0, 0.5),
         }
     }
+}
 
-    /// The nearest element, if there is one.
-    #[inline(always)]
-    pub(super) fn nearest(&self, coordinate: f64, size: usize, t: DType) -> Option<usize> {
-        let (x, _) = self.inside(self.place(coordinate, size, t), size);
-        let at = x.round_ties_even();
-        (at >= 0.0 && at < size as f64).then_some(at as usize)
-    }
-
-    fn taps(&self, coordinate: f64, size: usize, t: DType) -> Taps {
-        let n = size as f64;
-        let (x, (scale, _)) = (self.place(coordinate, size, t), self.scale(size));
-        let mut taps = Taps::new();
-        let mut push = |at: f64, weight: f64, slope: f64| {
-            if at >= 0.0 && at < n {
-                taps.push(Tap {
-                    at: at as usize,
-                    weight,
-                    slope,
-                });
-            }
-        };
-        match self.how {
-            How::Cubic => {
-                let low = x.floor();
-                let (w, d) = (cubic(x - low), cubic_slope(x - low));
-                for k in 0..4 {
-                    let (at, _) = self.inside(low - 1.0 + k as f64, size);
-                    push(at.round_ties_even(), w[k], d[k] * scale);
-                }
-            }
-            How::Nearest => {
-                let (x, _) = self.inside(x, size);
-                push(x.round_ties_even(), 1.0, 0.0);
-            }
-            How::Linear => {
-                let (x, slope) = self.inside(x, size);
-                let low = x.floor();
-                let t = x - low;
-                push(low, 1.0 - t, -scale * slope);
-                push(low + 1.0, t, scale * slope);
-            }
-        }
-        taps
-    }
-
-    /// Taps along depth, height and width for one point of the grid, which names width first.
-    pub(super) fn point<T: Float>(&self, grid: &[T], size: [usize; 3], t: DType) -> [Taps; 3] {
-        std::array::from_fn(|d| {
-            if d == 0 && grid.len() == 2 {
-                return SmallVec::from_elem(
-                    Tap {
-                        at: 0,
-                        weight: 1.0,
-                        slope: 0.0,
-                    },
-                    1,
-                );
-            }
-            self.taps(grid[2 - d].to_f64(), size[d], t)
-        })
+/// A coordinate of an element, and its derivative. NaN becomes the first.
+#[inline(always)]
+fn clipped(x: f64, slope: f64, size: usize) -> (f64, f64) {
+    let last = size as f64 - 1.0;
+    if x >= last {
+        (last, 0.0)
+    } else if x > 0.0 {
+        (x, slope)
+    } else {
+        (0.0, 0.0)
     }
 }
 
 /// Derivatives of [`cubic`] by `t`.
-fn cubic_slope(t: f64) -> [f64; 4] {
+#[inline(always)]
+pub(super) fn cubic_slope(t: f64) -> [f64; 4] {
     const A: f64 = -0.75;
     let near = |x: f64| (3.0 * (A + 2.0) * x - 2.0 * (A + 3.0)) * x;
     let far = |x: f64| (3.0 * A * x - 10.0 * A) * x + 8.0 * A;

@@ -39,6 +39,7 @@ fn step(size: usize, out: usize, corners: bool, scale: Option<f64>) -> f64 {
 }
 
 /// Weights of the four neighbours at distance `t` from the second: Keys 1981, a = -0.75.
+#[inline(always)]
 fn cubic(t: f64) -> [f64; 4] {
     const A: f64 = -0.75;
     let near = |x: f64| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
