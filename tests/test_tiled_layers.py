@@ -429,3 +429,18 @@ def test_max_pool_of_few_columns_is_the_largest_of_each_window(
             dx[n, i * rows[1] + a, j * columns[1] + b] += 1
         got = pt.autograd.grad(y.sum(), t)[0]
         np.testing.assert_array_equal(got.to(pt.float32).numpy(), dx)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_gradients_of_bags_have_gradients(mode: str) -> None:
+    pt.manual_seed(0)
+    table = pt.randn(50, 7, dtype=pt.float64, requires_grad=True)
+    at, starts = pt.randint(0, 40, (600,)), pt.tensor([0, 7, 7, 200, 201, 590])
+    weights = {"per_sample_weights": pt.rand(600).double()} if mode == "sum" else {}
+    y = F.embedding_bag(at, table, starts, mode=mode, **weights)
+    g = pt.randn_like(y, requires_grad=True)
+    (d,) = pt.autograd.grad(y, table, g, create_graph=True)
+    assert not d[40:].any()
+    # Linear in the table: what a change of g does to it is the bags of what it is multiplied with.
+    (back,) = pt.autograd.grad(d, g, table.detach())
+    pt.testing.assert_close(back, y.detach())

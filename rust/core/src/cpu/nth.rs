@@ -1,5 +1,5 @@
 //! What stands at a place in order, found without sorting: counts of the keys' leading bits say which
-//! part of their range it lies in, again and again. Nothing grows with the line.
+//! part of their range it lies in, again and again. Nothing grows with a line that is no longer in the caches.
 
 use super::pool::{in_parallel, num_threads, parallel_for, Ptr};
 use super::radix::{bounds_of, Key, Ordinal};
@@ -11,6 +11,8 @@ pub const LONG: usize = 1 << 12;
 const DIGIT: u32 = 11;
 /// So many candidates are looked at one by one.
 const FEW: usize = 1 << 11;
+/// The keys of a line of so many are copied and partitioned.
+const COPIED: usize = 1 << 16;
 /// Elements of a part that several threads count.
 const PART: usize = 1 << 16;
 
@@ -96,6 +98,15 @@ pub struct Room {
 /// The key that stands at place `k` in ascending order, of more than `k` elements and no more than fit
 /// 32 bits.
 pub fn nth<T: Ordinal>(x: &[T], k: usize, room: &mut Room) -> Place<T::Key> {
+    if x.len() <= COPIED {
+        let mut keys = alloc::gathered(x.iter().map(|v| v.key()));
+        let key = *keys.select_nth_unstable(k).1;
+        return Place {
+            key,
+            before: keys[..k].iter().filter(|&&other| other < key).count(),
+            same: keys.iter().filter(|&&other| other == key).count(),
+        };
+    }
     let (low, high) = bounds_of(x).unwrap_or_default();
     let mut range = Range::new(low.wide(), high.wide());
     let mut before = 0;

@@ -367,6 +367,12 @@ impl Derivative for MatMul {
             None => cx.input_meta(i).map(|m| m.shape.len()),
         };
         let (na, nb) = (rank(ia, &a)?, rank(ib, &b)?);
+        if na == 1 && nb == 1 && self.alpha == ONE {
+            // Of two vectors each is the other times a number.
+            let times = |t: Option<Tensor>| t.map(|t| g.mul(&t)).transpose();
+            (out[ia], out[ib]) = (times(b)?, times(a)?);
+            return Ok(out);
+        }
         // The gradient as a stack of matrices: vectors get their dimension back.
         let mut shape: SmallVec<[usize; 5]> = g.shape().clone();
         if na == 1 {

@@ -7,7 +7,7 @@ use super::loss::{reduced, MEAN};
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::math::f64x as m;
-use crate::cpu::pool::{parallel_chunks, parallel_for};
+use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -64,14 +64,13 @@ fn rounding(dtype: DType) -> fn(f64) -> f64 {
     }
 }
 
-/// The logarithm of a sum of exponentials.
-fn log_sum(r: fn(f64) -> f64, x: &[f64]) -> f64 {
-    let top = x.iter().copied().fold(NEVER, f64::max);
-    if top == NEVER && !x.iter().any(|v| v.is_nan()) {
-        return NEVER;
+/// The logarithm of the sum of two exponentials, of which the larger is one once it is taken out.
+fn log_add(r: fn(f64) -> f64, a: f64, b: f64) -> f64 {
+    let (top, low) = if a > b { (a, b) } else { (b, a) };
+    if low == NEVER {
+        return top;
     }
-    let sum = x.iter().fold(0.0, |s, &v| r(s + r(r(v - top).exp())));
-    r(r(sum.ln()) + top)
+    r(r(r(1.0 + r(m::exp(r(low - top)))).ln()) + top)
 }
 
 /// Log-probabilities of one sequence: element (t, c).
@@ -128,6 +127,19 @@ per_isa! {
             let sum = r(r(m::exp(r(a - from))) + r(m::exp(r(b - from))));
             let sum = r(sum + r(m::exp(r(c - from))));
             out[s] = r(r(r(m::ln(sum)) + from) + add[s]);
+        }
+    }
+}
+
+per_isa! {
+    /// The gradient of a step's log-probabilities: the probabilities less the sums over paths, as parts of all.
+    fn slopes[; const SHORT: bool](lp: &[f64], sums: &[f64], loss: f64, g: f64, out: &mut [f64]) {
+        let r = |v: f64| if SHORT { v as f32 as f64 } else { v };
+        let n = out.len();
+        let (lp, sums) = (&lp[..n], &sums[..n]);
+        for k in 0..n {
+            let part = r(m::exp(r(r(sums[k] + loss) - lp[k])));
+            out[k] = (r(m::exp(lp[k])) - part) * g;
         }
     }
 }
@@ -206,7 +218,7 @@ fn loss_of(batch: &Batch, b: usize, alpha: &[f64], r: fn(f64) -> f64) -> f64 {
     }
     let end = &alpha[(times - 1) * width..];
     -if width > 1 {
-        log_sum(r, &[end[width - 1], end[width - 2]])
+        log_add(r, end[width - 1], end[width - 2])
     } else {
         end[0]
     }
@@ -303,7 +315,7 @@ impl Op for CtcGrad {
         // SAFETY: contiguous host memory of this type.
         let (g, p) = unsafe { (g.slice::<f64>(), p.slice::<f64>()) };
         let out = Tensor::zeros(x[1].shape(), DType::F64, x[1].device())?;
-        let to = out.ptr::<f64>() as usize;
+        let to = Ptr(out.ptr::<f64>());
         parallel_for(n, batch.grain(), |range| {
             let mut sums = alloc::full(NEVER, c);
             for b in range {
@@ -323,19 +335,15 @@ impl Op for CtcGrad {
                 for t in 0..batch.times[b] {
                     sums.fill(NEVER);
                     for s in 0..width {
-                        let l = batch.label(b, s);
-                        let v = r(alpha[t * width + s] + beta[t * width + s]);
-                        sums[l] = if sums[l] == NEVER {
-                            v
-                        } else {
-                            log_sum(r, &[sums[l], v])
-                        };
+                        let sum = &mut sums[batch.label(b, s)];
+                        *sum = log_add(r, *sum, r(alpha[t * width + s] + beta[t * width + s]));
                     }
-                    for (k, &sum) in sums.iter().enumerate() {
-                        let lp = x.get(t, k);
-                        let d = (r(lp.exp()) - r(r(r(sum + loss) - lp).exp())) * g[b];
-                        // SAFETY: sequence `b` has its own elements.
-                        unsafe { (to as *mut f64).add((t * n + b) * c + k).write(d) };
+                    let lp = &p[(t * n + b) * c..][..c];
+                    // SAFETY: sequence `b` has its own elements.
+                    let d = unsafe { to.part((t * n + b) * c..(t * n + b + 1) * c) };
+                    match short {
+                        true => slopes::<true>(lp, &sums, loss, g[b], d),
+                        false => slopes::<false>(lp, &sums, loss, g[b], d),
                     }
                 }
             }

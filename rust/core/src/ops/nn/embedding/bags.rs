@@ -1,11 +1,12 @@
 //! Sums and means of bags of rows, read where they lie.
 
-use super::{Rows, Spread, SumRows};
+use super::{counts, Rows, Spread, SumRows};
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::simd::fetch;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -45,6 +46,46 @@ impl Bags {
         }
     }
 
+    /// The gradient of a table of so many rows: bags of the rows of `g`, one for each row of the table.
+    fn of_table(
+        &self,
+        rows: usize,
+        g: &Tensor,
+        at: &Tensor,
+        bag_of: &Tensor,
+        factors: Option<Tensor>,
+    ) -> Result<Tensor> {
+        let g = match self.mean {
+            true => self.divided(g, bag_of)?,
+            false => g.clone(),
+        };
+        let (at, order) = at.sort(0, false)?;
+        let bag_of = bag_of.index_select(0, &order)?;
+        let op = Bags {
+            count: rows,
+            mean: false,
+            ..*self
+        };
+        match factors {
+            None => dispatch::call1(op, &[&g, &bag_of, &at]),
+            Some(each) => {
+                let each = each.index_select(0, &order)?;
+                dispatch::call1(op, &[&g, &bag_of, &at, &each])
+            }
+        }
+    }
+
+    /// The rows of `g`, one for each bag, by how many numbers it has.
+    fn divided(&self, g: &Tensor, bag_of: &Tensor) -> Result<Tensor> {
+        let bag_of = bag_of.prepared(DType::I64)?;
+        // SAFETY: a contiguous i64 tensor, read only.
+        let counts = counts(unsafe { bag_of.slice() }, self.count);
+        let counts: Vec<f64> = alloc::gathered(counts.iter().map(|&n| n.max(1) as f64));
+        let wide = g.dtype().compute();
+        let counts = Tensor::from_slice(&counts, &[self.count, 1], DType::F64)?.to_dtype(wide)?;
+        g.to_dtype(wide)?.div(&counts)?.to_dtype(g.dtype())
+    }
+
     fn sum(&self, count: usize, scaled: bool) -> SumRows {
         SumRows {
             name: NAME,
@@ -72,6 +113,15 @@ impl Derivative for Bags {
             return Ok(grads);
         };
         let (at, bag_of) = (cx.input(1)?, cx.input(2)?);
+        let host = g.device() == Device::Cpu && !self.sparse && !self.scaled;
+        if host && !(self.weighted && cx.needs(3)) {
+            if cx.needs(0) {
+                let factors = self.weighted.then(|| cx.input(3)).transpose()?;
+                let rows = cx.input_meta(0)?.shape[0];
+                grads[0] = Some(self.of_table(rows, g, &at, &bag_of, factors)?);
+            }
+            return Ok(grads);
+        }
         let mut each = match self.mean {
             false => dispatch::call1(self.rows(), &[g, &bag_of])?,
             true => {
