@@ -70,16 +70,16 @@ def hash_tensor(
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify "
             "the reduction dim with the 'dim' argument."
         )
-    dims = {d % rank for d in given} or set(range(input.dim()))
-    for d in sorted(dims) if input.dim() else ():
+    dims = {d % rank for d in given if input.dim()} or set(range(input.dim()))
+    for d in sorted(dims):
         if input.shape[d] == 0:
             raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     kept = [d for d in range(input.dim()) if d not in dims]
     x = input.detach()
     if x.dtype.is_floating_point:
-        x = x.to(_C.float64).view(_C.int64)
+        x = x.to(_C.float64, copy=True).view(_C.int64)
     else:
-        x = x.view(_C.int64) if x.dtype == _C.uint64 else x.to(_C.int64)
+        x = x.clone().view(_C.int64) if x.dtype == _C.uint64 else x.to(_C.int64, copy=True)
     x = (
         x.permute([*kept, *sorted(dims)]).reshape([*(x.shape[d] for d in kept), -1])
         if (x.numel())

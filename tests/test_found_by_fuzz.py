@@ -321,3 +321,73 @@ def test_normal_of_means_gives_out_the_shape_of_any_out() -> None:
     out = torch.zeros(0)
     assert torch.normal(mean, 0.0, out=out) is out
     assert out.tolist() == mean.tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
+def test_matrix_norms_of_no_elements_are_zero_or_there_is_no_least(shape: tuple[int, ...]) -> None:
+    x, batch = torch.ones(shape), shape[:-2]
+    for order in (inf, 1, 2, "fro", "nuc"):
+        y = torch.linalg.matrix_norm(x, order, keepdim=True)
+        assert y.shape == (*batch, 1, 1)
+        assert not y.any()
+    columns, rows = -1, -inf  # norms of them: sums of each, of which there may be some
+    for order in {columns, rows, -2} - {columns if shape[-1] else 0, rows if shape[-2] else 0}:
+        with pytest.raises(IndexError, match="non-zero size"):
+            torch.linalg.matrix_norm(x, order)
+
+
+@pytest.mark.parametrize("order", [None, 1, -1, 2, -2, inf, -inf])
+def test_condition_number_of_no_elements_is_zero(order: float | None) -> None:
+    for shape in ((0, 0), (0, 3), (2, 0, 3)):
+        y = torch.linalg.cond(torch.ones(shape, dtype=torch.complex128), order)
+        assert y.dtype == torch.float64
+        assert y.tolist() == np.zeros(shape[:-2]).tolist()
+    with pytest.raises(RuntimeError, match="invalid norm type: 3"):
+        torch.linalg.cond(torch.ones(0, 0), 3)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "ihfft", "fft2", "ifftn"])
+def test_one_value_is_its_own_transform_infinite_or_not(name: str) -> None:
+    for value in (inf, -inf, 3.0):
+        y = getattr(torch.fft, name)(torch.tensor([[value]]))
+        assert (y.real.item(), y.imag.item()) == (value, 0)
+
+
+def test_hash_of_a_number_takes_its_dimension_and_is_no_view_of_it() -> None:
+    for x in (torch.tensor(3), torch.tensor(1.5, dtype=torch.float64)):
+        want = x.clone().view(torch.int64).item()
+        for dim in (0, -1, (), (0,)):
+            y = torch.hash_tensor(x, dim, keepdim=True)
+            assert (y.shape, y.item()) == ((), want)
+            y.zero_()
+        assert x.clone().view(torch.int64).item() == want
+
+
+CROSS = [((5, 3, 4), (5, 3, 4), 1), ((3, 7), (3, 7), 0), ((1, 3), (6, 3), 1)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.complex64])
+@pytest.mark.parametrize(("a", "b", "dim"), CROSS)
+def test_cross_along_any_dimension_of_any_type(
+    a: tuple[int, ...], b: tuple[int, ...], dim: int, dtype: torch.dtype
+) -> None:
+    generator = np.random.default_rng(1)
+    x, y = (torch.tensor(generator.integers(-9, 9, shape)).to(dtype) for shape in (a, b))
+    want = np.cross(*(np.moveaxis(v.numpy(), dim, -1) for v in (x, y)))
+    got = torch.linalg.cross(x, y, dim=dim)
+    assert got.is_contiguous()
+    assert got.tolist() == np.moveaxis(want, -1, dim).tolist()
+    # As it lies in memory across, and with gradients.
+    across = x.mT.contiguous().mT
+    assert torch.linalg.cross(across, y, dim=dim).tolist() == got.tolist()
+    if dtype == torch.float64:
+        leaves = [x.requires_grad_(), y.requires_grad_()]
+        assert torch.autograd.gradcheck(lambda u, v: torch.linalg.cross(u, v, dim=dim), leaves)
+
+
+def test_results_with_names_are_of_one_class_for_each_function() -> None:
+    x = torch.tensor([[1.0, 3.0], [2.0, 0.0]])
+    assert type(x.max(0)) is type(torch.max(x, 1)) is torch.return_types.max
+    assert type(x.min(0)) is torch.return_types.min
+    assert type(torch.linalg.qr(x)) is torch.return_types.linalg_qr
+    assert x.max(0).indices.tolist() == [1, 0]

@@ -187,6 +187,13 @@ fn transform(
     };
     let mut y = x.to_dtype(if kept.is_complex() { dtype.1 } else { dtype.0 })?;
     let last = dims.len().wrapping_sub(1);
+    // What one transform leaves out no other has to transform.
+    for (&dim, size) in dims.iter().zip(sizes).filter(|_| dims.len() > 1) {
+        match size {
+            Some(n) if (1..y.size(dim) as i64).contains(n) => y = y.narrow(dim as i64, 0, *n)?,
+            _ => {}
+        }
+    }
     let mut order: SmallVec<[usize; 4]> = (0..dims.len()).collect();
     if kind == Kind::FromReal {
         order.rotate_right(1); // The last dimension first: the others are complex then.

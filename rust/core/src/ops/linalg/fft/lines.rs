@@ -12,6 +12,7 @@ use crate::cpu::transpose;
 use crate::isa::Level;
 use crate::shape::Span;
 use crate::{alloc, machine, per_isa};
+use rustfft::algorithm::butterflies::Butterfly1;
 use rustfft::num_complex::Complex;
 #[cfg(not(target_arch = "x86_64"))]
 use rustfft::FftNum as Real;
@@ -88,6 +89,8 @@ impl<T: Real> Planner<T> {
             false => FftDirection::Inverse,
         };
         let plan = match self {
+            // One value is its own transform, an infinite one too, and nothing is multiplied.
+            _ if n == 1 => Arc::new(Butterfly1::new(direction)),
             Planner::Vector(p) => p.plan_fft(n, direction),
             Planner::Portable(p) => p.plan_fft(n, direction),
         };

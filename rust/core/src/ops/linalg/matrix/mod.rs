@@ -170,6 +170,15 @@ fn cond(x: &Tensor, order: Order) -> Result<Tensor> {
     check_matrix(NAME, x)?;
     let of = |m: &Tensor, o| matrix_norm(NAME, m, o, &[-2, -1], false, None);
     match order {
+        Order::P(p) if x.numel() == 0 => {
+            ensure!(
+                [1.0, 2.0, f64::INFINITY].contains(&p.abs()),
+                Runtime,
+                "{NAME}: got an invalid norm type: {p}"
+            );
+            let batch = &x.shape()[..x.ndim() - 2];
+            Tensor::zeros(batch, x.dtype().part(), x.device())
+        }
         Order::P(p) if p.abs() == 2.0 => {
             let s = singular_values(x)?;
             let one = |p: f64| -> Result<Tensor> {

@@ -115,6 +115,18 @@ pub fn nuclear_norm(
     matrix_norm(name, x, Order::Nuclear, dims, keepdim, dtype)
 }
 
+/// The largest of numbers along the last dimension for a positive order, the least for a negative one. Of no
+/// numbers the largest is 0, for none is below it.
+fn extreme(name: &str, x: &Tensor, order: f64) -> Result<Tensor> {
+    ensure!(
+        order > 0.0 || x.size(x.ndim() - 1) > 0,
+        Index,
+        "{name}: amin(): Expected reduction dim to have non-zero size for a norm of order {order}, got a matrix \
+         without elements."
+    );
+    norm_last(x, f64::INFINITY.copysign(order))
+}
+
 pub fn matrix_norm(
     name: &str,
     x: &Tensor,
@@ -160,32 +172,12 @@ pub fn matrix_norm(
         }
         Order::P(p) if p.abs() == 2.0 => {
             check_wide(name, &x)?;
-            norm_last(
-                &singular_values(&m)?,
-                if p > 0.0 {
-                    f64::INFINITY
-                } else {
-                    -f64::INFINITY
-                },
-            )?
+            extreme(name, &singular_values(&m)?, p)?
         }
         Order::P(p) if p.abs() == 1.0 || p.is_infinite() => {
             let a = apply(Abs, [&if p.is_infinite() { m } else { swapped(&m)? }])?;
             let sums = sum_last(&a)?;
-            let sums = sums.reshape_to(&sums.shape()[..sums.ndim() - 1])?;
-            ensure!(
-                sums.size(sums.ndim() - 1) > 0,
-                Index,
-                "{name}: Expected reduction dim to have non-zero size."
-            );
-            norm_last(
-                &sums,
-                if p > 0.0 {
-                    f64::INFINITY
-                } else {
-                    -f64::INFINITY
-                },
-            )?
+            extreme(name, &sums.reshape_to(&sums.shape()[..sums.ndim() - 1])?, p)?
         }
         Order::P(p) => bail!(Runtime, "{name}: Order {p} not supported."),
         Order::Fro => m,

@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::ops::linalg::vector_norm::norm_last;
+use crate::ops::shape::join::cat;
 use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -224,15 +225,6 @@ fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
 /// Rows shorter than this are not worth a call of a kernel.
 const SHORT: usize = 64;
 
-/// Whether both are rows of floats of one type in host memory, and nobody looks at what is called on them.
-fn plain(x: [&Tensor; 2]) -> bool {
-    let dtype = x[0].dtype();
-    let fits = |t: &Tensor| {
-        t.device() == Device::Cpu && t.has_data() && t.dtype() == dtype && t.is_contiguous()
-    };
-    matches!(dtype, DType::F32 | DType::F64) && !mode::interpreted() && x.into_iter().all(fits)
-}
-
 /// `kron`: each element of `x` times all of `y`.
 fn kron(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     if let Some(y) = products::kron(x, y) {
@@ -344,23 +336,6 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
         x.size(d),
         y.size(d)
     );
-    if let Some(y) = products::cross(x, y, d) {
-        return y;
-    }
-    // Components (1, 2, 0) and (2, 0, 1), each as one strided view of the tensor laid twice.
-    let rolled = |t: &Tensor, by: i64| -> Result<Tensor> {
-        let part = |from, to| t.slice_dim(d as i64, Some(from), Some(to), 1);
-        let mut out = Dims::from_slice(t.shape());
-        out[d] = 3;
-        let y = Tensor::zeros(&out, t.dtype(), t.device())?;
-        let put = |from, to, v: Tensor| -> Result<()> {
-            y.slice_dim(d as i64, Some(from), Some(to), 1)?
-                .copy_from(&v)
-        };
-        put(0, 3 - by, part(by, 3)?)?;
-        put(3 - by, 3, part(0, by)?)?;
-        Ok(y)
-    };
     let dtype = x.dtype().promote(y.dtype());
     ensure!(
         dtype != DType::Bool,
@@ -372,6 +347,13 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
         x.to_dtype(dtype)?.expand_to(&shape)?,
         y.to_dtype(dtype)?.expand_to(&shape)?,
     );
+    if let Some(z) = products::cross(&x, &y, d) {
+        return z;
+    }
+    // Components (1, 2, 0) and (2, 0, 1), each as one strided view of the tensor laid twice.
+    let twice = |t: &Tensor| cat(&[t.clone(), t.narrow(d as i64, 0, 2)?], d as i64);
+    let (x, y) = (twice(&x)?, twice(&y)?);
+    let rolled = |t: &Tensor, by: i64| t.narrow(d as i64, by, 3);
     rolled(&x, 1)?
         .mul(&rolled(&y, 2)?)?
         .sub(&rolled(&x, 2)?.mul(&rolled(&y, 1)?)?)

@@ -1,9 +1,10 @@
 //! Vector and Kronecker products of plain tensors, in one pass.
 
-use super::plain;
+use super::to_last;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -88,10 +89,23 @@ fn crossed<T: Factor>(x: &[&Tensor], out: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The vector product along the last dimension; `None` where another way must be taken.
+/// Whether both are floats of one type in host memory, and nobody looks at what is called on them.
+fn plain(x: [&Tensor; 2]) -> bool {
+    let dtype = x[0].dtype();
+    let fits = |t: &Tensor| t.device() == Device::Cpu && t.has_data() && t.dtype() == dtype;
+    matches!(dtype, DType::F32 | DType::F64) && !mode::interpreted() && x.into_iter().all(fits)
+}
+
+/// The vector product along a dimension of tensors of one type and shape; `None` where another way must be taken.
 pub(super) fn cross(x: &Tensor, y: &Tensor, dim: usize) -> Option<Result<Tensor>> {
-    let fits = dim + 1 == x.ndim() && x.shape() == y.shape() && plain([x, y]);
-    fits.then(|| dispatch::call1(Cross, &[x, y]))
+    plain([x, y]).then(|| {
+        if dim + 1 == x.ndim() {
+            return dispatch::call1(Cross, &[x, y]);
+        }
+        let (x, y) = (to_last(x, dim)?, to_last(y, dim)?);
+        let z = dispatch::call1(Cross, &[&x, &y])?;
+        z.movedim(&[-1], &[dim as i64])?.contiguous()
+    })
 }
 
 /// Numbers that are multiplied at a time.
