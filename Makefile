@@ -23,7 +23,7 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench counts fuzz programs few distributed gen clean build FORCE
+.PHONY: help demo test lint format bench sweep counts fuzz programs few distributed gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
@@ -45,6 +45,9 @@ format: $(TOOLS) ## format every file (`cargo fmt` does not see modules that a m
 
 bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
 	@$(PY) bench/compare.py $(ARGS)
+
+sweep: $(BUILT) ## calls that no row of the bench has, beside PyTorch, the slowest first (ARGS=--large)
+	@$(PY) bench/sweep.py $(ARGS)
 
 counts: $(BUILT) $(VALGRIND) ## instructions of kernels, beside those recorded (ARGS=--record)
 	@$(PY) bench/instructions.py $(ARGS)
