@@ -1,5 +1,6 @@
 // Cross entropy of scores x [outer, classes, inner] with the classes of the index [outer, inner], with
-// class weights and label smoothing: the log-sum-exp, the loss and the weight of each position; then,
+// class weights and label smoothing: the largest score and the logarithm of the sum of exponentials of what
+// is less than it, the loss and the weight of each position; then,
 // in one workgroup, their sums. LANES invocations share a position, ROWS positions a workgroup.
 // uses store, rows, index, fault
 override X: u32 = F32;
@@ -34,7 +35,7 @@ struct Params {
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>; // losses, or their sum
 @group(0) @binding(2) var<storage, read_write> total: array<u32>; // weights, or their sum
-@group(0) @binding(3) var<storage, read_write> lse: array<u32>; // float32; losses for `sums`
+@group(0) @binding(3) var<storage, read_write> lse: array<u32>; // float32, two for each; losses for `sums`
 @group(0) @binding(4) var<storage, read_write> fault: array<atomic<u32>>;
 @group(0) @binding(5) var<storage, read> x: array<u32>; // weights of positions for `sums`
 @group(0) @binding(6) var<storage, read> index: array<u32>;
@@ -69,11 +70,12 @@ fn main(
     for (var c = lane; c < end; c += LANES) {
         sum += exp(load_x(start + c * p.inner) - top);
     }
-    let l = top + log(row_sum(local, lane, sum));
+    // Not their sum: beside a large score nothing would be left of the logarithm.
+    let l = log(row_sum(local, lane, sum));
     var spread = 0.0;
     if (SMOOTH) {
         for (var c = lane; c < end; c += LANES) {
-            spread += load_weight(c) * (l - load_x(start + c * p.inner));
+            spread += load_weight(c) * ((top - load_x(start + c * p.inner)) + l);
         }
         spread = row_sum(local, lane, spread);
     }
@@ -87,12 +89,13 @@ fn main(
             t = 0;
         }
         w = load_weight(u32(t));
-        loss = w * (l - load_x(start + u32(t) * p.inner));
+        loss = w * ((top - load_x(start + u32(t) * p.inner)) + l);
         if (SMOOTH) {
             loss = (1.0 - p.smoothing) * loss + p.smoothing / f32(p.classes) * spread;
         }
     }
-    lse[p.lse_offset + row] = bitcast<u32>(l);
+    lse[p.lse_offset + 2u * row] = bitcast<u32>(top);
+    lse[p.lse_offset + 2u * row + 1u] = bitcast<u32>(l);
     total[row] = bitcast<u32>(w);
     store_y(p.y_offset + row, loss);
 }

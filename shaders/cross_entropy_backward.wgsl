@@ -36,7 +36,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> g: array<u32>;
 @group(0) @binding(3) var<storage, read> x: array<u32>;
 @group(0) @binding(4) var<storage, read> index: array<u32>;
-@group(0) @binding(5) var<storage, read> lse: array<u32>; // float32
+@group(0) @binding(5) var<storage, read> lse: array<u32>; // float32: the largest score, the logarithm
 @group(0) @binding(6) var<storage, read> divisor: array<u32>;
 @group(0) @binding(7) var<storage, read> weight: array<u32>;
 
@@ -53,11 +53,12 @@ struct Row {
     k: f32,
     hit: f32,
     spread: f32,
-    lse: f32,
+    top: f32,
+    log: f32,
 }
 fn slope(r: Row, c: u32, score: f32) -> f32 {
     if (r.ignored) { return 0.0; }
-    var v = r.k * exp(score - r.lse);
+    var v = r.k * exp((score - r.top) - r.log);
     if (c == r.target_class) { v -= r.hit; }
     if (SMOOTH) { v -= r.spread * load_weight(c); }
     return v;
@@ -95,8 +96,10 @@ fn main(
     }
     let hit = scale * (1.0 - p.smoothing) * load_weight(target_class);
     let spread = scale * p.smoothing / f32(p.classes);
-    let l = bitcast<f32>(lse[p.lse_offset + row]);
-    let r = Row(ignored, target_class, hit + spread * weights, hit, spread, l);
+    let at_row = p.lse_offset + 2u * row;
+    let top = bitcast<f32>(lse[at_row]);
+    let l = bitcast<f32>(lse[at_row + 1u]);
+    let r = Row(ignored, target_class, hit + spread * weights, hit, spread, top, l);
     let both = select(1u, 2u, PAIRS);
     for (var c = lane * both; c < end; c += LANES * both) {
         let at = start + c * p.inner;

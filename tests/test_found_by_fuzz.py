@@ -391,3 +391,25 @@ def test_results_with_names_are_of_one_class_for_each_function() -> None:
     assert type(x.min(0)) is torch.return_types.min
     assert type(torch.linalg.qr(x)) is torch.return_types.linalg_qr
     assert x.max(0).indices.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("device", ["cpu", "wgpu"])
+@pytest.mark.parametrize("large", [1e2, 1e4, 1e8, 3e38])
+def test_cross_entropy_of_large_scores_keeps_the_logarithm(large: float, device: str) -> None:
+    if device == "wgpu" and not torch.wgpu.is_available():
+        pytest.skip("no GPU")
+    scores = torch.tensor([[large, large, 0.0], [large, large, large]], device=device)
+    target, want = torch.tensor([0, 2], device=device), torch.tensor([np.log(2), np.log(3)]).float()
+    slopes = torch.tensor([[-1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, -2 / 3]])
+    for shape in ((2, 3), (2, 3, 1, 4)):  # positions of their own, and beside each other
+        x = scores.reshape(2, 3, *[1] * (len(shape) - 2)).repeat(1, 1, *shape[2:]).requires_grad_()
+        y = target.reshape(2, *[1] * (len(shape) - 2)).repeat(1, *shape[2:])
+        for graph in (False, True):
+            loss = F.cross_entropy(x, y, reduction="none")
+            (g,) = torch.autograd.grad(loss.sum(), x, create_graph=graph)
+            flat = loss.detach().cpu().reshape(2, -1)
+            torch.testing.assert_close(flat, want[:, None].expand_as(flat), rtol=1e-6, atol=0)
+            g = g.detach().cpu().reshape(2, 3, -1)
+            torch.testing.assert_close(g, slopes[..., None].expand_as(g), rtol=1e-6, atol=1e-7)
+        smooth = F.cross_entropy(x, y, label_smoothing=0.25, reduction="none")
+        assert smooth[1].flatten()[0].item() == pytest.approx(np.log(3), rel=1e-6)

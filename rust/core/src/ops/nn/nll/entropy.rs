@@ -25,6 +25,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Exp;
+use crate::ops::shape::join::cat;
 use crate::shape::{DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, per_isa, transfer};
@@ -71,7 +72,8 @@ impl Op for LogSumExp {
         with_real!(x[0].dtype(), T => {
             let x = x[0].prepared(T::DTYPE)?;
             // SAFETY: contiguous host memory of this type.
-            let lse = all_lse(unsafe { x.slice::<T>() }, e);
+            let sums = all_sums(unsafe { x.slice::<T>() }, e);
+            let lse: Vec<T> = alloc::gathered(sums.iter().map(|&[top, log]| top + log));
             y[0].write_from(&Tensor::from_slice(&lse, y[0].shape(), T::DTYPE)?)
         })
     }
@@ -85,8 +87,9 @@ impl Op for LogSumExp {
 }
 
 per_isa! {
-    /// log-sum-exp over the rows of `x`, which are `y.len()` wide.
-    fn lse_rows[R: Float](x: &[R], y: &mut [R], peak: &mut [R]) {
+    /// The largest of the rows of `x`, which are `y.len()` wide, and the logarithm of the sum of the exponentials
+    /// of what they are less than it.
+    fn sum_rows[R: Float](x: &[R], y: &mut [R], peak: &mut [R]) {
         let d = y.len();
         if d == 1 {
             // NaN is passed over here and comes back through the sum.
@@ -105,7 +108,7 @@ per_isa! {
             }
             sums.iter_mut().zip(rest).for_each(|(s, &v)| *s += (v - top).decay());
             let total = sums.iter().fold(R::lit(0.0), |a, &b| a + b);
-            y[0] = top + total.ln();
+            (peak[0], y[0]) = (top, total.ln());
             return;
         }
         peak.fill(R::lit(f64::NEG_INFINITY));
@@ -120,29 +123,34 @@ per_isa! {
                 *s += (v - m).decay();
             }
         }
-        for (s, &m) in y.iter_mut().zip(&*peak) {
-            *s = m + s.ln();
-        }
+        y.iter_mut().for_each(|s| *s = s.ln());
     }
 }
 
-pub(super) fn all_lse<T: Float>(x: &[T], e: Extent) -> Vec<T> {
-    let mut lse = alloc::full(T::lit(f64::NEG_INFINITY), e.n * e.d);
+/// The log-sum-exp of each position in two parts, whose sum may have lost the second beside a large first: the
+/// largest score, and the logarithm of the sum of exponentials of what all are less than it.
+fn all_sums<T: Float>(x: &[T], e: Extent) -> Vec<[T; 2]> {
+    let none = T::lit(f64::NEG_INFINITY);
+    let mut sums = alloc::full([none, T::default()], e.n * e.d);
     let step = e.c * e.d;
     if step == 0 {
-        return lse;
+        return sums;
     }
-    parallel_chunks(&mut lse, e.d, (1 << 13) / step + 1, |first, rows| {
-        let mut peak = alloc::full(T::lit(0.0), e.d);
+    parallel_chunks(&mut sums, e.d, (1 << 13) / step + 1, |first, rows| {
+        let (mut peak, mut log) = (alloc::full(none, e.d), alloc::full(none, e.d));
         for (y, x) in rows.chunks_mut(e.d).zip(x[first * step..].chunks(step)) {
-            lse_rows(x, y, &mut peak);
+            sum_rows(x, &mut log, &mut peak);
+            let both = peak.iter().zip(&log);
+            y.iter_mut()
+                .zip(both)
+                .for_each(|(y, (&top, &log))| *y = [top, log]);
         }
     });
-    lse
+    sums
 }
 
 /// Cross entropy with class indices, from scores to the loss in one pass over them. Inputs:
-/// scores, target, weights if any. Results: the loss, the sum of weights, the log-sum-exps.
+/// scores, target, weights if any. Results: the loss, the sum of weights, the log-sum-exps in two parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CrossEntropy {
     reduction: i64,
@@ -230,18 +238,30 @@ impl CrossEntropy {
             let uniform = each.mul_scalar(-self.smoothing.0 / e.c as f64)?;
             b = b.mul_scalar(1.0 - self.smoothing.0)?.add(&uniform)?;
         }
-        let p = apply(Exp, [&x.sub(&dispatch::call1(LogSumExp, &[x])?)?])?;
+        let p = apply(Exp, [&self.chances(x)?[0]])?;
         b.sub(&p.mul(&sum_classes(&b, true)?)?)
     }
 }
 
 impl CrossEntropy {
+    /// The log-probabilities, and both parts of the log-sum-exps.
+    fn chances(&self, scores: &Tensor) -> Result<[Tensor; 3]> {
+        let classes = LogSumExp.classes(scores)?;
+        // Without classes there is no largest score.
+        let top = match scores.numel() {
+            0 => dispatch::call1(LogSumExp, &[&scores.detach()])?,
+            _ => scores.detach().amax_mask(classes, true)?,
+        };
+        let below = scores.sub(&top)?;
+        let log = dispatch::call1(LogSumExp, &[&below])?;
+        Ok([below.sub(&log)?, top, log])
+    }
+
     /// Loss, sum of weights and log-sum-exps by ops, which take any type.
     fn by_ops(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (dtype, target) = (x[0].dtype(), x[1]);
         let scores = &x[0].to_dtype(dtype.compute())?;
-        let lse = dispatch::call1(LogSumExp, &[scores])?;
-        let chances = scores.sub(&lse)?;
+        let [chances, top, log] = self.chances(scores)?;
         let mut inputs: SmallVec<[&Tensor; 3]> = x.into();
         inputs[0] = &chances;
         let nll = Nll {
@@ -271,7 +291,11 @@ impl CrossEntropy {
         for t in &mut y {
             *t = t.to_dtype(dtype)?;
         }
-        y.push(lse.reshape_to(target.shape())?);
+        let mut shape = target.shape().clone();
+        shape.push(1);
+        let both = [top, log].map(|t| t.detach().reshape_to(&shape));
+        let [top, log] = both;
+        y.push(cat(&[top?, log?], -1)?);
         Ok(y)
     }
 
@@ -302,7 +326,7 @@ impl Op for CrossEntropy {
                 device,
             },
             TensorMeta {
-                shape: x[1].shape().clone(),
+                shape: x[1].shape().iter().copied().chain([2]).collect(),
                 dtype: wide,
                 device,
             },
@@ -319,17 +343,18 @@ impl Op for CrossEntropy {
             // SAFETY: contiguous host memory of this type.
             let s = unsafe { scores.slice::<T>() };
             let w = class_weights::<T>(x.get(2), e.c)?;
-            let lse = all_lse(s, e);
+            let sums = all_sums(s, e);
             let smooth = T::of_f64(self.smoothing.0 / e.c.max(1) as f64);
             let rest = T::of_f64(1.0 - self.smoothing.0);
             let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
             let (mut loss, mut total) = (0.0f64, 0.0f64);
             for (i, t) in target.iter().enumerate() {
                 let Some(t) = *t else { continue };
-                let mut l = w[t] * (lse[i] - s[e.at(i, t)]);
+                let [top, log] = sums[i];
+                let mut l = w[t] * ((top - s[e.at(i, t)]) + log);
                 if self.smoothing.0 > 0.0 {
                     let sum = (0..e.c)
-                        .fold(T::default(), |a, c| a + w[c] * (lse[i] - s[e.at(i, c)]));
+                        .fold(T::default(), |a, c| a + w[c] * ((top - s[e.at(i, c)]) + log));
                     l = rest * l + smooth * sum;
                 }
                 total += Element::to_f64(w[t]);
@@ -340,7 +365,7 @@ impl Op for CrossEntropy {
                 }
             }
             finish(self.reduction, each, loss, total, y)?;
-            y[2].write_from(&Tensor::from_slice(&lse, y[2].shape(), T::DTYPE)?)
+            y[2].write_from(&Tensor::from_slice(sums.as_flattened(), y[2].shape(), T::DTYPE)?)
         })
     }
 
@@ -399,7 +424,7 @@ impl Op for CrossEntropy {
 }
 
 /// The gradient of [`CrossEntropy`], fused. Inputs: `g`, scores, target, sum of weights,
-/// log-sum-exps, weights if any.
+/// log-sum-exps in two parts, weights if any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CrossEntropyGrad {
     of: CrossEntropy,
@@ -421,19 +446,19 @@ impl Derivative for CrossEntropyGrad {
 }
 
 per_isa! {
-    /// `k` times the softmax, by rows; `k` and `lse` are one row wide.
-    fn softmax_rows[R: Float](x: &[R], lse: &[R], k: &[R], y: &mut [R]) {
-        let d = lse.len();
+    /// `k` times the softmax, by rows; `k` and both parts of the log-sum-exps are one row wide.
+    fn softmax_rows[R: Float](x: &[R], top: &[R], log: &[R], k: &[R], y: &mut [R]) {
+        let d = top.len();
         if d == 1 {
-            let (lse, k) = (lse[0], k[0]);
+            let (top, log, k) = (top[0], log[0], k[0]);
             for (y, &v) in y.iter_mut().zip(x) {
-                *y = k * (v - lse).decay();
+                *y = k * ((v - top) - log).decay();
             }
             return;
         }
         for (row, x) in y.chunks_mut(d).zip(x.chunks(d)) {
             for (i, y) in row.iter_mut().enumerate() {
-                *y = k[i] * (x[i] - lse[i]).decay();
+                *y = k[i] * ((x[i] - top[i]) - log[i]).decay();
             }
         }
     }
@@ -471,7 +496,7 @@ impl Op for CrossEntropyGrad {
             let step = e.c * e.d;
             // SAFETY: contiguous host memory of this type, which is this call's own.
             parallel_chunks(unsafe { out.slice_mut::<T>() }, step, (1 << 13) / step + 1, |first, y| {
-                let mut k = alloc::full(T::default(), e.d);
+                let [mut k, mut top, mut log] = [(); 3].map(|()| alloc::full(T::default(), e.d));
                 for (n, y) in (first..).zip(y.chunks_mut(step)) {
                     let at = |d: usize| if g.len() == 1 { g[0] } else { g[n * e.d + d] } * scale;
                     for d in 0..e.d {
@@ -480,8 +505,10 @@ impl Op for CrossEntropyGrad {
                             None => T::default(),
                         };
                     }
-                    let rows = n * e.d..(n + 1) * e.d;
-                    softmax_rows(&s[n * step..(n + 1) * step], &lse[rows], &k, y);
+                    for (d, both) in lse[2 * n * e.d..][..2 * e.d].as_chunks::<2>().0.iter().enumerate() {
+                        [top[d], log[d]] = *both;
+                    }
+                    softmax_rows(&s[n * step..(n + 1) * step], &top, &log, &k, y);
                     for d in 0..e.d {
                         let Some(t) = target[n * e.d + d] else {
                             // An ignored place has no gradient, whatever its scores.
