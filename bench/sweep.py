@@ -112,10 +112,8 @@ def seconds(run: Callable[[], Any]) -> float:
     while spent < 0.01:
         begin = time.perf_counter()
         run()
-        best, spent = (
-            min(best, time.perf_counter() - begin),
-            spent + time.perf_counter() - begin,
-        )
+        took = time.perf_counter() - begin
+        best, spent = min(best, took), spent + took
     return best
 
 
