@@ -1,8 +1,8 @@
 // Running results along lines of (outer, length, inner): each element combined with all before it.
-// LANES invocations walk a part of a line together, and ROWS parts share a workgroup. A line of
-// several parts takes three dispatches: the total of each part, running totals of those, and the
-// parts again, each from the total before it. Two elements are combined in an order that the sizes
-// alone decide.
+// LANES invocations walk a part of a line together, each ITEMS neighbours of a step, and ROWS parts share a
+// workgroup. A line of several parts takes three dispatches: the total of each part, running totals
+// of those, and the parts again, each from the total before it. Two elements are combined in an
+// order that the sizes alone decide.
 // uses store
 override X: u32 = F32;
 override Y: u32 = F32;
@@ -17,6 +17,7 @@ override SEGMENTED: bool = false;
 // Whether a key is two words.
 override LONG_KEYS: bool = false;
 override LANES: u32 = 64u;
+override ITEMS: u32 = 1u;
 override ROWS: u32 = 1u;
 override WG: u32 = 64u;
 
@@ -144,6 +145,21 @@ fn load(line: u32, k: u32) -> State {
     return s;
 }
 
+// Stores the running result at element k of a line.
+fn put(line: u32, k: u32, s: State) {
+    if (STAGE == TOTALS) {
+        store_total(line * p.length + k, s);
+    } else if (STAGE != PARTS) {
+        let e = element(line, k);
+        store_y(p.y_offset + e, s.v);
+        if (FOUND) {
+            let w = word(I, p.i_offset + e);
+            found[w] = s.at;
+            if (wide(I) == 1u) { found[w + 1u] = 0u; }
+        }
+    }
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -159,11 +175,17 @@ fn main(
     if (STAGE == APPLY && live && split > 0u) {
         carry = load_total(line * p.splits + split - 1u);
     }
-    for (var base = 0u; base < p.part; base += LANES) {
-        let k = split * p.part + base + lane;
-        let inside = live && base + lane < p.part && k < p.length;
+    for (var base = 0u; base < p.part; base += LANES * ITEMS) {
+        // Running results of an invocation's own elements, and then of those before them.
+        var own: array<State, ITEMS>;
         var s = State(Acc(0), Acc(0), 0u, 0u);
-        if (inside) { s = load(line, k); }
+        let first = base + lane * ITEMS;
+        let end = select(0u, min(p.part, p.length - min(p.length, split * p.part)), live);
+        for (var i = 0u; i < ITEMS; i++) { // unroll ITEMS
+            if (first + i < end) { s = combine(s, load(line, split * p.part + first + i)); }
+            own[i] = s;
+        }
+        var before = carry;
         if (LANES > 1u) {
             for (var step = 1u; step < LANES; step *= 2u) {
                 kept[local] = s;
@@ -171,25 +193,16 @@ fn main(
                 if (lane >= step) { s = combine(kept[local - step], s); }
                 workgroupBarrier();
             }
-        }
-        s = combine(carry, s);
-        if (inside && STAGE == TOTALS) { store_total(line * p.length + k, s); }
-        if (inside && (STAGE == WHOLE || STAGE == APPLY)) {
-            let e = element(line, k);
-            store_y(p.y_offset + e, s.v);
-            if (FOUND) {
-                let w = word(I, p.i_offset + e);
-                found[w] = s.at;
-                if (wide(I) == 1u) { found[w + 1u] = 0u; }
-            }
-        }
-        carry = s;
-        if (LANES > 1u) {
             kept[local] = s;
             workgroupBarrier();
-            carry = kept[local - lane + LANES - 1u];
+            if (lane > 0u) { before = combine(carry, kept[local - 1u]); }
+            s = kept[local - lane + LANES - 1u];
             workgroupBarrier();
         }
+        for (var i = 0u; i < ITEMS; i++) { // unroll ITEMS
+            if (first + i < end) { put(line, split * p.part + first + i, combine(before, own[i])); }
+        }
+        carry = combine(carry, s);
     }
     if (STAGE == PARTS && live && lane == 0u) { store_total(line * p.splits + split, carry); }
 }

@@ -34,9 +34,21 @@ fn digit(at: u32) -> u32 {
     return (w >> p.shift) & (RADIX - 1u);
 }
 
-fn tally(start: u32, end: u32, local: u32) {
+// The digits of an invocation's elements, all read before any is used; RADIX where there is none.
+fn digits(start: u32, end: u32) -> array<u32, ITEMS> {
+    var all: array<u32, ITEMS>;
+    for (var i = 0u; i < ITEMS; i++) { // unroll ITEMS
+        all[i] = RADIX;
+        if (start + i < end) { all[i] = digit(start + i); }
+    }
+    return all;
+}
+
+fn tally(all: array<u32, ITEMS>, local: u32) {
     for (var d = 0u; d < RADIX; d++) { cells[d * THREADS + local] = 0u; }
-    for (var at = start; at < end; at++) { cells[digit(at) * THREADS + local] += 1u; }
+    for (var i = 0u; i < ITEMS; i++) { // unroll ITEMS
+        if (all[i] < RADIX) { cells[all[i] * THREADS + local] += 1u; }
+    }
     workgroupBarrier();
     // An invocation sums RADIX cells in a row.
     let begin = local * RADIX;
@@ -73,7 +85,7 @@ fn count(
     let block = g % p.blocks;
     let end = line * p.length + min(p.length, (block + 1u) * THREADS * ITEMS);
     let start = min(end, line * p.length + (block * THREADS + local) * ITEMS);
-    tally(start, min(end, start + ITEMS), local);
+    tally(digits(start, end), local);
     if (local < RADIX) {
         keys[(line * RADIX + local) * p.blocks + block] = first[local + 1u] - first[local];
     }
@@ -91,17 +103,26 @@ fn move_all(
     let block = g % p.blocks;
     let end = line * p.length + min(p.length, (block + 1u) * THREADS * ITEMS);
     let start = min(end, line * p.length + (block * THREADS + local) * ITEMS);
-    let stop = min(end, start + ITEMS);
-    tally(start, stop, local);
-    for (var at = start; at < stop; at++) {
-        let d = digit(at);
-        let slot = cells[d * THREADS + local];
-        cells[d * THREADS + local] = slot + 1u;
-        // The last place of this digit in this block, less those of it that come later.
-        let behind = ends[(line * RADIX + d) * p.blocks + block];
-        let to = line * p.length + behind - (first[d + 1u] - slot);
-        keys[to] = from_keys[at];
-        if (LONG_KEYS) { high_keys[to] = from_high[at]; }
-        positions[to] = from_positions[at];
+    let all = digits(start, end);
+    var kept: array<vec3<u32>, ITEMS>;
+    for (var i = 0u; i < ITEMS; i++) { // unroll ITEMS
+        if (all[i] < RADIX) {
+            kept[i] = vec3(from_keys[start + i], 0u, from_positions[start + i]);
+            if (LONG_KEYS) { kept[i].y = from_high[start + i]; }
+        }
+    }
+    tally(all, local);
+    for (var i = 0u; i < ITEMS; i++) { // unroll ITEMS
+        let d = all[i];
+        if (d < RADIX) {
+            let slot = cells[d * THREADS + local];
+            cells[d * THREADS + local] = slot + 1u;
+            // The last place of this digit in this block, less those of it that come later.
+            let behind = ends[(line * RADIX + d) * p.blocks + block];
+            let to = line * p.length + behind - (first[d + 1u] - slot);
+            keys[to] = kept[i].x;
+            if (LONG_KEYS) { high_keys[to] = kept[i].y; }
+            positions[to] = kept[i].z;
+        }
     }
 }

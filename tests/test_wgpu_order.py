@@ -161,6 +161,36 @@ def test_order_of_nothing_is_nothing() -> None:
     assert torch.cumsum(x, 0).shape == (0, 3)
 
 
+# A step of a line has 1024 elements, or fewer, and eight steps are one part.
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "shape",
+    [(3,), (4, 5), (3, 255), (2, 1023), (1025,), (3, 8192), (8193,), (2, 20_001),
+     (40_000, 2), (3000, 40)],
+)  # fmt: skip
+def test_running_sums_of_integers_are_exact_at_every_length(shape, reverse) -> None:
+    dim = int(np.argmax(shape))
+    x = np.random.default_rng(1).integers(-(2**40), 2**40, shape)
+    y, want = gpu(x), x.cumsum(dim)
+    if reverse:
+        y, want = y.flip(dim), np.flip(x, dim).cumsum(dim)
+    np.testing.assert_array_equal(torch.cumsum(y, dim).cpu().numpy(), want)
+    top, at = torch.cummax(y, dim)
+    np.testing.assert_array_equal(top.cpu().numpy(), np.maximum.accumulate(y.cpu().numpy(), dim))
+    np.testing.assert_array_equal(torch.gather(y, dim, at).cpu().numpy(), top.cpu().numpy())
+
+
+@pytest.mark.parametrize("size", [1, 3, 1023, 5000, 70_000])
+def test_sums_into_places_are_exact_at_every_length(size) -> None:
+    rng = np.random.default_rng(size)
+    for places in (1, 7, size):
+        x, to = rng.integers(-(2**30), 2**30, size), rng.integers(0, places, size)
+        want = np.zeros(places, np.int64)
+        np.add.at(want, to, x)
+        got = torch.zeros(places, dtype=torch.int64, device="wgpu").scatter_add(0, gpu(to), gpu(x))
+        np.testing.assert_array_equal(got.cpu().numpy(), want)
+
+
 def test_long_lines_repeat_bit_for_bit() -> None:
     x = torch.randn(70_000, device="wgpu")
     first = torch.cumsum(x, 0).cpu().numpy()

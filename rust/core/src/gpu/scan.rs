@@ -78,11 +78,41 @@ shader! {
 
 /// Steps that one invocation takes at most: each has a few loops of its own, and software Vulkan
 /// ends an invocation after 65,535 iterations.
-const MAX_TRIPS: usize = 4096;
+const MAX_TRIPS: usize = 2048;
 /// Invocations that a scan should have before its lines are not split any further.
 const ENOUGH: usize = 262_144;
+/// Neighbours of an invocation in a step.
+const ITEMS: usize = 4;
+/// Steps up to which a line is one part, and those of a part of a longer one.
+const ALONE: usize = 8;
+const SHARED: usize = 2;
 /// Words of a total.
 const TOTAL: usize = 6;
+
+/// How a part of a line is walked: invocations of a row, rows of a workgroup, neighbours of an invocation.
+struct Walk {
+    lanes: usize,
+    rows: usize,
+    items: usize,
+}
+
+impl Walk {
+    /// Of a part of this length, by at most so many invocations; one alone takes an element at a time.
+    fn of(length: usize, most: usize) -> Walk {
+        let items = if most > 1 { ITEMS } else { 1 };
+        let (lanes, rows) = lanes_rows(length.div_ceil(items), most);
+        Walk {
+            lanes: lanes as usize,
+            rows: rows as usize,
+            items,
+        }
+    }
+
+    /// Elements of a step.
+    fn step(&self) -> usize {
+        self.lanes * self.items
+    }
+}
 
 /// Where a line begins anew: where its key differs from the one before.
 #[derive(Clone, Copy)]
@@ -132,11 +162,21 @@ impl Scan<'_> {
         );
         let Span { length, inner, .. } = self.lines;
         let lines = self.lines.lines();
-        let (lanes, _) = lanes_rows(length, if inner >= 32 { 1 } else { 256 });
-        let wanted = ENOUGH
-            .div_ceil(lines * lanes as usize)
-            .min(length.div_ceil(lanes as usize * 32));
-        let needed = length.div_ceil(lanes as usize * MAX_TRIPS);
+        let walk = Walk::of(length, if inner >= 32 { 1 } else { 256 });
+        // An invocation on its own is as quick with many steps.
+        let (alone, shared) = if walk.lanes == 1 {
+            (32, 32)
+        } else {
+            (ALONE, SHARED)
+        };
+        let steps = length.div_ceil(walk.step());
+        let wanted = match steps <= alone {
+            true => 1,
+            false => ENOUGH
+                .div_ceil(lines * walk.lanes)
+                .min(steps.div_ceil(shared)),
+        };
+        let needed = steps.div_ceil(MAX_TRIPS);
         let part = length.div_ceil(wanted.max(needed).max(1));
         let splits = length.div_ceil(part);
         ensure!(
@@ -200,9 +240,9 @@ impl Scan<'_> {
             _ if p.inner >= 32 => 1,
             _ => 256,
         };
-        let (lanes, rows) = lanes_rows(p.part as usize, most);
+        let walk = Walk::of(p.part as usize, most);
         ensure!(
-            p.part as usize <= lanes as usize * MAX_TRIPS,
+            p.part as usize <= walk.step() * MAX_TRIPS,
             NotImplemented,
             "wgpu: scan: lines of {} parts",
             p.part
@@ -222,9 +262,10 @@ impl Scan<'_> {
             .set("FOUND", index.is_some())
             .set("SEGMENTED", keys.is_some())
             .set("LONG_KEYS", keys.is_some_and(|k| k.high.is_some()))
-            .set("LANES", lanes)
-            .set("ROWS", rows)
-            .set("WG", lanes * rows)
+            .set("LANES", walk.lanes as u32)
+            .set("ITEMS", walk.items as u32)
+            .set("ROWS", walk.rows as u32)
+            .set("WG", (walk.lanes * walk.rows) as u32)
             .set("B", self.b.map_or(DType::F32, |b| b.dtype) as u32)
             .set("I", index.map_or(DType::I32, |i| i.dtype) as u32)
             .writes("Y", y)
@@ -240,7 +281,7 @@ impl Scan<'_> {
             .groups(
                 gpu,
                 p,
-                (p.lines as usize * p.splits as usize).div_ceil(rows as usize),
+                (p.lines as usize * p.splits as usize).div_ceil(walk.rows),
             )
     }
 }

@@ -6,8 +6,10 @@ use super::{Acc, Gpu};
 /// Elements of k that one invocation walks at most: about five loop iterations each, of the 65,535
 /// that software Vulkan allows.
 pub const MAX_DEPTH: usize = 8192;
-/// Workgroups below which k is split, and the smallest part worth a split.
+/// Workgroups below which k is split, also where few rows meet a matrix that is read only once, and the smallest
+/// part worth a split.
 const ENOUGH: usize = 128;
+const ENOUGH_FLAT: usize = 1024;
 const MIN_PART: usize = 256;
 /// Parts of k are multiples of this, and so are the steps of every tile.
 pub const STEP: usize = 16;
@@ -87,9 +89,13 @@ impl Tile {
 /// How many parts k has, and the length of each, for `stacks` products of these sizes. By the shape
 /// alone: the number of parts changes the result.
 pub fn parts(m: usize, n: usize, k: usize, stacks: usize) -> (usize, usize) {
-    let side = if m >= 64 && n >= 64 { 64 } else { 32 };
+    let (side, enough) = match m.min(n) {
+        ..=32 => (32, ENOUGH_FLAT),
+        33..64 => (32, ENOUGH),
+        _ => (64, ENOUGH),
+    };
     let groups = (m.div_ceil(side) * n.div_ceil(side) * stacks).max(1);
-    let wanted = ENOUGH.div_ceil(groups).min(k / MIN_PART).max(1);
+    let wanted = enough.div_ceil(groups).min(k / MIN_PART).max(1);
     in_parts(k, wanted)
 }
 
