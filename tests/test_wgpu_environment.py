@@ -30,6 +30,7 @@ REFUSED = [
         "many", "0", "-1", "4092", "65537", "64K", "1e6", "65536.0", str(2**64),
     )),
     *(("WGPU_FUSE", value, "0 or 1") for value in ("2", "on", "-1")),
+    *(("WGPU_COMPILERS", value, "a number of threads, 0 to 64") for value in ("all", "-1", "65")),
     *(("ADAPTER", value, NAMES) for value in (",", "a,,b")),
 ]  # fmt: skip
 

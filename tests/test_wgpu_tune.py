@@ -111,3 +111,46 @@ def test_loops_that_are_written_out_change_no_bit() -> None:
         assert written_out == run(LOOPS, PYTENSORLIB_WGPU_UNROLL="0")
     with pytest.raises(AssertionError, match='expected 0 or 1, but found "x"'):
         run(LOOPS, PYTENSORLIB_WGPU_UNROLL="x")
+
+
+# Steps of a network whose kernels all are new, copies between them, and what is read back.
+COMPILED = """
+    import hashlib
+    import pytensorlib as torch
+    from pytensorlib import nn
+
+    torch.manual_seed(0)
+    layers = nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)
+    model = nn.Sequential(*layers).to("wgpu")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    x, y = torch.randn(32, 8).to("wgpu"), torch.randint(0, 4, (32,)).to("wgpu")
+
+    @torch.compile
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    losses = [step().item() for _ in range(5)]
+    order = x.sort(1)[1].cumsum(0).cpu().numpy().tobytes()
+    kept = torch.empty(32, 8, device="wgpu").copy_(x.exp().sin()).cpu().numpy().tobytes()
+    stats = torch.wgpu.memory_stats()
+    print(losses, hashlib.sha256(order + kept).hexdigest(), stats["dispatches"], stats["pipelines"])
+"""
+
+
+def test_threads_that_compile_change_no_bit() -> None:
+    alone = run(COMPILED, PYTENSORLIB_WGPU_COMPILERS="0")
+    assert all(run(COMPILED, PYTENSORLIB_WGPU_COMPILERS=n) == alone for n in ("1", "3"))
+
+
+def test_a_process_that_ends_while_others_compile_ends_well() -> None:
+    code = """
+        import pytensorlib as torch
+        x = torch.randn(20, 20).to("wgpu")
+        kept = [x @ x, x.softmax(1), x.sort(1), x.cumsum(1), x.exp().sum(), torch.linalg.inv(x)]
+        print("recorded")
+    """
+    assert run(code, PYTENSORLIB_WGPU_COMPILERS="4") == "recorded\n"

@@ -27,6 +27,8 @@ pub struct Info {
     pub subgroups: [u32; 2],
     /// Whether the marked loops of kernels are written out (see [`super::unroll`]).
     pub unrolls: bool,
+    /// How many threads compile pipelines beside the one that asks for them.
+    pub compilers: usize,
     /// Words of a tensor from which on an invocation of a pointwise kernel makes several, and rows and squares go
     /// through faster memory; `usize::MAX` where never.
     pub wide: usize,
@@ -213,6 +215,7 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         backend: format!("{:?}", about.backend),
         software,
         unrolls: unrolls(software)?,
+        compilers: compilers(software)?,
         wide: wide(software)?,
         driver: [about.driver, about.driver_info]
             .join(" ")
@@ -269,6 +272,19 @@ fn unrolls(software: bool) -> Result<bool> {
         Ok("1") => true,
         Ok(other) => bail!(Value, "{name}: expected 0 or 1, but found {other:?}"),
     })
+}
+
+/// More do not help: what asks for pipelines does other work too.
+const COMPILERS: usize = 8;
+
+/// `PYTENSORLIB_WGPU_COMPILERS`: by default none in software, whose compiler runs when a pipeline is first used.
+fn compilers(software: bool) -> Result<usize> {
+    let name = "PYTENSORLIB_WGPU_COMPILERS";
+    let found = read(name, "a number of threads, 0 to 64", |text| {
+        text.parse().ok().filter(|n| *n <= 64)
+    })?;
+    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    Ok(found.unwrap_or_else(|| if software { 0 } else { cores().min(COMPILERS) }))
 }
 
 /// Words that fill a large card's processors: invocations that make several are then enough of them.

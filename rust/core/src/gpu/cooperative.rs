@@ -336,6 +336,7 @@ pub mod tests {
             backend: "Vulkan".to_string(),
             software: false,
             unrolls: true,
+            compilers: 0,
             wide: usize::MAX,
             driver: String::new(),
             features: wgpu::Features::all(),

@@ -9,6 +9,7 @@ mod adapter;
 mod buffer;
 pub mod centred;
 pub mod clock;
+mod compile;
 pub mod cooperative;
 pub mod copy;
 pub mod fault;
@@ -66,7 +67,7 @@ use smallvec::smallvec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use stream::Stream;
+use stream::{Stream, Transfer};
 
 /// The largest piece of one read, which needs a mapped buffer of its size.
 const READ_CHUNK: u64 = 32 << 20;
@@ -242,8 +243,9 @@ impl Gpu {
 
     /// At the end of the process: keeps what later runs can use.
     pub fn save(&self) {
-        // Software Vulkan compiles what was submitted on a thread of its own, under which the compiler must not go
-        // away.
+        // The compiler must not go away under threads that use it: ours, and one of software Vulkan's own, which
+        // compiles what was submitted.
+        pipeline::COMPILERS.wait();
         if self.info.software {
             let _ = self.device.poll(wgpu::PollType::Wait {
                 submission_index: None,
@@ -279,7 +281,7 @@ impl Gpu {
     fn new(index: u8, o: adapter::Opened, tuned: tune::Tuned) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
         let stored = stored::Stored::open(&o.device, &o.info);
-        let pipelines = Pipelines::new(stored, o.info.unrolls);
+        let pipelines = Pipelines::new(stored, &o.info, o.fault.clone());
         static LIVES: AtomicU32 = AtomicU32::new(0);
         Gpu {
             lost: o.lost,
@@ -640,9 +642,12 @@ impl Gpu {
         let from = (src, src.start() + src_offset as u64);
         let to = (dst, dst.start() + dst_offset as u64);
         let mut stream = self.stream.lock();
-        stream
-            .encoder(&[src, dst], bytes as u64)
-            .copy_buffer_to_buffer(src.wgpu(), from.1, dst.wgpu(), to.1, bytes as u64);
+        let copy = Transfer::Copy {
+            from: (src.wgpu().clone(), from.1),
+            to: (dst.wgpu().clone(), to.1),
+            bytes: bytes as u64,
+        };
+        stream.transfer(copy, &[src, dst], bytes as u64);
         if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
             film.copy(from, to, bytes as u64);
         }
@@ -658,9 +663,12 @@ impl Gpu {
         self.settle([(dst, true)])?;
         let bytes = dst.window().map(|w| w.size);
         let mut stream = self.stream.lock();
-        stream
-            .encoder(&[dst], dst.capacity())
-            .clear_buffer(dst.wgpu(), dst.start(), bytes);
+        let clear = Transfer::Clear {
+            of: dst.wgpu().clone(),
+            start: dst.start(),
+            bytes,
+        };
+        stream.transfer(clear, &[dst], dst.capacity());
         if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
             film.clear(dst, dst.start(), bytes);
         }

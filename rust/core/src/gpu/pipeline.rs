@@ -1,16 +1,20 @@
 //! Kernels and the cache of their pipelines.
 
-use super::guest;
+use super::adapter::{Fault, Info};
+use super::compile::Compilers;
 use super::key::{key, Key, Map};
 use super::shader::{Acc, Source};
 use super::stored::Stored;
 use super::text::Constants;
 use super::unroll::unrolled;
+use super::{clock, guest};
 use crate::bail;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+pub(super) static COMPILERS: Compilers = Compilers::new();
 
 /// Generated text behind a file, and what tells it from others.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +81,37 @@ pub(super) struct Layout {
 }
 
 pub(super) struct Pipeline {
-    pub pipeline: wgpu::ComputePipeline,
+    /// Nothing where it did not compile, which the device's fault tells.
+    made: OnceLock<Option<wgpu::ComputePipeline>>,
     pub layout: Arc<Layout>,
+}
+
+impl Pipeline {
+    pub fn is_made(&self) -> bool {
+        self.made.get().is_some()
+    }
+
+    /// Waits until it is made.
+    pub fn made(&self) -> Option<&wgpu::ComputePipeline> {
+        self.made.wait().as_ref()
+    }
+}
+
+/// Says that a pipeline will not be made, where nobody said more when it is dropped.
+struct Promise {
+    pipeline: Arc<Pipeline>,
+    fault: Fault,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if self.pipeline.made.set(None).is_ok() {
+            let text = "wgpu: a shader was not compiled";
+            self.fault
+                .lock()
+                .get_or_insert(Error::runtime(text.to_string()));
+        }
+    }
 }
 
 /// What a pipeline is made of beside its text.
@@ -99,8 +132,11 @@ pub(super) struct Bindings {
 
 pub(super) struct Pipelines {
     pub stored: Option<Stored>,
+    fault: Fault,
     /// Whether marked loops are written out.
     unrolls: bool,
+    /// How many threads compile; none: who asks for a pipeline waits for it.
+    compilers: usize,
     pipelines: Map<Key, Arc<Pipeline>>,
     layouts: Map<Bindings, Arc<Layout>>,
     /// Of the texts of all pipelines, together.
@@ -108,10 +144,12 @@ pub(super) struct Pipelines {
 }
 
 impl Pipelines {
-    pub fn new(stored: Option<Stored>, unrolls: bool) -> Pipelines {
+    pub fn new(stored: Option<Stored>, info: &Info, fault: Fault) -> Pipelines {
         Pipelines {
             stored,
-            unrolls,
+            fault,
+            unrolls: info.unrolls,
+            compilers: info.compilers,
             pipelines: Map::default(),
             layouts: Map::default(),
             bytes: 0,
@@ -163,21 +201,77 @@ impl Pipelines {
             return Ok(p.clone());
         }
         let layout = self.layout(device, &make.bindings);
-        let (name, trusted) = (make.name, make.trusted);
         let mut text = text()?;
-        match trusted {
+        match make.trusted {
             true if self.unrolls => text = unrolled(&text),
             true => {}
-            false => guest::check_variables(name, &text)?,
+            false => guest::check_variables(make.name, &text)?,
         }
         self.bytes += text.len() as u64;
+        let job = Job {
+            device: device.clone(),
+            name: make.name.to_string(),
+            entry: make.entry.to_string(),
+            trusted: make.trusted,
+            layout: layout.pipeline.clone(),
+            cache: self.stored.as_ref().map(|s| s.cache.clone()),
+            text,
+        };
+        let pipeline = Arc::new(Pipeline {
+            made: OnceLock::new(),
+            layout,
+        });
+        // What others wrote may not compile, and of ways that are timed one may not: who asks is told.
+        if self.compilers == 0 || !make.trusted || clock::watched() {
+            let _ = pipeline.made.set(Some(job.run()?));
+        } else {
+            let promise = Promise {
+                pipeline: pipeline.clone(),
+                fault: self.fault.clone(),
+            };
+            let work = move || match job.run() {
+                Ok(made) => drop(promise.pipeline.made.set(Some(made))),
+                Err(e) => {
+                    promise.fault.lock().get_or_insert(e);
+                    let _ = promise.pipeline.made.set(None);
+                }
+            };
+            COMPILERS.run(self.compilers, Box::new(work));
+        }
+        self.pipelines.insert(key, pipeline.clone());
+        Ok(pipeline)
+    }
+
+    fn layout(&mut self, device: &wgpu::Device, bindings: &Bindings) -> Arc<Layout> {
+        let id = self.layouts.len() as u32;
+        self.layouts
+            .entry(bindings.clone())
+            .or_insert_with(|| Arc::new(make_layout(device, id, bindings)))
+            .clone()
+    }
+}
+
+/// All that a pipeline is made of.
+struct Job {
+    device: wgpu::Device,
+    name: String,
+    entry: String,
+    trusted: bool,
+    layout: wgpu::PipelineLayout,
+    cache: Option<wgpu::PipelineCache>,
+    text: String,
+}
+
+impl Job {
+    fn run(self) -> Result<wgpu::ComputePipeline> {
+        let (device, name) = (&self.device, &self.name);
         let desc = wgpu::ShaderModuleDescriptor {
             label: Some(name),
-            source: wgpu::ShaderSource::Wgsl(text.into()),
+            source: wgpu::ShaderSource::Wgsl(self.text.into()),
         };
         let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let module = match trusted {
+        let module = match self.trusted {
             false => device.create_shader_module(desc),
             // SAFETY: every kernel of ours tests its indices itself, bounds its loops and guards
             // integer division, so the checks that wgpu would add are not needed.
@@ -187,31 +281,21 @@ impl Pipelines {
         };
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(name),
-            layout: Some(&layout.pipeline),
+            layout: Some(&self.layout),
             module: &module,
-            entry_point: Some(make.entry),
+            entry_point: Some(&self.entry),
             compilation_options: wgpu::PipelineCompilationOptions {
                 constants: &[],
-                zero_initialize_workgroup_memory: !trusted,
+                zero_initialize_workgroup_memory: !self.trusted,
             },
-            cache: self.stored.as_ref().map(|s| &s.cache),
+            cache: self.cache.as_ref(),
         });
         for scope in [internal, invalid] {
             if let Some(e) = pollster::block_on(scope.pop()) {
                 bail!(Runtime, "wgpu: {name}: the shader did not compile: {e}");
             }
         }
-        let made = Arc::new(Pipeline { pipeline, layout });
-        self.pipelines.insert(key, made.clone());
-        Ok(made)
-    }
-
-    fn layout(&mut self, device: &wgpu::Device, bindings: &Bindings) -> Arc<Layout> {
-        let id = self.layouts.len() as u32;
-        self.layouts
-            .entry(bindings.clone())
-            .or_insert_with(|| Arc::new(make_layout(device, id, bindings)))
-            .clone()
+        Ok(pipeline)
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Stream {
     queue: wgpu::Queue,
     encoder: Option<wgpu::CommandEncoder>,
     pass: Option<wgpu::ComputePass<'static>>,
+    /// What comes behind a dispatch whose pipeline is not made yet, with it.
+    deferred: Vec<Deferred>,
     ring: wgpu::Buffer,
     params: Vec<u8>,
     align: usize,
@@ -53,6 +55,44 @@ pub(super) struct Stream {
     pub stats: StreamStats,
     /// Where what one thread records is kept.
     pub film: Option<Film>,
+}
+
+/// What waits for pipelines.
+enum Deferred {
+    Dispatch {
+        pipeline: Arc<Pipeline>,
+        group: wgpu::BindGroup,
+        offset: u32,
+        grid: [u32; 3],
+    },
+    Transfer(Transfer),
+}
+
+/// What a GPU does without a kernel.
+pub enum Transfer {
+    /// Bytes of a buffer from a place on go to another's.
+    Copy {
+        from: (wgpu::Buffer, u64),
+        to: (wgpu::Buffer, u64),
+        bytes: u64,
+    },
+    /// Bytes of a buffer from a place on become zero, or all that follow.
+    Clear {
+        of: wgpu::Buffer,
+        start: u64,
+        bytes: Option<u64>,
+    },
+}
+
+impl Transfer {
+    fn encode(&self, encoder: &mut wgpu::CommandEncoder) {
+        match self {
+            Transfer::Copy { from, to, bytes } => {
+                encoder.copy_buffer_to_buffer(&from.0, from.1, &to.0, to.1, *bytes);
+            }
+            Transfer::Clear { of, start, bytes } => encoder.clear_buffer(of, *start, *bytes),
+        }
+    }
 }
 
 /// A binding's memory, and the bytes of it.
@@ -83,6 +123,7 @@ impl Stream {
             queue: queue.clone(),
             encoder: None,
             pass: None,
+            deferred: vec![],
             ring,
             params: Vec::with_capacity(RING as usize),
             align,
@@ -118,9 +159,11 @@ impl Stream {
             Some(clock) if timed => Some(clock.begin(work())),
             _ => None,
         };
-        self.encode(pipeline, &group, offset, grid, stamps);
         if timed {
+            self.encode(pipeline, &group, offset, grid, stamps);
             self.pass = None;
+        } else {
+            self.put(pipeline, &group, offset, grid);
         }
         for bound in buffers {
             bound.buffer.mark(self.batch);
@@ -160,6 +203,50 @@ impl Stream {
         group.clone()
     }
 
+    /// Encodes a dispatch where its pipeline is made and nothing waits before it.
+    fn put(
+        &mut self,
+        pipeline: &Arc<Pipeline>,
+        group: &wgpu::BindGroup,
+        offset: u32,
+        grid: [u32; 3],
+    ) {
+        if self.deferred.is_empty() && pipeline.is_made() {
+            return self.encode(pipeline, group, offset, grid, None);
+        }
+        self.deferred.push(Deferred::Dispatch {
+            pipeline: pipeline.clone(),
+            group: group.clone(),
+            offset,
+            grid,
+        });
+    }
+
+    /// Encodes what waits, once its pipelines are made.
+    fn catch_up(&mut self) {
+        for waiting in std::mem::take(&mut self.deferred) {
+            match waiting {
+                Deferred::Dispatch {
+                    pipeline,
+                    group,
+                    offset,
+                    grid,
+                } => self.encode(&pipeline, &group, offset, grid, None),
+                Deferred::Transfer(transfer) => transfer.encode(self.outside()),
+            }
+        }
+    }
+
+    /// Records a transfer of so many bytes. `buffers` are those that it touches.
+    pub fn transfer(&mut self, transfer: Transfer, buffers: &[&Buffer], bytes: u64) {
+        if self.deferred.is_empty() || clock::watched() {
+            return transfer.encode(self.encoder(buffers, bytes));
+        }
+        self.pending += 1;
+        buffers.iter().for_each(|buffer| buffer.mark(self.batch));
+        self.deferred.push(Deferred::Transfer(transfer));
+    }
+
     fn encode(
         &mut self,
         pipeline: &Pipeline,
@@ -168,6 +255,8 @@ impl Stream {
         grid: [u32; 3],
         stamps: Option<Stamps>,
     ) {
+        // Without one there is a fault, which is told where someone looks.
+        let Some(made) = pipeline.made() else { return };
         let (device, encoder) = (&self.device, &mut self.encoder);
         let pass = self.pass.get_or_insert_with(|| {
             encoder
@@ -179,7 +268,7 @@ impl Stream {
                 )
                 .forget_lifetime()
         });
-        pass.set_pipeline(&pipeline.pipeline);
+        pass.set_pipeline(made);
         pass.set_bind_group(0, group, &[offset]);
         pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
     }
@@ -188,7 +277,12 @@ impl Stream {
     fn count(&mut self, most: u32) {
         self.stats.dispatches += 1;
         self.pending += 1;
-        if self.pending >= self.batch_limit.min(most) {
+        // A GPU that waits for pipelines gains nothing by small batches.
+        let limit = match self.deferred.is_empty() {
+            true => self.batch_limit.min(most),
+            false => LAST_BATCH_AGAIN,
+        };
+        if self.pending >= limit {
             self.flush();
         }
     }
@@ -213,22 +307,26 @@ impl Stream {
                     ..
                 } => {
                     let offset = self.block(&film.params[params.clone()]);
-                    self.encode(pipeline, group, offset, *grid, None);
+                    self.put(pipeline, group, offset, *grid);
                     see(self.batch);
                     self.count(LAST_BATCH_AGAIN);
                 }
                 Command::Copy { from, to, bytes } => {
                     see(self.batch);
-                    let memory = |i: usize| &film.memory[i].buffer;
-                    let (a, b) = (memory(from.0), memory(to.0));
-                    self.encoder(&[], *bytes)
-                        .copy_buffer_to_buffer(a, from.1, b, to.1, *bytes);
+                    let memory = |i: usize| film.memory[i].buffer.clone();
+                    let copy = Transfer::Copy {
+                        from: (memory(from.0), from.1),
+                        to: (memory(to.0), to.1),
+                        bytes: *bytes,
+                    };
+                    self.transfer(copy, &[], *bytes);
                 }
                 Command::Clear { of, start, bytes } => {
                     see(self.batch);
-                    let of = &film.memory[*of].buffer;
-                    self.encoder(&[], bytes.unwrap_or(of.size()))
-                        .clear_buffer(of, *start, *bytes);
+                    let of = film.memory[*of].buffer.clone();
+                    let size = bytes.unwrap_or(of.size());
+                    let (start, bytes) = (*start, *bytes);
+                    self.transfer(Transfer::Clear { of, start, bytes }, &[], size);
                 }
             }
         }
@@ -238,24 +336,27 @@ impl Stream {
     /// touches.
     pub fn encoder(&mut self, buffers: &[&Buffer], bytes: u64) -> &mut wgpu::CommandEncoder {
         let timed = self.timed();
-        self.pass = None;
+        self.catch_up();
         self.pending += 1;
-        for buffer in buffers {
-            buffer.mark(self.batch);
-        }
-        let device = &self.device;
-        let encoder = self
-            .encoder
-            .get_or_insert_with(|| device.create_command_encoder(&Default::default()));
-        match &mut self.clock {
-            Some(clock) if timed && clock.copies() => {
+        buffers.iter().for_each(|buffer| buffer.mark(self.batch));
+        self.outside();
+        match (&mut self.clock, &mut self.encoder) {
+            (Some(clock), Some(encoder)) if timed && clock.copies() => {
                 let stamps = clock.begin(Work::new("", smallvec![Client::here()], 0, bytes));
                 stamps.write(encoder, 0);
                 self.copying = Some(stamps);
             }
             _ => {}
         }
-        encoder
+        self.outside()
+    }
+
+    /// The encoder outside any pass.
+    fn outside(&mut self) -> &mut wgpu::CommandEncoder {
+        self.pass = None;
+        let device = &self.device;
+        self.encoder
+            .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
     }
 
     /// Ends the timing of a copy.
@@ -267,6 +368,7 @@ impl Stream {
 
     /// Submits what is recorded.
     pub fn flush(&mut self) {
+        self.catch_up();
         self.pass = None;
         self.copied();
         let Some(mut encoder) = self.encoder.take() else {
@@ -321,7 +423,10 @@ impl Stream {
                 self.clock = Clock::new(&self.device, &self.queue);
             }
             Some(clock) if clock.is_full() => self.flush(),
-            Some(_) => self.pass = None,
+            Some(_) => {
+                self.catch_up();
+                self.pass = None;
+            }
         }
         self.clock.is_some()
     }
