@@ -14,6 +14,7 @@ override B_ALONG_K: bool = false;
 override FOURS_A: bool = false;
 override FOURS_B: bool = false;
 override EXACT: bool = false; // every tile and every step of k is whole
+override DEEP: u32 = 0u; // k, where the text says it and there are no parts of it
 override PAIRS: bool = false; // two elements of a row of y share a word
 override SCALED: bool = false;
 override TERMS: u32 = 1u;
@@ -195,6 +196,10 @@ fn main(
     w.n_end = p.n;
     w.k_begin = w.split * p.part;
     w.k_end = min(w.k_begin + p.part, p.k);
+    if (DEEP > 0u) {
+        w.k_begin = 0u;
+        w.k_end = DEEP;
+    }
     w.a0 = p.a.x + w.batch * p.a.y;
     w.b0 = p.b.x + w.batch * p.b.y;
     w.full_a = w.m0 + BM <= p.m;

@@ -1,6 +1,7 @@
 // What the card can do: `copy` moves n vectors of four words, `multiply` runs eight chains of fused
-// multiplications and additions in each of n invocations.
+// multiplications and additions in each of n invocations, TURNS of each for one of the loop's own.
 override WG: u32 = WORKGROUP;
+override TURNS: u32 = 4u;
 
 struct Params {
     n: u32,
@@ -40,14 +41,16 @@ fn multiply(
     var r6 = b + 6.0;
     var r7 = b + 7.0;
     for (var k = 0u; k < p.trips; k++) {
-        r0 = fma(r0, a, b);
-        r1 = fma(r1, a, b);
-        r2 = fma(r2, a, b);
-        r3 = fma(r3, a, b);
-        r4 = fma(r4, a, b);
-        r5 = fma(r5, a, b);
-        r6 = fma(r6, a, b);
-        r7 = fma(r7, a, b);
+        for (var turn = 0u; turn < TURNS; turn++) { // unroll TURNS
+            r0 = fma(r0, a, b);
+            r1 = fma(r1, a, b);
+            r2 = fma(r2, a, b);
+            r3 = fma(r3, a, b);
+            r4 = fma(r4, a, b);
+            r5 = fma(r5, a, b);
+            r6 = fma(r6, a, b);
+            r7 = fma(r7, a, b);
+        }
     }
     y[id] = ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7));
 }
