@@ -447,12 +447,6 @@ impl<T: Float> Columns<'_, T> {
             unsafe { self.write(&lines) };
             return;
         }
-        let sums = |p: usize, buffers: &mut [Vec<T>; 3]| {
-            let mut out = [0.0; 2];
-            // SAFETY: planes below `s.n * c` lie inside the tensors.
-            unsafe { plane_sums(self, p, buffers, &mut out) };
-            out
-        };
         let joined = |each: &mut dyn Iterator<Item = [f64; 2]>| {
             // Means and squared deviations of parts of equal size, or plain sums.
             let all: Vec<[f64; 2]> = each.collect();
@@ -464,16 +458,29 @@ impl<T: Float> Columns<'_, T> {
             }
             total
         };
+        // Planes next to each other, so many that each step pays for itself.
+        let most = (TOGETHER / inner).max(1);
         if c >= MANY {
             // A channel's planes are still in cache when they are written.
-            parallel_for(c, (1 << 14) / (s.n * inner).max(1) + 1, |range| {
+            let some = most.min(c / MANY);
+            let grain = (1 << 14) / (s.n * inner * some).max(1) + 1;
+            parallel_for(c.div_ceil(some), grain, |range| {
                 let mut buffers = [const { Vec::new() }; 3];
-                for ch in range {
-                    let all = joined(&mut (0..s.n).map(|n| sums(n * c + ch, &mut buffers)));
-                    let line = line(ch, all);
+                for b in range {
+                    let channels = b * some..((b + 1) * some).min(c);
+                    let width = channels.len();
+                    let mut each = alloc::full([0.0; 2], s.n * width);
+                    let planes = |n: usize| n * c + channels.start..n * c + channels.end;
+                    for (n, out) in each.chunks_exact_mut(width).enumerate() {
+                        // SAFETY: planes below `s.n * c` lie inside the tensors.
+                        unsafe { plane_sums(self, planes(n), &mut buffers, out) };
+                    }
+                    let of = |i: usize| joined(&mut (0..s.n).map(|n| each[n * width + i]));
+                    let lines = channels.clone().enumerate();
+                    let lines: Vec<_> = lines.map(|(i, ch)| line(ch, of(i))).collect();
                     for n in 0..s.n {
-                        // SAFETY: the planes of this channel belong to this range alone.
-                        unsafe { write_plane(self, n * c + ch, ch, line, &mut buffers) };
+                        // SAFETY: the planes of these channels belong to this range alone.
+                        unsafe { write_planes(self, planes(n), &lines, channels.start, &mut buffers) };
                     }
                 }
             });
@@ -483,9 +490,13 @@ impl<T: Float> Columns<'_, T> {
         let to = Ptr(each.as_mut_ptr());
         parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
             let mut buffers = [const { Vec::new() }; 3];
-            for p in range {
-                // SAFETY: plane `p` belongs to this range alone.
-                unsafe { *to.at(p) = sums(p, &mut buffers) };
+            for first in range.clone().step_by(most) {
+                let planes = first..(first + most).min(range.end);
+                // SAFETY: these planes belong to this range alone.
+                unsafe {
+                    let out = std::slice::from_raw_parts_mut(to.at(first), planes.len());
+                    plane_sums(self, planes, &mut buffers, out);
+                }
             }
         });
         let lines: Vec<Line<T>> = (0..c)
@@ -508,11 +519,13 @@ impl<T: Float> Columns<'_, T> {
             });
             return;
         }
+        let most = (TOGETHER / s.inner.max(1)).max(1);
         parallel_for(s.n * c, (1 << 14) / s.inner.max(1) + 1, |range| {
             let mut buffers = [const { Vec::new() }; 3];
-            for p in range {
-                // SAFETY: plane `p` belongs to this range alone.
-                unsafe { write_plane(self, p, p % c, lines[p % c], &mut buffers) };
+            for first in range.clone().step_by(most) {
+                let planes = first..(first + most).min(range.end);
+                // SAFETY: these planes belong to this range alone.
+                unsafe { write_planes(self, planes, lines, 0, &mut buffers) };
             }
         });
     }
@@ -521,66 +534,77 @@ impl<T: Float> Columns<'_, T> {
 per_isa! {
     unsafe fn plane_sums[T: Float; in V](
         job: &Columns<T>,
-        p: usize,
+        planes: Range<usize>,
         buffers: &mut [Vec<T>; 3],
-        out: &mut [f64; 2]
+        out: &mut [[f64; 2]]
     ) {
-        // SAFETY: plane `p` lies inside the tensors, and `ch` is its channel.
+        // SAFETY: the planes lie inside the tensors, and there is a mean for each channel.
         unsafe {
             let [bx, bg, _] = buffers;
-            let n = job.s.inner;
-            let x = job.x.read(p * n..(p + 1) * n, bx).as_ptr();
-            let Some((g, rstd)) = &job.g else {
+            let (n, c) = (job.s.inner, job.s.channels());
+            let span = planes.start * n..planes.end * n;
+            let xs = job.x.read(span.clone(), bx).as_ptr();
+            let gs = job.g.as_ref().map(|(g, rstd)| (g.read(span, bg).as_ptr(), rstd));
+            for ((i, p), out) in planes.enumerate().zip(out) {
+                let x = xs.add(i * n);
+                if let Some((gs, rstd)) = gs {
+                    let ch = p % c;
+                    let normal = Normal { x, mean: *job.mean.at(ch), rstd: rstd[ch] };
+                    let (g, weight) = (gs.add(i * n), Same(T::of_f64(1.0)));
+                    *out = vectors::sums::<V, 2>(n, &Products { g, normal, weight, sums: None });
+                    continue;
+                }
                 let [sum] = vectors::sums::<V, 1>(n, &Plain(x));
                 let m = T::of_f64(sum / n as f64);
                 // The mean as rounded is not the mean: its error is taken out again.
                 let [off, square] = vectors::sums::<V, 2>(n, &Moments(x, m));
                 let shift = off / n as f64;
                 *out = [m.to_f64() + shift, square - off * shift];
-                return;
-            };
-            let ch = p % job.s.channels();
-            let normal = Normal { x, mean: *job.mean.at(ch), rstd: rstd[ch] };
-            let g = g.read(p * n..(p + 1) * n, bg).as_ptr();
-            let weight = Same(T::of_f64(1.0));
-            *out = vectors::sums::<V, 2>(n, &Products { g, normal, weight, sums: None });
+            }
         }
     }
 }
 
 per_isa! {
-    unsafe fn write_plane[T: Float; in V](
+    // `lines` are those of the channels from `first` on.
+    unsafe fn write_planes[T: Float; in V](
         job: &Columns<T>,
-        p: usize,
-        ch: usize,
-        line: Line<T>,
+        planes: Range<usize>,
+        lines: &[Line<T>],
+        first: usize,
         buffers: &mut [Vec<T>; 3]
     ) {
-        // SAFETY: plane `p` lies inside the tensors and belongs to this thread, and `ch` is its
-        // channel.
+        // SAFETY: the planes lie inside the tensors and belong to this thread; there is a mean for
+        // each channel.
         unsafe {
             let [bx, bg, by] = buffers;
             let (n, zero) = (job.s.inner, T::default());
-            let span = p * n..(p + 1) * n;
-            let Line { k, a, b } = line;
-            let x = job.x.read(span.clone(), bx).as_ptr();
-            let y = job.y.place(span.clone(), by).as_mut_ptr();
-            let off = Normal { x, mean: *job.mean.at(ch), rstd: T::of_f64(1.0) };
-            if let Some((g, _)) = &job.g {
-                let g = g.read(span.clone(), bg);
+            let span = planes.start * n..planes.end * n;
+            let xs = job.x.read(span.clone(), bx).as_ptr();
+            let ys = job.y.place(span.clone(), by).as_mut_ptr();
+            let gs = job.g.as_ref().map(|(g, _)| g.read(span.clone(), bg).as_ptr());
+            for (i, p) in planes.enumerate() {
+                let ch = p % job.s.channels();
+                let Line { k, a, b } = lines[ch - first];
+                let (x, y) = (xs.add(i * n), ys.add(i * n));
+                let off = Normal { x, mean: *job.mean.at(ch), rstd: T::of_f64(1.0) };
+                let Some(gs) = gs else {
+                    let (weight, bias) = (Same(k), Same(a));
+                    each::<V>(n, &Affine(off, weight, bias, y));
+                    continue;
+                };
+                let g = gs.add(i * n);
                 if a == zero && b == zero {
                     // Given statistics: what x holds does not matter.
+                    let g = std::slice::from_raw_parts(g, n);
                     for (y, &g) in std::slice::from_raw_parts_mut(y, n).iter_mut().zip(g) {
                         *y = k * g;
                     }
                 } else {
-                    let (g, weight) = (g.as_ptr(), Same(T::of_f64(1.0)));
+                    let weight = Same(T::of_f64(1.0));
                     let (a, b, dx) = (zero - a, zero - b, y);
                     each::<V>(n, &Slope { g, normal: off, weight, k, a, b, dx });
                 }
-            } else {
-                let (weight, bias) = (Same(k), Same(a));
-                each::<V>(n, &Affine(off, weight, bias, y));
             }
             job.y.keep(span, by);
         }
