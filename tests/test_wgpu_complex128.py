@@ -86,7 +86,10 @@ def test_infinities_nan_and_zeros_are_those_of_the_cpu(name: str) -> None:
     z = torch.tensor([complex(a, b) for a in ends for b in ends], dtype=torch.complex128)
     got, want = ours(z.to("wgpu")).cpu().numpy(), ours(z).numpy()
     parts = (lambda v: [v.real, v.imag]) if np.iscomplexobj(want) else (lambda v: [v])
+    # C leaves open which infinity acos and asin of a NaN give, and a card loses a NaN's sign.
+    unsigned = torch.isnan(z).numpy()
     for a, b in zip(parts(got), parts(want), strict=True):
+        a, b = (np.where(unsigned & np.isinf(v), np.abs(v), v) for v in (a, b))
         np.testing.assert_allclose(a, b, 1e-12, 1e-300)
 
 
