@@ -484,6 +484,11 @@ impl Gpu {
         self.pool.lock().cap
     }
 
+    /// Whether what was recorded waits for pipelines that are not made yet.
+    fn is_compiling(&self) -> bool {
+        self.stream.lock().waits()
+    }
+
     /// Counts, of all that was asked for so far.
     pub fn stats(&self) -> StreamStats {
         // What goes wrong there shows when its results are asked for.

@@ -237,6 +237,14 @@ impl Stream {
         }
     }
 
+    /// Whether something waits for pipelines that are not made yet.
+    pub fn waits(&self) -> bool {
+        self.deferred.iter().any(|waiting| match waiting {
+            Deferred::Dispatch { pipeline, .. } => !pipeline.is_made(),
+            Deferred::Transfer(_) => false,
+        })
+    }
+
     /// Records a transfer of so many bytes. `buffers` are those that it touches.
     pub fn transfer(&mut self, transfer: Transfer, buffers: &[&Buffer], bytes: u64) {
         if self.deferred.is_empty() || clock::watched() {
@@ -278,7 +286,8 @@ impl Stream {
         self.stats.dispatches += 1;
         self.pending += 1;
         // A GPU that waits for pipelines gains nothing by small batches.
-        let limit = match self.deferred.is_empty() {
+        let looks = self.pending.is_multiple_of(FIRST_BATCH);
+        let limit = match self.deferred.is_empty() || looks && !self.waits() {
             true => self.batch_limit.min(most),
             false => LAST_BATCH_AGAIN,
         };

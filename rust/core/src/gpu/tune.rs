@@ -21,7 +21,7 @@ const PATIENCE: u32 = 3;
 const TIMES: usize = 3;
 /// What another way than the rule's has to be quicker by: clocks are no better than that.
 const MARGIN: f64 = 0.97;
-/// For how long a way is run before.
+/// For how long a way whose kernels are new is run before.
 const WARM: Duration = Duration::from_millis(20);
 /// How many times as long as the best another may take for a second time.
 const FAR: f64 = 1.5;
@@ -173,6 +173,8 @@ pub fn pick<T: Choice>(
             }
             // What someone watches or keeps is what was asked for alone.
             _ if clock::watched() || gpu.is_taping() || gpu.is_outside() => return Ok(rule),
+            // Nor while pipelines are compiled: a trial would wait for all of them.
+            _ if tuned.when == When::Third && gpu.is_compiling() => return Ok(rule),
             Known::Seen(n) => {
                 *n += 1;
                 if *n < patience {
@@ -189,11 +191,12 @@ pub fn pick<T: Choice>(
 fn fastest<T: Choice>(gpu: &Gpu, rule: T, ways: &[T], run: impl Fn(T) -> Result<()>) -> Result<T> {
     let _apart = clock::Apart::watch();
     let time = |way: T, best: f64| -> Result<f64> {
-        // A card runs at a fraction of its clock after the host compiled a kernel.
+        // While the host compiles a card slows down to a fraction of its clock.
         if !gpu.info().software {
+            let before = gpu.stats().pipelines;
             run(way)?;
             let begin = Instant::now();
-            while begin.elapsed() < WARM {
+            while gpu.stats().pipelines > before && begin.elapsed() < WARM {
                 gpu.works()?;
                 run(way)?;
             }
@@ -256,7 +259,7 @@ mod tests {
             }
         });
         assert_eq!(tile.unwrap(), TILES[2]);
-        // A card is warmed up before, too.
+        // On a card they run before, too.
         if gpu.info().software {
             assert_eq!(runs.get(), TIMES + TILES.len() - 1);
         }
