@@ -1,7 +1,7 @@
 // What the card can do: `copy` moves n vectors of four words, `multiply` runs eight chains of fused
 // multiplications and additions in each of n invocations, TURNS of each for one of the loop's own.
 override WG: u32 = WORKGROUP;
-override TURNS: u32 = 4u;
+override TURNS: u32 = 1u;
 
 struct Params {
     n: u32,
