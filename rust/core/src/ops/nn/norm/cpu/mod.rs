@@ -480,7 +480,9 @@ impl<T: Float> Columns<'_, T> {
                     let lines: Vec<_> = lines.map(|(i, ch)| line(ch, of(i))).collect();
                     for n in 0..s.n {
                         // SAFETY: the planes of these channels belong to this range alone.
-                        unsafe { write_planes(self, planes(n), &lines, channels.start, &mut buffers) };
+                        unsafe {
+                            write_planes(self, planes(n), &lines, channels.start, &mut buffers)
+                        };
                     }
                 }
             });
