@@ -162,22 +162,25 @@ def test_order_of_nothing_is_nothing() -> None:
 
 
 # A step of a line has 1024 elements, or fewer, and eight steps are one part.
-@pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
     "shape",
     [(3,), (4, 5), (3, 255), (2, 1023), (1025,), (3, 8192), (8193,), (2, 20_001),
      (40_000, 2), (3000, 40)],
 )  # fmt: skip
-def test_running_sums_of_integers_are_exact_at_every_length(shape, reverse) -> None:
+def test_running_results_of_integers_are_exact_at_every_length(shape) -> None:
     dim = int(np.argmax(shape))
     x = np.random.default_rng(1).integers(-(2**40), 2**40, shape)
-    y, want = gpu(x), x.cumsum(dim)
-    if reverse:
-        y, want = y.flip(dim), np.flip(x, dim).cumsum(dim)
-    np.testing.assert_array_equal(torch.cumsum(y, dim).cpu().numpy(), want)
+    y = gpu(x)
+    np.testing.assert_array_equal(torch.cumsum(y, dim).cpu().numpy(), x.cumsum(dim))
     top, at = torch.cummax(y, dim)
-    np.testing.assert_array_equal(top.cpu().numpy(), np.maximum.accumulate(y.cpu().numpy(), dim))
+    np.testing.assert_array_equal(top.cpu().numpy(), np.maximum.accumulate(x, dim))
     np.testing.assert_array_equal(torch.gather(y, dim, at).cpu().numpy(), top.cpu().numpy())
+    # The gradient of a running sum is one from the end; these fit a float32.
+    small = (x % 9).astype(np.float32)
+    z = gpu(small).requires_grad_()
+    torch.cumsum(z, dim).backward(gpu(small))
+    want = np.flip(np.flip(small, dim).cumsum(dim), dim)
+    np.testing.assert_array_equal(z.grad.cpu().numpy(), want)
 
 
 @pytest.mark.parametrize("size", [1, 3, 1023, 5000, 70_000])

@@ -81,8 +81,9 @@ pub(super) struct Layout {
 }
 
 pub(super) struct Pipeline {
-    /// Nothing where it did not compile, which the device's fault tells.
+    /// Nothing where it did not compile, which the device's fault tells whenever someone asks for it.
     made: OnceLock<Option<wgpu::ComputePipeline>>,
+    fault: Fault,
     pub layout: Arc<Layout>,
 }
 
@@ -93,24 +94,21 @@ impl Pipeline {
 
     /// Waits until it is made.
     pub fn made(&self) -> Option<&wgpu::ComputePipeline> {
-        self.made.wait().as_ref()
+        let made = self.made.wait().as_ref();
+        if made.is_none() {
+            let why = || Error::runtime("wgpu: a shader did not compile".to_string());
+            self.fault.lock().get_or_insert_with(why);
+        }
+        made
     }
 }
 
 /// Says that a pipeline will not be made, where nobody said more when it is dropped.
-struct Promise {
-    pipeline: Arc<Pipeline>,
-    fault: Fault,
-}
+struct Promise(Arc<Pipeline>);
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        if self.pipeline.made.set(None).is_ok() {
-            let text = "wgpu: a shader was not compiled";
-            self.fault
-                .lock()
-                .get_or_insert(Error::runtime(text.to_string()));
-        }
+        let _ = self.0.made.set(None);
     }
 }
 
@@ -219,22 +217,17 @@ impl Pipelines {
         };
         let pipeline = Arc::new(Pipeline {
             made: OnceLock::new(),
+            fault: self.fault.clone(),
             layout,
         });
         // What others wrote may not compile, and of ways that are timed one may not: who asks is told.
         if self.compilers == 0 || !make.trusted || clock::watched() {
             let _ = pipeline.made.set(Some(job.run()?));
         } else {
-            let promise = Promise {
-                pipeline: pipeline.clone(),
-                fault: self.fault.clone(),
-            };
+            let promise = Promise(pipeline.clone());
             let work = move || match job.run() {
-                Ok(made) => drop(promise.pipeline.made.set(Some(made))),
-                Err(e) => {
-                    promise.fault.lock().get_or_insert(e);
-                    let _ = promise.pipeline.made.set(None);
-                }
+                Ok(made) => drop(promise.0.made.set(Some(made))),
+                Err(e) => drop(promise.0.fault.lock().get_or_insert(e)),
             };
             COMPILERS.run(self.compilers, Box::new(work));
         }
