@@ -309,7 +309,8 @@ impl Product<'_> {
             .all(|k| k.is_multiple_of(way.depth()));
         let exact = steps && self.a.size(1).is_multiple_of(m) && self.b.size(2).is_multiple_of(n);
         // A loop of so many steps as the text says is a tenth quicker on an H200: large products have a kernel for theirs.
-        let large = exact && self.splits == 1 && self.sizes().iter().product::<usize>() * k >= LARGE;
+        let large =
+            exact && self.splits == 1 && self.sizes().iter().product::<usize>() * k >= LARGE;
         let result = (self.splits == 1).then(|| whole(self.y)).transpose()?;
         way.set(&types, MATMUL_COOPERATIVE.launch(self.acc))
             .set("HAS_C", self.c.is_some())
