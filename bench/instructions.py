@@ -38,14 +38,15 @@ FORCED = {
 }
 VALGRIND = (
     "valgrind -q --tool=callgrind --instr-atstart=no --cache-sim=yes --dump-line=no "
-    "--I1=32768,8,64 --D1=32768,8,64 --LL=524288,8,64"
+    "--separate-threads=yes --I1=32768,8,64 --D1=32768,8,64 --LL=524288,8,64"
 ).split()
 # The share by which a count may differ, and that many bytes beside it.
 MARGIN, BYTES_MARGIN, BYTES = 0.05, 0.10, 0.1
 PYTHON = ".".join(platform.python_version_tuple()[:2])
-PYTHONS = {"call", "import"}  # what depends on Python's version
+PYTHONS = {"call", "import", "dispatch"}  # what depends on Python's version
 Counts = dict[str, list[float]]  # of each case: instructions, and bytes but of those two
 CALLS = 400  # of a small call, in a loop whose own instructions are taken off
+DISPATCHES = 14  # on the GPU, behind another one, whose driver gets none before they are counted
 
 
 # What statements see: few numbers are made, which takes long under valgrind, and many views.
@@ -64,6 +65,14 @@ q, k, v = x.view(4, 2, 4, 128, 64)[:3]
 image = x.view(-1)[: 2 * 64 * 28 * 28].view(2, 64, 28, 28)
 kernel = y.view(-1)[: 64 * 64 * 9].view(64, 64, 3, 3)
 """
+# Where there is an adapter, software or not.
+SETUP_GPU = f"""
+on_gpu, times = t.full((8, 8), 0.1, device="wgpu"), range({DISPATCHES})
+program = t.graph(lambda x: [x := x @ x for _ in range({DISPATCHES})][-1], fullgraph=True)
+for _ in range(5): program(on_gpu)
+"""
+RECORD = "kept = {}; t._C._wgpu_set_fuse(0, True)"  # also what waits for kernels that follow
+OPEN = "kept = None; t.wgpu.synchronize(); first = on_gpu.amax(0); t._C._wgpu_set_fuse(0, True)"
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,7 @@ class Case:
 
 N = 512 * 512
 DO = "multiply-add"
+NOTHING = Case("nothing", "None", 1, "call")
 ATTENTION = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
 CASES = [
     Case("import pytensorlib", "", 1, "import"),  # from compiled files
@@ -108,6 +118,10 @@ CASES = [
     Case("attention, causal", ATTENTION, 8 * 128 * 128 * 64, DO),
     Case("convolution 3x3", "F.conv2d(image, kernel, padding=1)", 2 * 784 * 64 * 64 * 9, DO),
     Case("max_pool2d 2", "F.max_pool2d(image, 2)", 2 * 64 * 784),
+    Case("wgpu: x @ x", "[on_gpu @ on_gpu for _ in times]", DISPATCHES, "dispatch"),
+    Case("wgpu: softmax", "[on_gpu.softmax(0) for _ in times]", DISPATCHES, "dispatch"),
+    Case("wgpu: sum, dim 0", "[on_gpu.sum(0) for _ in times]", DISPATCHES, "dispatch"),
+    Case("wgpu: x @ x of a graph", "program(on_gpu)", DISPATCHES, "dispatch"),
 ]
 
 # --- under valgrind -------------------------------------------------------------------------------
@@ -127,9 +141,15 @@ def child() -> None:
     address = ctypes.addressof(ctypes.c_char.from_buffer(page))
     call = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(address)
 
-    def request(code: int, text: str = "") -> None:
-        said = ctypes.create_string_buffer(text.encode())
-        call(ctypes.byref((ctypes.c_uint64 * 6)(code, ctypes.addressof(said))))
+    # Made before, for what makes them would be counted.
+    said = {
+        case.label: ctypes.create_string_buffer(case.label.encode()) for case in (NOTHING, *CASES)
+    }
+    words = (ctypes.c_uint64 * 6)()
+
+    def request(code: int, label: str = "") -> None:
+        words[:2] = code, ctypes.addressof(said[label]) if label else 0
+        call(ctypes.byref(words))
 
     gc.disable()  # it would come now and then
     request(START)
@@ -141,17 +161,29 @@ def child() -> None:
 
     t.manual_seed(0)
     names: dict[str, Any] = {"t": t, "F": functional}
+
+    def run(cases: list[Case], form: str, before: str = "", warm: int = 1) -> None:
+        ready = []
+        for case in cases:
+            text = (form if case.per in PYTHONS else "{}").format(case.run)
+            ready.append((case.label, compile(text, case.label, "exec")))
+            for _ in range(warm):
+                exec(before, names)
+                exec(ready[-1][1], names)
+        request(START)
+        for label, code in ready:
+            exec(before, names)
+            request(ZERO)
+            exec(code, names)
+            request(DUMP, label)
+        request(STOP)
+
     exec(SETUP, names)
-    ready = []
-    for case in (Case("nothing", "None", 1, "call"), *CASES[1:]):
-        loop = f"for _ in range({CALLS}): " if case.per == "call" else ""
-        ready.append((case.label, compile(loop + case.run, case.label, "exec")))
-        exec(ready[-1][1], names)
-    request(START)
-    for label, code in ready:
-        request(ZERO)
-        exec(code, names)
-        request(DUMP, label)
+    on_cpu = [case for case in CASES[1:] if case.per != "dispatch"]
+    run([NOTHING, *on_cpu], f"for _ in range({CALLS}): {{}}")
+    if t.wgpu.is_available():
+        exec(SETUP_GPU, names)
+        run([case for case in CASES if case.per == "dispatch"], RECORD, OPEN, warm=5)
 
 
 # --- around it ------------------------------------------------------------------------------------
@@ -187,12 +219,18 @@ def count(level: str) -> Counts:
         done = subprocess.run([*command, "--child"], env=env, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(done.stderr)
-        totals = dict(filter(None, (parsed(path.read_text()) for path in Path(folder).iterdir())))
+        # Of the first thread, which has no others to work for it but a driver's.
+        dumps = Path(folder).glob("out*-01")
+        totals = dict(filter(None, (parsed(path.read_text()) for path in dumps)))
     found = {}
     for case in CASES:
+        if case.per == "dispatch" and case.label not in totals:
+            continue  # there is no adapter
         cost = totals[case.label]
         if case.per == "import":
             figures = [cost["Ir"]]
+        elif case.per == "dispatch":
+            figures = [cost["Ir"] / case.count]
         elif case.per == "call":
             figures = [(cost["Ir"] - totals["nothing"]["Ir"]) / CALLS]
         else:
@@ -221,7 +259,7 @@ def differences(found: Counts, expected: Counts, python: str) -> list[str]:
     for case in CASES:
         if case.label not in expected:
             wrong.append(f"{case.label}: not recorded")
-        elif case.per in PYTHONS and python != PYTHON:
+        elif (case.per in PYTHONS and python != PYTHON) or case.label not in found:
             continue
         else:
             margins = (MARGIN, 0.0), (BYTES_MARGIN, BYTES)

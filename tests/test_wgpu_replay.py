@@ -226,21 +226,21 @@ def test_memory_of_a_program_goes_with_it() -> None:
 def test_host_time_of_a_dispatch_is_short() -> None:
     """At most 5 us of the processor where it is recorded, 1 us where it is kept, the least of many.
 
-    Without what sends them, which is the driver's.
+    Without what sends them, which is the driver's: after a wait few are sent at a time, later more.
     """
 
     def least(call: Callable[[], Any]) -> float:
-        best = float("inf")
-        for _ in range(200):
+        times = []
+        for _ in range(300):
             before, begin = wgpu.memory_stats(), time.thread_time()
             kept = call()
             after = wgpu.memory_stats()  # records what waits
             taken = time.thread_time() - begin
             if after["submissions"] == before["submissions"]:
-                best = min(best, taken / (after["dispatches"] - before["dispatches"]))
+                times.append(taken / (after["dispatches"] - before["dispatches"]))
             del kept
-            wgpu.synchronize()
-        return best
+        assert len(times) > 100
+        return min(times)
 
     x = torch.full((8, 8), 0.1, device="wgpu")
     for f in (lambda: x @ x, lambda: x.softmax(0), lambda: x.sum(0)):

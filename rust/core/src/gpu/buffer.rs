@@ -113,6 +113,9 @@ pub struct Living {
 /// Batches after which an unused buffer goes back to the driver.
 const LONG: u64 = 100;
 
+/// An odd number with as many ones as zeros (the fractional part of the golden ratio).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// From so many bytes on it is known what a buffer is for.
 pub const LARGE: u64 = 1 << 20;
 
@@ -479,11 +482,22 @@ impl Buffer {
         self.window().map_or_else(all, |w| w.size)
     }
 
+    /// Bits of its wgpu buffers: those that are the [same](Buffer::same) have some in common, others seldom.
+    pub(super) fn bits(&self) -> u64 {
+        // A shift of a product takes the bits that all others have a part in.
+        let bit = |raw: &Arc<Raw>| 1 << ((Arc::as_ptr(raw) as u64).wrapping_mul(SPREAD) >> 58);
+        let first = self.raw.as_ref().map_or(0, bit);
+        match &self.rest {
+            None => first,
+            Some(rest) => rest.raws.iter().map(bit).fold(first, |all, bit| all | bit),
+        }
+    }
+
     /// Whether both have memory of the same wgpu buffer.
     pub fn same(&self, other: &Buffer) -> bool {
         match (&self.rest, &other.rest) {
-            (None, None) => self.raw().id == other.raw().id,
-            _ => self.raws().any(|a| other.raws().any(|b| a.id == b.id)),
+            (None, None) => std::ptr::eq(self.raw(), other.raw()),
+            _ => self.raws().any(|a| other.raws().any(|b| Arc::ptr_eq(a, b))),
         }
     }
 

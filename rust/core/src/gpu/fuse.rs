@@ -134,10 +134,12 @@ pub(super) struct Group {
     pub nodes: Vec<Node>,
     pub loads: Vec<Load>,
     pub stores: Vec<Store>,
+    /// [`Buffer::bits`] of all that it writes, and of all that it reads or writes.
+    bits: [u64; 2],
     /// Words of scalars so far.
     pub words: usize,
     /// The kernel that has the others in the place where it stores.
-    pub head: Option<Head>,
+    pub head: Option<Box<Head>>,
     /// What makes that which the head reads.
     pub before: Option<Before>,
     /// Memory that nobody else gets until the group is recorded.
@@ -178,6 +180,7 @@ impl Group {
             nodes: Vec::new(),
             loads: Vec::new(),
             stores: Vec::new(),
+            bits: [0; 2],
             words: 0,
             head: None,
             before: None,
@@ -186,7 +189,7 @@ impl Group {
     }
 
     /// The group of a kernel that gives `y`.
-    pub fn led(head: Head, y: &View, before: Option<Before>) -> Group {
+    pub fn led(head: Box<Head>, y: &View, before: Option<Before>) -> Group {
         let stores = vec![Store {
             to: y.buffer.lent(),
             past: y.buffer.past(),
@@ -194,8 +197,14 @@ impl Group {
             value: Source::Head,
             read: false,
         }];
+        let mut bits = before.as_ref().map_or([0; 2], |b| b.group.bits);
+        for (i, b) in head.buffers.iter().enumerate() {
+            bits[1] |= b.bits();
+            bits[0] |= if i < head.writes { b.bits() } else { 0 };
+        }
         Group {
             stores,
+            bits,
             head: Some(head),
             before,
             ..Group::new(y.numel())
@@ -208,6 +217,9 @@ impl Group {
 
     /// Whether a command that reads or writes this memory has to come behind the group.
     pub fn meets(&self, b: &Buffer, writes: bool) -> bool {
+        if self.bits[writes as usize] & b.bits() == 0 {
+            return false;
+        }
         self.live(b).next().is_some()
             || writes && self.loads.iter().any(|l| l.from.same(b))
             || self.head_meets(b, writes)
@@ -250,7 +262,7 @@ impl Group {
             .shape
             .len()
             .max(self.shape.as_ref().map_or(0, |s| s.len()));
-        let (bound, params) = self.head.as_ref().map_or((0, 0), Head::takes);
+        let (bound, params) = self.head.as_deref().map_or((0, 0), Head::takes);
         let (more, made) = self.before.as_ref().map_or((0, 0), Before::takes);
         let words = HEAD + params + made + self.words + call.words + places * (1 + dims) + dims;
         let shape = match call.is_strided() {
@@ -300,6 +312,10 @@ impl Group {
         }
         let node = self.nodes.len();
         self.words += call.words;
+        let written = call.y.buffer.bits();
+        let read = call.x.iter().map(|v| v.buffer.bits());
+        self.bits[0] |= written;
+        self.bits[1] |= read.fold(written, |all, bits| all | bits);
         self.nodes.push(Node {
             body,
             x,

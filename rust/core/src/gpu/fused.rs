@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
             .filter(|(i, _)| reads(*i))
             .collect();
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-        let head = group.head.as_ref();
+        let head = group.head.as_deref();
         let mut bind = |b: &'a Buffer| {
             let new = !buffers.iter().any(|k| k.same(b));
             if new && !head.is_some_and(|h| h.y().same(b)) {
@@ -365,7 +365,7 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
         let first = |i: usize| !all[..i].iter().any(|b| b.buffer.same(all[i].buffer));
         let each = (0..all.len()).filter(|&i| first(i));
         let bytes = each.map(|i| all[i].buffer.bytes()).sum();
-        let name = group.head.as_ref().map_or(NAME.to_string(), Head::name);
+        let name = group.head.as_deref().map_or(NAME.to_string(), Head::name);
         clock::Work::new(&name, group.clients(needed), groups, bytes)
     };
     let params = bytemuck::cast_slice(&words);

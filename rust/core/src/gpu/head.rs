@@ -110,7 +110,7 @@ impl Gpu {
     pub(super) fn wait_as_head(
         &self,
         kernel: &Kernel,
-        buffers: &[Option<Bound>],
+        buffers: &[Bound],
         (operands, unread, y): (&[Taking], u32, View),
         params: &[u8],
         groups: usize,
@@ -120,9 +120,7 @@ impl Gpu {
         if !waiting.on || clock::apart() || self.is_outside() {
             return Ok(false);
         }
-        let all: Option<SmallVec<[Bound; 9]>> = buffers.iter().copied().collect();
-        let Some(all) = all else { return Ok(false) };
-        let (written, read) = all.split_at(kernel.writes);
+        let (written, read) = buffers.split_at(kernel.writes);
         let plain = |b: &Bound| {
             b.window.is_none()
                 && b.buffer.capacity() <= self.info.max_binding
@@ -131,7 +129,7 @@ impl Gpu {
         let n = y.numel();
         let whole = y.is_contiguous() && y.dtype.size() >= 2 && (1..1 << 31).contains(&n);
         if !whole
-            || !all.iter().all(plain)
+            || !buffers.iter().all(plain)
             || written.is_empty()
             || read
                 .iter()
@@ -143,7 +141,7 @@ impl Gpu {
             return Ok(false);
         }
         let touched = || {
-            let all = all.iter().enumerate();
+            let all = buffers.iter().enumerate();
             all.map(|(i, b)| (i, b.buffer, i < kernel.writes))
         };
         let (mut before, mut free) = (None, 0);
@@ -157,7 +155,7 @@ impl Gpu {
             // What reads the same group's results elsewhere comes behind it.
             let others = touched().filter(|(_, b, _)| !of(b));
             waiting.settle(self, others.map(|(_, b, writes)| (b, writes)))?;
-            before = waiting.before(self, x, (all.len(), params.len() / 4));
+            before = waiting.before(self, x, (buffers.len(), params.len() / 4));
             if before.is_some() {
                 break;
             }
@@ -166,13 +164,13 @@ impl Gpu {
         let mut words = SmallVec::from_elem(0, params.len() / 4);
         bytemuck::cast_slice_mut(&mut words[..]).copy_from_slice(params);
         let [_, tail] = kernel.tail;
-        let head = Head {
+        let head = Box::new(Head {
             source: kernel.source.clone(),
             entry: kernel.entry,
             acc: kernel.acc,
             constants: kernel.constants.into(),
             tail: (!tail.text.is_empty()).then(|| (tail.text.to_string(), tail.key)),
-            buffers: all.iter().map(|b| b.buffer.lent()).collect(),
+            buffers: buffers.iter().map(|b| b.buffer.lent()).collect(),
             writes: kernel.writes,
             free,
             params: words,
@@ -180,7 +178,7 @@ impl Gpu {
             told: told.into(),
             place: Place::of(&y),
             client: Client::here(),
-        };
+        });
         waiting.add(self, Group::led(head, &y, before))?;
         Ok(true)
     }

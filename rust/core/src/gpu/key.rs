@@ -23,6 +23,21 @@ fn fold(a: u64, b: u64) -> u64 {
     p as u64 ^ (p >> 64) as u64
 }
 
+/// Up to eight bytes, with zeros behind. Without a copy of so many bytes, which takes longer than all else.
+fn word(bytes: &[u8]) -> u64 {
+    let (mut word, mut rest) = (0, bytes);
+    let mut shift = 0;
+    if let Some((&four, behind)) = rest.split_first_chunk() {
+        (word, rest, shift) = (u32::from_le_bytes(four).into(), behind, 32);
+    }
+    if let Some((&two, behind)) = rest.split_first_chunk() {
+        word |= u64::from(u16::from_le_bytes(two)) << shift;
+        (rest, shift) = (behind, shift + 16);
+    }
+    rest.first()
+        .map_or(word, |&one| word | u64::from(one) << shift)
+}
+
 /// A hash of words, several times as quick as the one of `std`, which also withstands who looks
 /// for collisions.
 pub struct Mixed([u64; 2]);
@@ -35,10 +50,12 @@ impl Default for Mixed {
 
 impl Hasher for Mixed {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        let (whole, rest) = bytes.as_chunks::<8>();
+        for &chunk in whole {
+            self.write_u64(u64::from_le_bytes(chunk));
+        }
+        if !rest.is_empty() {
+            self.write_u64(word(rest));
         }
     }
 
@@ -69,8 +86,18 @@ impl Hasher for Mixed {
 
 #[cfg(test)]
 mod tests {
-    use super::key;
+    use super::{key, word};
     use std::collections::HashSet;
+
+    #[test]
+    fn word_has_the_bytes_and_zeros_behind() {
+        let bytes = [0x81, 0x92, 0xa3, 0xb4, 0xc5, 0xd6, 0xe7, 0xf8];
+        for n in 0..8 {
+            let mut all = [0; 8];
+            all[..n].copy_from_slice(&bytes[..n]);
+            assert_eq!(word(&bytes[..n]), u64::from_le_bytes(all), "{n}");
+        }
+    }
 
     #[test]
     fn key_of_values_that_differ_little_differs() {

@@ -2,7 +2,7 @@
 
 use super::buffer::Raw;
 use super::pipeline::{Kernel, Tail};
-use super::shader::{Acc, Shader};
+use super::shader::{Acc, Shader, Source};
 use super::tape::{Told, Tolds};
 use super::{Buffer, Gpu, View};
 use crate::dtype::{self, DType};
@@ -90,11 +90,19 @@ impl<'a> From<&'a Buffer> for Operand<'a> {
 /// writes, then those that it only reads; one may be both.
 pub struct Launch<'a, P> {
     shader: &'a Shader<P>,
+    /// Behind a pointer, since each method moves it.
+    draft: Box<Draft<'a>>,
+}
+
+/// What is known of a dispatch so far.
+struct Draft<'a> {
     acc: Acc,
     entry: &'static str,
     tail: [Tail<'a>; 2],
     constants: SmallVec<[(&'static str, u32); 12]>,
-    buffers: SmallVec<[Option<Bound<'a>>; 9]>,
+    buffers: SmallVec<[Bound<'a>; 9]>,
+    /// Whether an operand is not on the GPU.
+    hosted: bool,
     writes: usize,
     result: Option<View<'a>>,
     taken: SmallVec<[Taking<'a>; 2]>,
@@ -106,26 +114,31 @@ pub struct Launch<'a, P> {
 impl<P: bytemuck::NoUninit> Shader<P> {
     /// A dispatch that computes in `acc`.
     pub fn launch(&self, acc: Acc) -> Launch<'_, P> {
-        Launch {
-            shader: self,
+        let draft = Box::new(Draft {
             acc,
             entry: "main",
             tail: [NOTHING; 2],
             constants: smallvec![],
             buffers: smallvec![],
+            hosted: false,
             writes: 0,
             result: None,
             taken: smallvec![],
             unread: 0,
             told: Tolds::new(),
+        });
+        Launch {
+            shader: self,
+            draft,
         }
     }
 }
 
 impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// Another function than `main`.
-    pub fn entry(self, entry: &'static str) -> Self {
-        Launch { entry, ..self }
+    pub fn entry(mut self, entry: &'static str) -> Self {
+        self.draft.entry = entry;
+        self
     }
 
     /// Generated text behind the file, which calls no function of the math files.
@@ -134,13 +147,14 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     }
 
     /// Generated text behind the file: a body with what it may call, and what calls it.
-    pub(super) fn tail(self, tail: [Tail<'a>; 2]) -> Self {
-        Launch { tail, ..self }
+    pub(super) fn tail(mut self, tail: [Tail<'a>; 2]) -> Self {
+        self.draft.tail = tail;
+        self
     }
 
     /// The value of an `override`.
     pub fn set(mut self, name: &'static str, value: impl Into<u32>) -> Self {
-        self.constants.push((name, value.into()));
+        self.draft.constants.push((name, value.into()));
         self
     }
 
@@ -152,12 +166,10 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// Binds what the kernel writes, whose type it knows.
     pub fn writes_words(mut self, x: impl Into<Operand<'a>>) -> Self {
-        debug_assert_eq!(
-            self.writes,
-            self.buffers.len(),
-            "written buffers come first"
-        );
-        self.writes += 1;
+        let draft = &mut *self.draft;
+        let first = draft.hosted || draft.writes == draft.buffers.len();
+        debug_assert!(first, "written buffers come first");
+        draft.writes += 1;
         self.bind(x.into())
     }
 
@@ -174,12 +186,14 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// [`Launch::reads`] of what may be absent; what is bound in its place the kernel does not look at.
     pub fn reads_if(mut self, format: &'static str, x: Option<impl Into<Operand<'a>>>) -> Self {
-        let Some(x) = x else {
-            self.unread |= 1 << self.buffers.len();
-            self.buffers.push(self.buffers[self.writes]);
-            return self;
-        };
-        self.reads(format, x)
+        if let Some(x) = x {
+            return self.reads(format, x);
+        }
+        let draft = &mut *self.draft;
+        draft.unread |= 1 << draft.buffers.len();
+        let other = draft.buffers.get(draft.writes).copied();
+        draft.bind(other);
+        self
     }
 
     fn bind(mut self, x: Operand<'a>) -> Self {
@@ -187,7 +201,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
             buffer,
             window: x.window.or(buffer.window()),
         });
-        self.buffers.push(bound);
+        self.draft.bind(bound);
         self
     }
 
@@ -207,15 +221,15 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// [`Launch::told`] of these words.
     pub(super) fn told_of(mut self, told: Told) -> Self {
-        self.told.push(told);
+        self.draft.told.push(told);
         self
     }
 
     /// The first buffer is written by `store_y` alone, each element of `y` once: pointwise kernels
     /// that follow may take the value there and then.
-    pub fn gives(self, y: impl Into<Option<View<'a>>>) -> Self {
-        let result = y.into();
-        Launch { result, ..self }
+    pub fn gives(mut self, y: impl Into<Option<View<'a>>>) -> Self {
+        self.draft.result = y.into();
+        self
     }
 
     /// The buffer of this operand, called `name` in the text, is read by `read_` and that name alone, each element
@@ -227,7 +241,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         view: View<'a>,
         (times, reads): (usize, usize),
     ) -> Self {
-        self.taken.push(Taking {
+        self.draft.taken.push(Taking {
             name,
             view,
             times,
@@ -244,13 +258,18 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// Records what a kernel has that stores by `store_each`: an invocation for each word that `n` elements from
     /// `offset` on touch.
     pub fn each(mut self, gpu: &Gpu, params: &P, offset: usize, n: usize) -> Result<()> {
-        let format = self.constants.iter().rev().find(|(name, _)| *name == "Y");
+        let format = self
+            .draft
+            .constants
+            .iter()
+            .rev()
+            .find(|(name, _)| *name == "Y");
         let of = |t: &&DType| format.is_some_and(|(_, value)| *value == **t as u32);
         let size = dtype::ALL.iter().find(of).map_or(4, |t| t.size());
         let lanes = 4 / size.min(4);
         if !offset.is_multiple_of(lanes) {
             // What runs in the place of its stores takes words that begin with the first element.
-            self.result = None;
+            self.draft.result = None;
         }
         let words = (offset + n).div_ceil(lanes) - offset / lanes;
         self.set("WORDS", lanes > 1).threads(gpu, params, words)
@@ -263,42 +282,52 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// Records `n` workgroups with the beginning of a parameter block.
     pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
-        if let Some(y) = self.result {
-            let kernel = self.kernel();
-            if gpu.wait_as_head(
-                &kernel,
-                &self.buffers,
-                (&self.taken, self.unread, y),
-                params,
-                n,
-                &self.told,
-            )? {
-                return Ok(());
-            }
-        }
-        let touched = self.buffers.iter().flatten().enumerate();
-        gpu.settle(touched.map(|(i, b)| (b.buffer, i < self.writes)))?;
-        self.record_settled(gpu, params, n)
+        self.draft.record(&self.shader.source, gpu, params, n)
     }
 
     /// [`Launch::record`] behind all that has to come before.
     pub(super) fn record_settled(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
         let source = &self.shader.source;
-        let all: Option<SmallVec<[Bound; 9]>> = self.buffers.iter().copied().collect();
-        let Some(buffers) = all else {
-            crate::bail!(
-                Assertion,
-                "wgpu: {}: a kernel got a tensor in host memory",
-                source.name
-            );
-        };
-        gpu.require(self.acc, &source.name)?;
-        gpu.dispatch(&self.kernel(), &buffers, params, gpu.grid(n)?, &self.told)
+        self.draft.record_settled(source, gpu, params, n)
+    }
+}
+
+impl<'a> Draft<'a> {
+    fn bind(&mut self, bound: Option<Bound<'a>>) {
+        match bound {
+            Some(bound) => self.buffers.push(bound),
+            None => self.hosted = true,
+        }
     }
 
-    fn kernel(&self) -> Kernel<'_> {
+    fn record(&self, source: &Source, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
+        if let Some(y) = self.result.filter(|_| !self.hosted) {
+            let operands = (&self.taken[..], self.unread, y);
+            let (kernel, told) = (self.kernel(source), &self.told);
+            if gpu.wait_as_head(&kernel, &self.buffers, operands, params, n, told)? {
+                return Ok(());
+            }
+        }
+        let touched = self.buffers.iter().enumerate();
+        gpu.settle(touched.map(|(i, b)| (b.buffer, i < self.writes)))?;
+        self.record_settled(source, gpu, params, n)
+    }
+
+    fn record_settled(&self, source: &Source, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
+        ensure!(
+            !self.hosted,
+            Assertion,
+            "wgpu: {}: a kernel got a tensor in host memory",
+            source.name
+        );
+        gpu.require(self.acc, &source.name)?;
+        let (kernel, grid) = (self.kernel(source), gpu.grid(n)?);
+        gpu.dispatch(&kernel, &self.buffers, params, grid, &self.told)
+    }
+
+    fn kernel<'b>(&'b self, source: &'b Source) -> Kernel<'b> {
         Kernel {
-            source: &self.shader.source,
+            source,
             entry: self.entry,
             acc: self.acc,
             constants: &self.constants,
@@ -314,13 +343,13 @@ impl<P: bytemuck::NoUninit> Launch<'_, P> {
     /// Validates the text, and makes SPIR-V of it.
     pub fn check(&self) {
         use naga::back::spv;
-        let kernel = self.kernel();
+        let kernel = self.draft.kernel(&self.shader.source);
         for aliased in [false, true] {
             let rolled = kernel.text(aliased).unwrap();
             let unrolled = super::unroll::unrolled(&rolled);
             assert!(!unrolled.contains(super::unroll::MARK), "{unrolled}");
             for text in [rolled, unrolled] {
-                let (module, info) = super::shader::valid(&kernel.source.name, self.acc, &text);
+                let (module, info) = super::shader::valid(&kernel.source.name, kernel.acc, &text);
                 let made = spv::write_vec(&module, &info, &spv::Options::default(), None);
                 assert!(made.is_ok_and(|words| !words.is_empty()), "{text}");
             }

@@ -153,17 +153,30 @@ impl Slot {
 
 /// What there is, best first.
 static SLOTS: OnceLock<std::result::Result<Vec<Slot>, Why>> = OnceLock::new();
-static PID: OnceLock<u32> = OnceLock::new();
+/// Whether this process was forked from one that had asked for them.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Lets a forked child know that it is one.
+fn watch_forks() {
+    #[cfg(unix)]
+    {
+        extern "C" fn in_child() {
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    }
+}
 
 fn slots() -> Result<&'static [Slot]> {
-    let pid = std::process::id();
     ensure!(
-        *PID.get_or_init(|| pid) == pid,
+        !FORKED.load(Ordering::Relaxed),
         Runtime,
         "Cannot re-initialize wgpu in forked subprocess. To use wgpu with multiprocessing, you \
          must use the 'spawn' start method"
     );
     let found = SLOTS.get_or_init(|| {
+        watch_forks();
         let slot = |adapter| Slot {
             adapter,
             gpu: AtomicPtr::default(),
@@ -235,7 +248,7 @@ impl Gpu {
 
     /// Those in use by now.
     pub fn opened() -> impl Iterator<Item = &'static Gpu> {
-        let ours = PID.get() == Some(&std::process::id());
+        let ours = !FORKED.load(Ordering::Relaxed);
         let slots = SLOTS.get().filter(|_| ours);
         let slots = slots.and_then(|s| s.as_ref().ok()).into_iter().flatten();
         slots.filter_map(|s| s.now().filter(|gpu| !gpu.is_lost()))

@@ -46,7 +46,7 @@ impl<'a> From<&'a String> for Tail<'a> {
 
 /// One specialised compute shader: its text, the type it computes in, the values of its `override`
 /// lines and, for pointwise bodies, a generated tail.
-#[derive(Clone, Copy, Debug, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel<'a> {
     pub source: &'a Source,
     pub entry: &'static str,
@@ -55,6 +55,17 @@ pub(super) struct Kernel<'a> {
     pub tail: [Tail<'a>; 2],
     pub writes: usize,
     pub reads: usize,
+}
+
+impl Hash for Kernel<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (acc, bound) = (self.acc as u8, [self.writes, self.reads]);
+        (self.source, self.entry, acc, self.tail, bound).hash(state);
+        for (name, value) in self.constants {
+            state.write_u64((name.len() as u64) << 32 | u64::from(*value));
+            state.write(name.as_bytes());
+        }
+    }
 }
 
 impl Kernel<'_> {
@@ -325,5 +336,45 @@ fn make_layout(device: &wgpu::Device, id: u32, bindings: &Bindings) -> Layout {
         id,
         bind_group,
         pipeline,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::tests::gpu;
+
+    #[test]
+    fn what_does_not_compile_is_told_whenever_it_is_asked_for() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let broken = |compilers| {
+            let info = Info {
+                compilers,
+                ..gpu.info().clone()
+            };
+            let fault = Fault::default();
+            let make = Make {
+                name: "broken",
+                entry: "main",
+                trusted: true,
+                bindings: Bindings {
+                    count: 0,
+                    written: [0..0, 0..0],
+                },
+            };
+            let text = || Ok("fn main() { nothing(); }".to_string());
+            let made =
+                Pipelines::new(None, &info, fault.clone()).known(&gpu.device, [0; 2], make, text);
+            (made, fault)
+        };
+        let why = "broken: the shader did not compile";
+        assert!(broken(0).0.is_err_and(|e| e.text.contains(why)));
+        let (pipeline, fault) = broken(1);
+        let pipeline = pipeline.unwrap();
+        for why in [why, "a shader did not compile", "a shader did not compile"] {
+            assert!(pipeline.made().is_none());
+            let told = fault.lock().take();
+            assert!(told.is_some_and(|e| e.text.contains(why)));
+        }
     }
 }

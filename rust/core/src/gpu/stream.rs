@@ -36,7 +36,7 @@ pub(super) struct Stream {
     device: wgpu::Device,
     queue: wgpu::Queue,
     encoder: Option<wgpu::CommandEncoder>,
-    pass: Option<wgpu::ComputePass<'static>>,
+    pass: Option<Pass>,
     /// What comes behind a dispatch whose pipeline is not made yet, with it.
     deferred: Vec<Deferred>,
     ring: wgpu::Buffer,
@@ -55,6 +55,13 @@ pub(super) struct Stream {
     pub stats: StreamStats,
     /// Where what one thread records is kept.
     pub film: Option<Film>,
+}
+
+/// An open pass.
+struct Pass {
+    own: wgpu::ComputePass<'static>,
+    /// Where the pipeline is that was set last; none is ever freed.
+    pipeline: usize,
 }
 
 /// What waits for pipelines.
@@ -266,19 +273,23 @@ impl Stream {
         // Without one there is a fault, which is told where someone looks.
         let Some(made) = pipeline.made() else { return };
         let (device, encoder) = (&self.device, &mut self.encoder);
-        let pass = self.pass.get_or_insert_with(|| {
-            encoder
+        let Pass { own, pipeline: set } = self.pass.get_or_insert_with(|| Pass {
+            own: encoder
                 .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
                 .begin_compute_pass(
                     &stamps
                         .as_ref()
                         .map_or_else(Default::default, clock::describe),
                 )
-                .forget_lifetime()
+                .forget_lifetime(),
+            pipeline: 0,
         });
-        pass.set_pipeline(made);
-        pass.set_bind_group(0, group, &[offset]);
-        pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
+        let address = std::ptr::from_ref(pipeline) as usize;
+        if std::mem::replace(set, address) != address {
+            own.set_pipeline(made);
+        }
+        own.set_bind_group(0, group, &[offset]);
+        own.dispatch_workgroups(grid[0], grid[1], grid[2]);
     }
 
     /// Counts a dispatch; submits when the batch is full, with so many at most.
