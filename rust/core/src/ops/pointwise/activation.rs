@@ -133,6 +133,7 @@ pointwise! {
         Ok(())
     };
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Hardtanh, 1>(t);
 
     /// x / 6 + 1 / 2 within [0, 1].
     op Hardsigmoid[1] = "HardsigmoidBackward0", FloatOnly;
@@ -140,6 +141,7 @@ pointwise! {
     df |_, [x], _, g| R::select(
         R::both(x.gt(c(-3.0)), x.lt(c(3.0))), g * c(1.0 / 6.0), c(0.0));
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Hardsigmoid, 1>(t);
 
     /// x hardsigmoid(x). Howard et al. 2019, arXiv:1905.02244.
     op Hardswish[1] = "HardswishBackward0", FloatOnly;
@@ -148,6 +150,7 @@ pointwise! {
         let middle = R::select(x.ge(c(3.0)), g, g * (x / c(3.0) + c(0.5)));
         R::select(x.le(c(-3.0)), c(0.0), middle)
     };
+    bits |_, t| super::cpu::halves::formula::<Hardswish, 1>(t);
 
     /// x outside [-lambda, lambda], 0 within.
     op Hardshrink { lambda: f64 }[1] = "HardshrinkBackward0", FloatOnly;
@@ -155,6 +158,7 @@ pointwise! {
     df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Hardshrink, 1>(t);
 
     /// x moved by lambda toward 0, and 0 within lambda of it.
     op Softshrink { lambda: f64 }[1] = "SoftshrinkBackward0", FloatOnly;
@@ -166,6 +170,7 @@ pointwise! {
     df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Softshrink, 1>(t);
 
     /// log(1 + e^(beta x)) / beta; x where beta x is above the threshold.
     op Softplus { beta: f64, threshold: f64 }[1] = "SoftplusBackward0", FloatOnly;
@@ -184,6 +189,7 @@ pointwise! {
     df |p, [x], _, g| R::select(x.gt(c(0.0)), g, g * k(p.slope));
     overwritten |p| invertible("leaky_relu", p.slope);
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<LeakyRelu, 1>(t);
 
     /// x sigmoid(y).
     op Glu[2] = "GluBackward0", FloatOnly;
@@ -200,6 +206,7 @@ pointwise! {
         R::select(x.gt(c(0.0)), g, g * y),
         R::select(x.gt(c(0.0)), c(0.0), g * x);
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Prelu, 2>(t);
 
     /// x above the threshold, the value elsewhere.
     op Threshold { threshold: Scalar, value: Scalar }[1] = "ThresholdBackward0", Same;
@@ -217,6 +224,7 @@ pointwise! {
         crate::dtype::check_range(p.value, t)
     };
     steps |_| true;
+    bits |_, t| super::cpu::halves::formula::<Threshold, 1>(t);
     repeats Changes;
 
     /// log(sigmoid(x)).

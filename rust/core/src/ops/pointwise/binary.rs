@@ -222,6 +222,7 @@ pointwise! {
     int |_, [x, y]| x.max(y);
     df |_, [x, y], _, g|
         R::select(x.ge(y), g, c(0.0)), R::select(x.lt(y), g, c(0.0));
+    bits |_, t| halves::formula::<ClampMin, 2>(t);
 
     /// The smaller, where a tie goes to x (`clamp_max`).
     op ClampMax[2] = "ClampMaxBackward1", Same;
@@ -229,6 +230,7 @@ pointwise! {
     int |_, [x, y]| x.min(y);
     df |_, [x, y], _, g|
         R::select(x.le(y), g, c(0.0)), R::select(x.gt(y), g, c(0.0));
+    bits |_, t| halves::formula::<ClampMax, 2>(t);
 
     /// The larger; a NaN counts as missing. A tie goes to x.
     op Fmax[2] = "FmaxBackward0", Same;
@@ -238,6 +240,7 @@ pointwise! {
         R::select(R::either(x.ge(y), y.is_nan()), g, c(0.0)),
         R::select(R::either(x.ge(y), y.is_nan()), c(0.0), g);
     check |_, t, _| no_complex("fmax", t);
+    bits |_, t| halves::formula::<Fmax, 2>(t);
 
     /// The smaller; a NaN counts as missing. A tie goes to x.
     op Fmin[2] = "FminBackward0", Same;
@@ -247,6 +250,7 @@ pointwise! {
         R::select(R::either(x.le(y), y.is_nan()), g, c(0.0)),
         R::select(R::either(x.le(y), y.is_nan()), c(0.0), g);
     check |_, t, _| no_complex("fmin", t);
+    bits |_, t| halves::formula::<Fmin, 2>(t);
 
     /// sqrt(x^2 + y^2) without overflow.
     op Hypot[2] = "HypotBackward0", FloatOnly;

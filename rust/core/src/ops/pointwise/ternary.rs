@@ -1,6 +1,7 @@
 //! Functions of three tensors.
 
 use super::compare::Ne;
+use super::cpu::halves;
 use super::formula::promoted;
 use super::pointwise;
 use super::unary::no_bool;
@@ -54,6 +55,7 @@ pointwise! {
     df |_, [x, y, w], _, g|
         g * (c::<R>(1.0) - w), g * w, g * (y - x);
     check |_, _, x| same_types(["end", "weight"], x);
+    bits |_, t| halves::formula::<Lerp, 3>(t);
     complex Analytic;
 
     /// The same with a number for w.
@@ -65,6 +67,7 @@ pointwise! {
     df |p, [_x, _y], _, g|
         g * k(1.0 - p.w), g * k(p.w);
     check |_, _, x| same_types(["end"], x);
+    bits |_, t| halves::formula::<LerpNumber, 2>(t);
     complex Analytic;
 
     /// x + value * y * z.
@@ -76,6 +79,7 @@ pointwise! {
         g * (z * k(p.value.f64())),
         g * (y * k(p.value.f64()));
     check |_, t, _| no_bool("addcmul", t);
+    bits |_, t| halves::formula::<Addcmul, 3>(t);
     complex Analytic;
 
     /// x + value * y / z.
@@ -96,6 +100,7 @@ pointwise! {
         }
         Ok(())
     };
+    bits |_, t| halves::formula::<Addcdiv, 3>(t);
     complex Analytic;
 
     /// x within [low, high], which are tensors; NaN stays. Where low > high, high.

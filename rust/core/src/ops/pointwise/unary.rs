@@ -220,6 +220,7 @@ pointwise! {
     op Frac[1] = "FracBackward0", FloatOnly;
     f |_, [x]| x - x.trunc();
     df |_, _, _, g| g;
+    bits |_, t| halves::formula::<Frac, 1>(t);
 
     /// To a number of decimal digits, ties to even.
     op RoundDecimals { decimals: i64 }[1] = "RoundBackward1", FloatOnly;
@@ -262,12 +263,14 @@ pointwise! {
         );
         Ok(())
     };
+    bits |_, t| halves::formula::<Clamp, 1>(t);
 
     /// Numbers for NaN and the infinities.
     op NanToNum { nan: f64, high: f64, low: f64 }[1] = "NanToNumBackward0", Same;
     f |p, [x]| x.finite(p.nan, p.high, p.low);
     int |_, [x]| x;
     df |_, [x], _, g| R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
+    bits |_, t| halves::formula::<NanToNum, 1>(t);
     complex Analytic;
     wgsl |_| "m_finite(t0)";
 
