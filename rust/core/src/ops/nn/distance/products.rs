@@ -98,8 +98,11 @@ fn plain(x: [&Tensor; 2]) -> bool {
 
 /// The vector product along a dimension of tensors of one type and shape; `None` where another way must be taken.
 pub(super) fn cross(x: &Tensor, y: &Tensor, dim: usize) -> Option<Result<Tensor>> {
-    plain([x, y]).then(|| {
-        if dim + 1 == x.ndim() {
+    let last = dim + 1 == x.ndim();
+    // Gradients of what is moved would lie as that does.
+    let recorded = mode::grad() && (x.requires_grad() || y.requires_grad());
+    (plain([x, y]) && (last || !recorded)).then(|| {
+        if last {
             return dispatch::call1(Cross, &[x, y]);
         }
         let (x, y) = (to_last(x, dim)?, to_last(y, dim)?);
