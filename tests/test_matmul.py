@@ -26,7 +26,10 @@ SIZES = [
     (5, 7, 9000),
     (5, 1290, 40),
     (30, 40, 1030),
+    (7, 90, 2111),
+    (16, 40, 193),
     (4, 5, 0),
+    (300, 70, 0),
 ]
 # The layout of an operand of the given rows and columns.
 LAYOUTS = {

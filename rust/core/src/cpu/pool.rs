@@ -39,6 +39,9 @@ const TICK: Duration = Duration::from_millis(50);
 const RECOUNT: usize = 128;
 /// More chunks than threads, so that a slow thread is helped out.
 const CHUNKS_PER_THREAD: usize = 4;
+/// Few tasks are long ones: of ten, chunks of two would leave one thread with four.
+const FEW: usize = 64;
+const CHUNKS_OF_FEW: usize = 16;
 /// The longest chunk in grains, so that the caller looks for an interruption every few milliseconds.
 const LONGEST: usize = 256;
 /// A shorter job finds what it needs in the caches of its cores in whichever direction it goes.
@@ -310,7 +313,10 @@ pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
         return;
     }
     let threads = num_threads().min(n.div_ceil(grain));
-    let even = n.div_ceil(threads * CHUNKS_PER_THREAD).min(most);
+    let even = match n < threads * FEW {
+        true => (n / (threads * CHUNKS_OF_FEW)).max(1),
+        false => n.div_ceil(threads * CHUNKS_PER_THREAD).min(most),
+    };
     // Long chunks of elements begin on a cache line.
     let even = if even >= 256 {
         even.next_multiple_of(64)

@@ -75,6 +75,7 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
         if crate::cpu::level() == crate::cpu::Level::Avx512 && crate::isa::has_bf16() {
             let (set, fill, each) = (&native::PAIRS, pack::pairs_512 as _, 2);
             return Native {
+                gemv: &gemv::pairs_512::GEMV,
                 set,
                 fill,
                 each,

@@ -2,8 +2,12 @@
 //! read once, in the order of memory.
 
 use super::drive::sums;
-use super::kernel::Strided;
+#[cfg(target_arch = "x86_64")]
+use super::kernel::pairs::Pairs;
+use super::kernel::{Fused, Step, Strided};
 use super::native::{Dots, Gemv, Native};
+#[cfg(target_arch = "x86_64")]
+use super::pack::Paired;
 use super::pack::Source;
 use super::{part, Acc, GemmElem, Mat, Problem};
 use crate::alloc::Scratch;
@@ -34,7 +38,7 @@ const RUNS: usize = 16 << 10;
 const PIECE: usize = 1 << 15;
 
 #[inline(always)]
-unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
+unsafe fn dots<V: Simd, S: Source<V>, P: Step<V>, const M: usize, const N: usize>(
     k: usize,
     a: *const V::Elem,
     a_rs: usize,
@@ -44,26 +48,26 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
 ) where
     V::Elem: Acc,
 {
-    // SAFETY: A has M rows of `k` elements and B N lanes of them, `sums` has room for M * N; the
+    // SAFETY: A has M rows of `k` packed elements and B N lanes of them, `sums` has room for M * N; the
     // caller has the instructions of `V`.
     unsafe {
         let zero = V::splat(V::Elem::ZERO);
         let mut sum = [[zero; N]; M];
-        let mut q = 0;
-        while q + V::LANES <= k {
+        let (mut q, step) = (0, S::EACH * V::LANES);
+        while q + step <= k {
             let mut y = [zero; N];
             for j in 0..N {
                 let b = b.offset(j as isize * ls).add(q);
                 fetch(b.wrapping_add(AHEAD));
-                y[j] = S::along_depth(b, V::LANES);
+                y[j] = S::along_depth(b, step);
             }
             for i in 0..M {
-                let x = V::load(a.add(i * a_rs + q));
+                let x = V::load(a.add(i * a_rs + q / S::EACH));
                 for j in 0..N {
-                    sum[i][j] = x.fma(y[j], sum[i][j]);
+                    sum[i][j] = P::one(x, y[j], sum[i][j]);
                 }
             }
-            q += V::LANES;
+            q += step;
         }
         if q < k {
             let mut y = [zero; N];
@@ -71,9 +75,9 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
                 y[j] = S::along_depth(b.offset(j as isize * ls).add(q), k - q);
             }
             for i in 0..M {
-                let x = V::load_first(a.add(i * a_rs + q), k - q);
+                let x = V::load_first(a.add(i * a_rs + q / S::EACH), (k - q).div_ceil(S::EACH));
                 for j in 0..N {
-                    sum[i][j] = x.fma(y[j], sum[i][j]);
+                    sum[i][j] = P::one(x, y[j], sum[i][j]);
                 }
             }
         }
@@ -171,18 +175,20 @@ where
 }
 
 macro_rules! gemv {
-    ($($name:ident, $T:ty, $V:ty, $set:ident, [$($m:literal $n:literal),*];)*) => {$(
+    ($($name:ident, $T:ty $(as $S:ty, $P:ty, $more:literal)?, $V:ty, $set:ident,
+       [$($m:literal $n:literal),*];)*) => {$(
         pub(super) mod $name {
             #[allow(unused_imports)]
             use super::*;
             type E = <$V as Simd>::Elem;
             crate::compiled! { $set:
+                $(#[target_feature(enable = $more)])?
                 unsafe fn kernel<const M: usize, const N: usize>(
                     k: usize, a: *const E, a_rs: usize, b: *const $T, ls: isize, sums: *mut E,
                 ) {
                     // SAFETY: A has M rows of `k` elements and B N lanes of them, `sums` has room
                     // for M * N; who takes the kernel asked for the set.
-                    unsafe { super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums) }
+                    unsafe { gemv!(@dots $V, $T $(as $S, $P)?, M, N)(k, a, a_rs, b.cast(), ls, sums) }
                 }
             }
             pub static GEMV: Gemv<$T> = Gemv {
@@ -192,6 +198,8 @@ macro_rules! gemv {
             };
         }
     )*};
+    (@dots $V:ty, $T:ty, $M:ident, $N:ident) => { super::dots::<$V, $T, Fused, $M, $N> };
+    (@dots $V:ty, $T:ty as $S:ty, $P:ty, $M:ident, $N:ident) => { super::dots::<$V, $S, $P, $M, $N> };
 }
 #[cfg(target_arch = "aarch64")]
 gemv! {
@@ -209,6 +217,8 @@ gemv! {
     f16_512, f16, __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
     bf16_512, bf16, __m512, avx512,
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+    pairs_512, bf16 as Paired, Pairs, "avx512bf16", __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
     f32_256, f32, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
     f64_256, f64, __m256d, avx2, [1 3, 2 3, 3 3, 4 3];
@@ -394,7 +404,7 @@ unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
 #[inline]
 unsafe fn run<T: GemmElem>(
     kernel: Dots<T, T::Acc>,
-    k: usize,
+    (k, each): (usize, usize),
     (a, a_rs): (*const T::Acc, usize),
     (b, ls): (*const T, isize),
     n: usize,
@@ -408,7 +418,7 @@ unsafe fn run<T: GemmElem>(
             let mut more = [T::Acc::ZERO; 32];
             kernel(
                 RUN.min(k - q),
-                a.add(q),
+                a.add(q / each),
                 a_rs,
                 b.add(q),
                 ls,
@@ -423,20 +433,26 @@ unsafe fn run<T: GemmElem>(
 
 /// B's depth is contiguous: sums of products of vectors along the depth.
 unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    // SAFETY: `rows` holds m rows of k; groups of lanes lie inside B, and tasks write elements of C
+    // SAFETY: `rows` holds m rows of depth k; groups of lanes lie inside B, and tasks write elements of C
     // of their own.
     unsafe {
         let (m, n, k) = (p.m, p.n, p.k);
         let gemv = x.gemv;
         let copy = T::NARROW || p.a.cs != 1 || p.a.rs < 0;
-        let rows = Scratch::<T::Acc>::new(if copy { m * k } else { 0 });
+        let deep = k.div_ceil(x.each);
+        let rows = Scratch::<T::Acc>::new(if copy { m * deep } else { 0 });
         let (a, a_rs) = if copy {
             for i in 0..m {
-                for q in 0..k {
-                    rows.ptr().add(i * k + q).write(p.a.get(i, q));
+                let row = rows.ptr().add(i * deep);
+                if x.each == 1 {
+                    (0..k).for_each(|q| row.add(q).write(p.a.get(i, q)));
+                    continue;
                 }
+                // Packed elements hold so many of T as they lie, the last one zeros behind them.
+                row.add(deep - 1).write(T::Acc::ZERO);
+                (0..k).for_each(|q| row.cast::<T>().add(q).write(*p.a.at(i, q)));
             }
-            (Ptr(rows.ptr()), k)
+            (Ptr(rows.ptr()), deep)
         } else {
             (Ptr(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
         };
@@ -462,7 +478,7 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                         let kernel = gemv.many[w - 1];
                         run(
                             kernel,
-                            k,
+                            (k, x.each),
                             (a, a_rs),
                             (p.b.at(0, start), p.b.cs),
                             w * lanes,
@@ -477,7 +493,7 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                         for j in from..(from + lanes).min(n) {
                             run(
                                 gemv.one[w - 1],
-                                k,
+                                (k, x.each),
                                 (a, a_rs),
                                 (p.b.at(0, j), p.b.cs),
                                 w,

@@ -36,12 +36,9 @@ pub(super) unsafe fn nothing<T: GemmElem>(p: &Problem<T>) {
         alpha: Acc::ZERO,
         ..*p
     };
-    for i in 0..p.m {
-        for j in 0..p.n {
-            // SAFETY: row and column lie inside C, which is this thread's.
-            unsafe { p.put(i, j, Acc::ZERO) };
-        }
-    }
+    let zeros = Workspace::full(T::Acc::ZERO, p.n);
+    // SAFETY: rows and columns lie inside C, which is this thread's; each row reads the same zeros.
+    unsafe { narrow(&p, zeros.as_ptr(), 0) };
 }
 
 /// Writes alpha * x + beta * D for W sums from row `i` and column `j` on.
