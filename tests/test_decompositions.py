@@ -126,6 +126,28 @@ def test_lstsq_of_low_rank_is_the_shortest_and_rcond_decides() -> None:
     assert linalg.lstsq(d, d, 0.2).solution.diagonal().tolist() == pytest.approx([1, 1, 0])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [3, 20, 150])
+def test_lstsq_counts_singular_values_above_rcond(n: int, dtype: torch.dtype) -> None:
+    u, v = (torch.linalg.qr(randn(n, n, seed=s))[0] for s in (1, 2))
+    for least in (1e-1, 1e-3):
+        s = torch.linspace(1, least, n, dtype=torch.float64)
+        a, b = (u * s @ v).to(dtype), randn(n, 2).to(dtype)
+        for rcond in (least * 0.5, least * 0.9, least * 1.1):
+            y = linalg.lstsq(a, b, rcond=rcond)
+            assert y.rank == int((s > rcond).sum()), (least, rcond)
+            want = np.linalg.lstsq(a.double().numpy(), b.double().numpy(), rcond=rcond)[0]
+            scale = abs(want).max() * (1e-4 if dtype == torch.float32 else 1e-10) / least
+            np.testing.assert_allclose(y.solution.double().numpy(), want, rtol=0, atol=scale)
+
+
+def test_unpacked_factors_keep_to_their_triangle_whatever_the_other_holds() -> None:
+    lu = torch.tensor([[torch.inf, torch.nan], [2.0, torch.inf]])
+    _, lower, upper = torch.lu_unpack(lu, torch.tensor([1, 2], dtype=torch.int32))
+    assert lower.tolist() == [[1, 0], [2, 1]]
+    assert upper.isfinite().tolist() == [[False, False], [True, False]]
+
+
 def test_lstsq_takes_vectors_and_broadcasts() -> None:
     a, b = randn(4, 5, 3), randn(5, seed=2)
     y = linalg.lstsq(a[0], b, driver="gelsd")

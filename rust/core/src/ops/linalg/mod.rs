@@ -16,8 +16,9 @@ pub use solvers::*;
 
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
@@ -149,10 +150,20 @@ impl Factor {
 
 /// A constant matrix with the elements that `f` gives.
 fn constant(like: &Tensor, m: usize, n: usize, f: impl Fn(usize, usize) -> f64) -> Result<Tensor> {
-    let data: Vec<f64> = alloc::gathered((0..m * n).map(|i| f(i / n, i % n)));
-    Tensor::from_slice(&data, &[m, n], DType::F64)?
-        .to_dtype(like.dtype())?
-        .to_device(like.device())
+    fn filled<T: Default + Copy>(m: usize, n: usize, f: impl Fn(usize, usize) -> T) -> Vec<T> {
+        let mut data = alloc::full(T::default(), m * n);
+        for (i, row) in data.chunks_exact_mut(n.max(1)).enumerate() {
+            row.iter_mut().enumerate().for_each(|(j, x)| *x = f(i, j));
+        }
+        data
+    }
+    let t = match like.dtype() {
+        DType::F32 => {
+            Tensor::from_slice(&filled(m, n, |i, j| f(i, j) as f32), &[m, n], DType::F32)?
+        }
+        to => Tensor::from_slice(&filled(m, n, f), &[m, n], DType::F64)?.to_dtype(to)?,
+    };
+    t.to_device(like.device())
 }
 
 /// The identity.
@@ -167,11 +178,10 @@ pub fn factor_eye(like: &Tensor, m: usize, n: usize) -> Result<Tensor> {
 
 /// The part of `t` on and below the diagonal (or above), without the diagonal where `strict`.
 pub fn triangle(t: &Tensor, upper: bool, strict: bool) -> Result<Tensor> {
-    let mask = constant(t, rows(t), cols(t), |i, j| {
-        let inside = if upper { i < j } else { i > j };
-        (inside || (i == j && !strict)) as u8 as f64
-    })?;
-    t.mul(&mask)
+    match upper {
+        true => t.triu(strict as i64),
+        false => t.tril(-(strict as i64)),
+    }
 }
 
 /// A vector as a column.
@@ -540,7 +550,10 @@ fn permuted(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
     let count: usize = batch.iter().product();
-    let mut p = alloc::full(0.0f64, count * m * m);
+    let p = Tensor::zeros(&join(batch, &[m, m]), dtype, Device::Cpu)?;
+    let size = dtype.size();
+    let one = Tensor::full(&[], Scalar::Int(1), dtype, Device::Cpu)?;
+    let (from, to) = (one.bytes_ptr(), p.bytes_ptr());
     for b in 0..count {
         let row = &ids[b * k..(b + 1) * k];
         ensure!(
@@ -552,10 +565,10 @@ fn permuted(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
             .iter()
             .enumerate()
         {
-            p[(b * m + j) * m + i] = 1.0;
+            let at = ((b * m + j) * m + i) * size;
+            // SAFETY: `p` has `count` matrices of `m` rows and columns, and `one` an element.
+            unsafe { std::ptr::copy_nonoverlapping(from, to.add(at), size) };
         }
     }
-    Tensor::from_slice(&p, &join(batch, &[m, m]), DType::F64)?
-        .to_dtype(dtype)?
-        .to_device(pivots.device())
+    p.to_device(pivots.device())
 }

@@ -503,25 +503,58 @@ per_isa! {
     }
 }
 
-/// A triangle above the diagonal is far enough from a singular one, by four steps of inverse
-/// iteration: its condition times `rcond` is small.
-pub fn regular<T: Number>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
+per_isa! {
+    /// R' R x, for rows as those of [`solve_squared`].
+    fn squared[T: Number](r: &[T], step: usize, n: usize, x: &mut [f64]) {
+        let mut y = Workspace::full(0.0, n);
+        for i in 0..n {
+            // From where whole lanes begin: what is below the diagonal is zero.
+            let from = i / LANES * LANES;
+            let (row, mut sums) = (&r[i * step + from..i * step + n], [0.0; LANES]);
+            let (lanes, rest) = row.as_chunks::<LANES>();
+            let (x_lanes, x_rest) = x[from..n].as_chunks::<LANES>();
+            for (a, x) in lanes.iter().zip(x_lanes) {
+                for l in 0..LANES {
+                    sums[l] += a[l].to_f64() * x[l];
+                }
+            }
+            let ends = rest.iter().zip(x_rest);
+            let all = ends.fold(sum(sums), |s, (a, x)| s + a.to_f64() * x);
+            for (y, a) in y[from..].iter_mut().zip(row) {
+                *y += a.to_f64() * all;
+            }
+        }
+        x[..n].copy_from_slice(&y);
+    }
+}
+
+/// The square root of the largest eigenvalue of what `times` multiplies a vector of `n` with: at most
+/// that, and mostly within some hundredths.
+fn radius(n: usize, mut times: impl FnMut(&mut [f64])) -> f64 {
+    let mut x = super::probe::signs(n);
     let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let mut all = Workspace::full(0.0, n);
-    for i in 0..n {
-        for (sum, x) in all[i..].iter_mut().zip(&r[i * step + i..i * step + n]) {
-            *sum += x.to_f64() * x.to_f64();
+    let (mut size, mut found) = (length(&x), 0.0);
+    for step in 0..STEPS {
+        x.iter_mut().for_each(|x| *x /= size);
+        times(&mut x);
+        size = length(&x);
+        let more = size.sqrt() / found;
+        found = size.sqrt();
+        if step > 2 && more < 1.01 {
+            break;
         }
     }
-    let all: f64 = all.iter().sum();
-    let mut x = super::probe::signs(n);
-    let (mut least, mut size) = (f64::INFINITY, length(&x));
-    for _ in 0..4 {
-        x.iter_mut().for_each(|x| *x /= size);
-        solve_squared(r, step, n, &mut x);
-        size = length(&x);
-        least = least.min(1.0 / size.sqrt());
-    }
-    // The norm is at most that of all elements. NaN is not regular.
-    least > 8.0 * rcond * all.sqrt()
+    found
+}
+
+/// The most steps of [`radius`].
+const STEPS: usize = 16;
+
+/// A triangle above the diagonal is far enough from a singular one: its least singular value is above
+/// `rcond` times the largest, by more than what both are known to, and by more than rounding.
+pub fn regular<T: Number>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
+    let most = radius(n, |x| squared(r, step, n, x));
+    let least = 1.0 / radius(n, |x| solve_squared(r, step, n, x));
+    // NaN is not regular.
+    least > (1.25 * rcond).max(rcond + 16.0 * T::EPS) * most
 }
