@@ -2,8 +2,9 @@
 
 pub(super) mod gpu;
 
+use crate::alloc::Scratch;
 use crate::autograd::Vjp;
-use crate::cpu::elements::Element;
+use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
 use crate::dispatch;
@@ -93,12 +94,13 @@ fn lanes<T: Copy>(n: usize, init: T, step: impl Fn(T, usize) -> T, join: impl Fn
 unsafe fn row<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
     // SAFETY: `x` and `y` hold `n` elements; `lanes` asks for those below `n`.
     unsafe {
-        let top = lanes(
-            n,
-            T::lit(f64::NEG_INFINITY),
-            |a, i| larger(a, *x.add(i)),
-            larger,
-        );
+        // Four quarters side by side, since each step waits for the last one; then what is left.
+        let (quarter, least) = (n / 64 * 16, T::lit(f64::NEG_INFINITY));
+        let both = |i: usize| larger(*x.add(i), *x.add(i + quarter));
+        let four = |a, i| larger(a, larger(both(i), both(i + 2 * quarter)));
+        let top = lanes(quarter, least, four, larger);
+        let rest = |a, i| larger(a, *x.add(4 * quarter + i));
+        let top = lanes(n - 4 * quarter, top, rest, larger);
         let zero = T::default();
         if LOG {
             let sum = lanes(n, zero, |a, i| a + (*x.add(i) - top).decay(), T::add);
@@ -299,57 +301,88 @@ per_isa! {
     }
 }
 
-/// Runs a kernel over all lines along `dim` of contiguous `x` (and `y`) into `out`.
-fn over_lines<T: Float>(
-    kernel: Kernel<T>,
-    x: &[T],
-    y: &[T],
-    out: &mut [T],
-    dims: &[usize],
-    dim: usize,
-) {
+/// A contiguous tensor of the type that is computed in, or of one that lines are converted from or to.
+#[derive(Clone, Copy)]
+struct Operand {
+    at: usize,
+    dtype: DType,
+}
+
+impl Operand {
+    fn of(t: &Tensor) -> Operand {
+        Operand {
+            at: t.bytes_ptr() as usize,
+            dtype: t.dtype(),
+        }
+    }
+    /// The address of an element.
+    fn element(&self, i: usize) -> *mut u8 {
+        (self.at as *mut u8).wrapping_add(i * self.dtype.size())
+    }
+}
+
+/// Runs a kernel over all lines along `dim` of `x`, one or two contiguous tensors, into `out`.
+fn over_lines<T: Float>(kernel: Kernel<T>, x: &[&Tensor], out: &Tensor, dim: usize) {
     let Span {
         outer,
         length: n,
         inner,
-    } = Span::of(dims, dim);
-    if out.is_empty() {
+    } = Span::of(out.shape(), dim);
+    if out.numel() == 0 {
         return;
     }
     // Short rows go together, as neighbouring columns do.
     let group = if inner == 1 && n <= SHORT { GROUP } else { 1 };
     let (units, tiles) = (outer.div_ceil(group), inner.div_ceil(TILE));
-    let (from, result, to) = (
-        x.as_ptr() as usize,
-        y.as_ptr() as usize,
-        out.as_mut_ptr() as usize,
-    );
-    parallel_for(
-        units * tiles,
-        (1 << 12) / (n * group * inner.min(TILE)) + 1,
-        |range| {
-            for u in range {
-                let (o, t) = (u / tiles, u % tiles);
-                let at = o * group * n * inner + t * TILE;
-                let width = if inner == 1 {
-                    group.min(outer - o * group)
-                } else {
-                    TILE.min(inner - t * TILE)
+    let most = n * group * inner.min(TILE);
+    let operands = [x[0], x[x.len() - 1], out].map(Operand::of);
+    let converted = operands.iter().any(|o| o.dtype != T::DTYPE);
+    parallel_for(units * tiles, (1 << 12) / most + 1, |range| {
+        let room = Scratch::<T>::new(if converted { 3 * most } else { 0 });
+        let rooms = [0, 1, 2].map(|i| room.ptr().wrapping_add(i * most));
+        for u in range {
+            let (o, t) = (u / tiles, u % tiles);
+            let at = o * group * n * inner + t * TILE;
+            let width = match inner {
+                1 => group.min(outer - o * group),
+                _ => TILE.min(inner - t * TILE),
+            };
+            let lines = |[x, y, out]: [*mut T; 3], stride| Lines {
+                x,
+                y,
+                out,
+                n,
+                stride,
+                width,
+            };
+            // SAFETY: the lines of this unit lie within the tensors and are written here alone; there is room
+            // for the largest unit of each.
+            unsafe {
+                if !converted {
+                    kernel(lines(operands.map(|o| o.element(at).cast()), inner));
+                    continue;
+                }
+                let (parts, len, stride) = match inner {
+                    1 => (1, n * width, 1),
+                    _ => (n, width, width),
                 };
-                // SAFETY: the lines of this unit lie within the slices and are written here alone.
-                unsafe {
-                    kernel(Lines {
-                        x: (from as *const T).add(at),
-                        y: (result as *const T).wrapping_add(at),
-                        out: (to as *mut T).add(at),
-                        n,
-                        stride: inner,
-                        width,
-                    });
+                let part = |i: usize, k: usize| {
+                    let Operand { dtype, .. } = operands[i];
+                    let element = operands[i].element(at + k * inner);
+                    (dtype, element, dtype.size() as isize, rooms[i].add(k * len))
+                };
+                for (i, k) in (0..x.len()).flat_map(|i| (0..parts).map(move |k| (i, k))) {
+                    let (dtype, from, step, to) = part(i, k);
+                    load(dtype, from, step, len, to);
+                }
+                kernel(lines(rooms, stride));
+                for k in 0..parts {
+                    let (dtype, to, step, from) = part(2, k);
+                    store(dtype, to, step, len, from);
                 }
             }
-        },
-    );
+        }
+    });
 }
 
 impl Derivative for Softmax {
@@ -391,11 +424,9 @@ impl Op for Softmax {
             "softmax_lastdim_kernel_impl"
         };
         with_float!(x[0].dtype(), name, T => {
-            let x = x[0].prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of this type.
-            let from = unsafe { x.slice::<T>() };
+            let x = x[0].prepared(x[0].dtype())?;
             let run = if self.log { kernel::<T, true, false>() } else { kernel::<T, false, false>() };
-            filled::<T>(&y[0], |y| over_lines(run, from, &[], y, x.shape(), self.dim));
+            over_lines(run, &[&x], &y[0], self.dim);
         });
         Ok(())
     }
@@ -471,11 +502,9 @@ impl Op for SoftmaxGrad {
     }
     fn cpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<()> {
         with_float!(x[1].dtype(), "softmax_backward", T => {
-            let (g, y) = (x[0].prepared(T::DTYPE)?, x[1].prepared(T::DTYPE)?);
-            // SAFETY: contiguous host memory of this type.
-            let (g, from) = unsafe { (g.slice::<T>(), y.slice::<T>()) };
+            let (g, y) = (x[0].prepared(x[0].dtype())?, x[1].prepared(x[1].dtype())?);
             let run = if self.log { kernel::<T, true, true>() } else { kernel::<T, false, true>() };
-            filled::<T>(&d[0], |d| over_lines(run, g, from, d, y.shape(), self.dim));
+            over_lines(run, &[&g, &y], &d[0], self.dim);
         });
         Ok(())
     }
