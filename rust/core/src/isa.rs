@@ -81,8 +81,8 @@ macro_rules! compiled {
 /// only portable ones. On aarch64 the portable ones are NEON's. Type parameters, each with one bound, and then constants stand in brackets.
 ///
 /// * `fn name[T: Bound; const N: usize](x: &[T]) -> T { .. }`, safe or not, calls the best one.
-/// * `unsafe fn name[T: Bound; in V](x: &[T]) { .. }`: V is the register of `Vectors` for `T`, a `Simd`; both
-///   are in scope.
+/// * `unsafe fn name[T: Bound; in V](x: &[T]) { .. }`: V is the register of `Vectors` for `T`, the first type, a
+///   `Simd`; both are in scope.
 /// * `fn name[..] -> Kernel<T> = (x: *const T) { .. }` returns the best one, a function pointer;
 ///   `-> Kernel<T>, at most avx2 = ..` where wider vectors are not worth their code.
 /// * `match avx512 => .., avx2 => .., neon => .., portable => ..` is the value for the best set, in
@@ -113,23 +113,24 @@ macro_rules! per_isa {
             unsafe { $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?] ($($arg),*)) }
         }
     };
-    ($(#[$doc:meta])* $v:vis unsafe fn $name:ident [$T:ident: $B:path; in $V:ident]
+    ($(#[$doc:meta])* $v:vis unsafe fn $name:ident
+        [$T:ident: $B:path $(, $G:ident: $D:path)*; in $V:ident]
         ($($arg:ident: $t:ty),* $(,)?) $(-> $r:ty)? $body:block) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
-        $v unsafe fn $name<$T: $B>($($arg: $t),*) $(-> $r)? {
-            $crate::per_isa!(@each [unsafe] [$T: $B, $V: Simd<Elem = $T>]
+        $v unsafe fn $name<$T: $B $(, $G: $D)*>($($arg: $t),*) $(-> $r)? {
+            $crate::per_isa!(@each [unsafe] [$T: $B $(, $G: $D)*, $V: Simd<Elem = $T>]
                 ($($arg: $t),*) [$(-> $r)?] $body);
             // SAFETY: the caller gives what the body asks for; the machine has the instructions.
             unsafe {
                 match $crate::machine::level() {
                     #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-                    $crate::isa::Level::Avx512 => at_avx512::<$T, <$T as Vectors>::Avx512>($($arg),*),
+                    $crate::isa::Level::Avx512 => at_avx512::<$T $(, $G)*, <$T as Vectors>::Avx512>($($arg),*),
                     #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-                    $crate::isa::Level::Avx2 => at_avx2::<$T, <$T as Vectors>::Avx2>($($arg),*),
+                    $crate::isa::Level::Avx2 => at_avx2::<$T $(, $G)*, <$T as Vectors>::Avx2>($($arg),*),
                     #[cfg(target_arch = "aarch64")]
-                    $crate::isa::Level::Neon => at_portable::<$T, <$T as Vectors>::Neon>($($arg),*),
-                    _ => at_portable::<$T, <$T as Vectors>::Portable>($($arg),*),
+                    $crate::isa::Level::Neon => at_portable::<$T $(, $G)*, <$T as Vectors>::Neon>($($arg),*),
+                    _ => at_portable::<$T $(, $G)*, <$T as Vectors>::Portable>($($arg),*),
                 }
             }
         }

@@ -26,6 +26,8 @@ pub trait Lane: Copy + Default + PartialOrd {
     fn magnitude(self) -> Self;
     /// self * b + c, rounded once where that costs no more.
     fn fused(self, b: Self, c: Self) -> Self;
+    fn of_f32(x: f32) -> Self;
+    fn to_f32(self) -> f32;
 }
 
 macro_rules! floats {
@@ -56,6 +58,14 @@ macro_rules! floats {
                     self * b + c
                 }
             }
+            #[inline(always)]
+            fn of_f32(x: f32) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                self as f32
+            }
         }
     )* };
 }
@@ -82,6 +92,14 @@ impl Lane for i64 {
     #[inline(always)]
     fn fused(self, b: Self, c: Self) -> Self {
         self.wrapping_mul(b).wrapping_add(c)
+    }
+    #[inline(always)]
+    fn of_f32(x: f32) -> Self {
+        x as i64
+    }
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self as f32
     }
 }
 
@@ -115,6 +133,42 @@ pub trait Simd: Copy {
     unsafe fn store_first(self, p: *mut Self::Elem, n: usize);
     /// Exchanges the rows and columns of `LANES` vectors.
     unsafe fn transpose(x: *mut Self);
+
+    /// Loads as many float16.
+    #[inline(always)]
+    unsafe fn widen_f16(p: *const u16) -> Self {
+        // SAFETY: the caller's.
+        unsafe { widened(|i| half::f16::from_bits(*p.add(i)).to_f32()) }
+    }
+    /// Loads as many bfloat16.
+    #[inline(always)]
+    unsafe fn widen_bf16(p: *const u16) -> Self {
+        // SAFETY: the caller's.
+        unsafe { widened(|i| f32::from_bits((*p.add(i) as u32) << 16)) }
+    }
+    /// Stores the lanes as float16, rounded to nearest.
+    #[inline(always)]
+    unsafe fn narrow_f16(self, p: *mut u16) {
+        // SAFETY: the caller's.
+        unsafe { narrowed(self, p, |x| half::f16::from_f32(x).to_bits()) }
+    }
+    /// Stores the lanes as bfloat16, rounded to nearest.
+    #[inline(always)]
+    unsafe fn narrow_bf16(self, p: *mut u16) {
+        // SAFETY: the caller's.
+        unsafe { narrowed(self, p, |x| half::bf16::from_f32(x).to_bits()) }
+    }
+    /// The last `n` lanes of `o`, after the first ones of `self`.
+    #[inline(always)]
+    unsafe fn then(self, o: Self, n: usize) -> Self {
+        // SAFETY: the caller has the instructions of this vector.
+        unsafe {
+            let (mut all, last) = (lanes(self), lanes(o));
+            let from = Self::LANES - n;
+            all[from..Self::LANES].copy_from_slice(&last[from..Self::LANES]);
+            Self::load(all.as_ptr())
+        }
+    }
 
     #[inline(always)]
     unsafe fn largest(self) -> Self::Elem {
@@ -228,6 +282,26 @@ unsafe fn lanes<V: Simd>(v: V) -> [V::Elem; MOST] {
     // SAFETY: there is room for the most lanes; the caller has the instructions of this vector.
     unsafe { v.store(all.as_mut_ptr()) };
     all
+}
+
+/// A vector of the numbers that `f` gives.
+#[inline(always)]
+unsafe fn widened<V: Simd>(f: impl Fn(usize) -> f32) -> V {
+    let mut all = [V::Elem::default(); MOST];
+    (0..V::LANES).for_each(|i| all[i] = V::Elem::of_f32(f(i)));
+    // SAFETY: there are the most lanes; the caller has the instructions of this vector.
+    unsafe { V::load(all.as_ptr()) }
+}
+
+/// Writes what `f` makes of the lanes.
+#[inline(always)]
+unsafe fn narrowed<V: Simd>(v: V, p: *mut u16, f: impl Fn(f32) -> u16) {
+    // SAFETY: the caller has the instructions of this vector, and room for its lanes at `p`.
+    unsafe {
+        for (i, x) in lanes(v)[..V::LANES].iter().enumerate() {
+            *p.add(i) = f(x.to_f32());
+        }
+    }
 }
 
 /// Asks for the cache line of any address.

@@ -96,6 +96,65 @@ where
 
 /// What moves, adds up and leaves out elements, on small whole numbers, whose sums are exact in any
 /// order, and on tails of every length.
+/// Every number of both half types widened, and those and their neighbours' middles narrowed; where each type's
+/// numbers come from, the crate `half`.
+// SAFETY: the machine has the instructions.
+unsafe fn check_halves<V: Simd>()
+where
+    V::Elem: Bits,
+{
+    for first in (0..=u16::MAX).step_by(MOST) {
+        let bits: [u16; MOST] = std::array::from_fn(|i| first + i as u16);
+        // SAFETY: the arrays have the lanes of any vector.
+        unsafe {
+            let widened = [V::widen_f16(bits.as_ptr()), V::widen_bf16(bits.as_ptr())];
+            for (half, v) in widened.into_iter().enumerate() {
+                let of = |b: u16| match half {
+                    0 => half::f16::from_bits(b).to_f32(),
+                    _ => half::bf16::from_bits(b).to_f32(),
+                };
+                let back = |x: f32| match half {
+                    0 => half::f16::from_f32(x).to_bits(),
+                    _ => half::bf16::from_f32(x).to_bits(),
+                };
+                for (&b, got) in bits.iter().zip(&lanes(v)[..V::LANES]) {
+                    assert!(
+                        same(*got, V::Elem::of_f32(of(b))),
+                        "{b:#x} widened: {got:?}"
+                    );
+                }
+                // The number itself, the middle to the next one, and a little more and less than that.
+                for add in [0i32, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001] {
+                    let near =
+                        |b: u16| f32::from_bits((of(b).to_bits() as i32).wrapping_add(add) as u32);
+                    let x: [V::Elem; MOST] =
+                        std::array::from_fn(|i| V::Elem::of_f32(near(bits[i])));
+                    let (v, mut got) = (V::load(x.as_ptr()), [0; MOST]);
+                    match half {
+                        0 => v.narrow_f16(got.as_mut_ptr()),
+                        _ => v.narrow_bf16(got.as_mut_ptr()),
+                    }
+                    for (&b, got) in bits.iter().zip(&got[..V::LANES]) {
+                        let nan = near(b).is_nan() && of(*got).is_nan();
+                        assert!(
+                            nan || *got == back(near(b)),
+                            "{:e} narrowed: {got:#x}",
+                            near(b)
+                        );
+                    }
+                }
+            }
+            let (one, two) = (V::splat(V::Elem::number(1)), V::splat(V::Elem::number(2)));
+            for n in 0..=V::LANES {
+                let joined = lanes(one.then(two, n));
+                let (front, back) = joined[..V::LANES].split_at(V::LANES - n);
+                assert!(front.iter().all(|&x| same(x, V::Elem::number(1))));
+                assert!(back.iter().all(|&x| same(x, V::Elem::number(2))));
+            }
+        }
+    }
+}
+
 // SAFETY: the machine has the instructions.
 unsafe fn check_moves<V: Simd>()
 where
@@ -228,7 +287,7 @@ where
     }
 }
 
-/// Runs both checks of a vector, compiled for its instruction set.
+/// Runs the checks of a vector, compiled for its instruction set.
 macro_rules! vectors {
     ($($name:ident $set:ident $level:ident: $($v:ty),*;)*) => { $(
         #[test]
@@ -237,7 +296,7 @@ macro_rules! vectors {
                 // SAFETY: called where the machine has the instructions.
                 unsafe fn run() {
                     // SAFETY: the test runs this where the machine has the instructions.
-                    unsafe { $( check_special::<$v>(); check_moves::<$v>(); )* }
+                    unsafe { $( check_special::<$v>(); check_moves::<$v>(); check_halves::<$v>(); )* }
                 }
             }
             if crate::isa::Level::detect().runs(crate::isa::Level::$level) {

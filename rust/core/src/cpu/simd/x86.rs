@@ -137,6 +137,30 @@ registers!(
     unsafe fn load_first(p: *const f32, n: usize) -> Self {
         _mm512_maskz_loadu_ps(mask(n), p)
     },
+    unsafe fn widen_f16(p: *const u16) -> Self {
+        _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
+    },
+    unsafe fn widen_bf16(p: *const u16) -> Self {
+        let x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x))
+    },
+    unsafe fn narrow_f16(self, p: *mut u16) {
+        _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<0>(self))
+    },
+    unsafe fn narrow_bf16(self, p: *mut u16) {
+        let x = _mm512_castps_si512(self);
+        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(x), _mm512_set1_epi32(1));
+        let near = _mm512_add_epi32(_mm512_add_epi32(x, _mm512_set1_epi32(0x7fff)), odd);
+        // A NaN stays one.
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self, self);
+        let quiet = _mm512_or_si512(x, _mm512_set1_epi32(0x40_0000));
+        let x = _mm512_mask_mov_epi32(near, nan, quiet);
+        let x = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(x));
+        _mm256_storeu_si256(p.cast(), x)
+    },
+    unsafe fn then(self, o: Self, n: usize) -> Self {
+        _mm512_mask_mov_ps(o, mask(16 - n), self)
+    },
     unsafe fn store_first(self, p: *mut f32, n: usize) {
         _mm512_mask_storeu_ps(p, mask(n), self)
     },
@@ -317,6 +341,30 @@ registers!(
         mul = _mm256_mul_ps,
         max = _mm256_max_ps
     ],
+    unsafe fn widen_f16(p: *const u16) -> Self {
+        _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))
+    },
+    unsafe fn widen_bf16(p: *const u16) -> Self {
+        let x = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
+        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(x))
+    },
+    unsafe fn narrow_f16(self, p: *mut u16) {
+        _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<0>(self))
+    },
+    unsafe fn narrow_bf16(self, p: *mut u16) {
+        let x = _mm256_castps_si256(self);
+        let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(x), _mm256_set1_epi32(1));
+        let near = _mm256_add_epi32(_mm256_add_epi32(x, _mm256_set1_epi32(0x7fff)), odd);
+        // A NaN stays one.
+        let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(self, self));
+        let quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x40_0000));
+        let x = _mm256_srli_epi32::<16>(_mm256_blendv_epi8(near, quiet, nan));
+        let (low, high) = (_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+        _mm_storeu_si128(p.cast(), _mm_packus_epi32(low, high))
+    },
+    unsafe fn then(self, o: Self, n: usize) -> Self {
+        _mm256_blendv_ps(o, self, _mm256_castsi256_ps(mask256(8 - n)))
+    },
     unsafe fn load_first(p: *const f32, n: usize) -> Self {
         _mm256_maskload_ps(p, mask256(n))
     },

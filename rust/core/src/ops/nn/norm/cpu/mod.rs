@@ -8,14 +8,17 @@ mod vectors;
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::cpu::simd::{Simd, Vectors};
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;
 use crate::per_isa;
 use crate::tensor::Tensor;
 use std::ops::Range;
-use vectors::{each, Affine, Asking, Moments, Normal, Plain, Products, Same, Slope, Squares};
+use vectors::{
+    each, Affine, Asking, Moments, Normal, Place, Plain, Products, Running, Same, Slope, Squares,
+    BF16, F16,
+};
 
 /// Rows that are normalised together, and their elements.
 const ROWS: usize = 8;
@@ -228,10 +231,10 @@ unsafe fn scaled<V: Simd>(
         if s.inner == 1 {
             let (same_w, same_b) = (Same(one), Same(none));
             return match (w, b) {
-                (Some(w), Some(b)) => each::<V>(s.d, &Affine(normal, w, b, y)),
-                (Some(w), None) => each::<V>(s.d, &Affine(normal, w, same_b, y)),
-                (None, Some(b)) => each::<V>(s.d, &Affine(normal, same_w, b, y)),
-                (None, None) => each::<V>(s.d, &Affine(normal, same_w, same_b, y)),
+                (Some(w), Some(b)) => each::<V, _>(s.d, &Affine(normal, w, b, y)),
+                (Some(w), None) => each::<V, _>(s.d, &Affine(normal, w, same_b, y)),
+                (None, Some(b)) => each::<V, _>(s.d, &Affine(normal, same_w, b, y)),
+                (None, None) => each::<V, _>(s.d, &Affine(normal, same_w, same_b, y)),
             };
         }
         for d in 0..s.d {
@@ -240,7 +243,7 @@ unsafe fn scaled<V: Simd>(
             let x = normal.x.add(d * s.inner);
             let y = y.add(d * s.inner);
             let normal = Normal { x, ..normal };
-            each::<V>(s.inner, &Affine(normal, weight, bias, y));
+            each::<V, _>(s.inner, &Affine(normal, weight, bias, y));
         }
     }
 }
@@ -367,13 +370,13 @@ per_isa! {
                             let normal = Normal { x: normal.x.add(at), ..normal };
                             let weight = Same(w.map_or(one, |w| w[d]));
                             let (g, dx) = (g.add(at), dx.add(at));
-                            each::<V>(s.inner, &Slope { g, normal, weight, k, a, b, dx });
+                            each::<V, _>(s.inner, &Slope { g, normal, weight, k, a, b, dx });
                         }
                     } else if let Some(weight) = w.map(<[T]>::as_ptr) {
-                        each::<V>(len, &Slope { g, normal, weight, k, a, b, dx });
+                        each::<V, _>(len, &Slope { g, normal, weight, k, a, b, dx });
                     } else {
                         let weight = Same(one);
-                        each::<V>(len, &Slope { g, normal, weight, k, a, b, dx });
+                        each::<V, _>(len, &Slope { g, normal, weight, k, a, b, dx });
                     }
                 }
                 job.dx.keep(span, &bo);
@@ -387,6 +390,10 @@ per_isa! {
 const BLOCK: usize = 64;
 /// Planes shorter than this are summed across, not along.
 const SHORT: usize = 16;
+/// Elements of channels that are read again while they lie in a cache.
+const CACHED: usize = 1 << 16;
+/// Samples whose elements are added up before they meet the others' in f64.
+const TERMS: usize = 16;
 /// So many channels keep all threads busy by themselves.
 const MANY: usize = 8;
 
@@ -429,11 +436,16 @@ impl<T: Float> Columns<'_, T> {
             };
             let mut lines = alloc::full(empty, c);
             let to = Ptr(lines.as_mut_ptr());
-            let grain = (1 << 14) / (s.n * inner * BLOCK).max(1) + 1;
-            parallel_for(c.div_ceil(BLOCK), grain, |range| {
+            // The more, the fewer samples are read in parts; as long as all threads have some.
+            let block = c
+                .div_ceil(num_threads())
+                .next_multiple_of(BLOCK)
+                .clamp(BLOCK, 4 * BLOCK);
+            let grain = (1 << 14) / (s.n * inner * block).max(1) + 1;
+            parallel_for(c.div_ceil(block), grain, |range| {
                 for b in range {
-                    let channels = b * BLOCK..((b + 1) * BLOCK).min(c);
-                    let mut sums = [[0.0; 2]; BLOCK];
+                    let channels = b * block..((b + 1) * block).min(c);
+                    let mut sums = alloc::full([0.0; 2], channels.len());
                     // SAFETY: channels lie inside the tensors, and these are this range's.
                     unsafe {
                         short_sums(self, channels.clone(), &mut sums);
@@ -447,6 +459,44 @@ impl<T: Float> Columns<'_, T> {
             unsafe { self.write(&lines) };
             return;
         }
+        // SAFETY: tensors have the sizes that `s` names, and elements of the type of `x`.
+        unsafe {
+            match self.x.dtype {
+                DType::F16 => self.planes::<F16>(line),
+                DType::BF16 => self.planes::<BF16>(line),
+                _ => self.planes::<*mut T>(line),
+            }
+        }
+    }
+
+    /// [`Columns::run`] for planes that are not short.
+    // SAFETY: as for `run`; X is a place of the tensors' type.
+    unsafe fn planes<X: Place<T>>(&self, line: impl Fn(usize, [f64; 2]) -> Line<T> + Sync) {
+        let s = self.s;
+        let (c, inner) = (s.channels(), s.inner);
+        if inner <= Running::<T, 1>::MOST_ELEMENTS && c >= MANY {
+            // Channels that lie next to each other, whose planes are still in cache when they are written.
+            let some = (TOGETHER / inner).min(CACHED / (s.n * inner)).min(c / MANY);
+            let some = some.max(1);
+            let grain = (1 << 14) / (s.n * inner * some).max(1) + 1;
+            parallel_for(c.div_ceil(some), grain, |range| {
+                for b in range {
+                    let channels = b * some..((b + 1) * some).min(c);
+                    let mut sums = alloc::full([0.0; 2], channels.len());
+                    // SAFETY: channels lie inside the tensors, and these are this range's.
+                    unsafe {
+                        channel_sums::<T, X>(self, channels.clone(), &mut sums);
+                        let lines = channels.clone().zip(sums).map(|(ch, v)| line(ch, v));
+                        let lines: Vec<_> = lines.collect();
+                        for n in 0..s.n {
+                            let planes = n * c + channels.start..n * c + channels.end;
+                            write_planes::<T, X>(self, planes, &lines, channels.start);
+                        }
+                    }
+                }
+            });
+            return;
+        }
         let joined = |each: &mut dyn Iterator<Item = [f64; 2]>| {
             // Means and squared deviations of parts of equal size, or plain sums.
             let all: Vec<[f64; 2]> = each.collect();
@@ -458,31 +508,22 @@ impl<T: Float> Columns<'_, T> {
             }
             total
         };
-        // Planes next to each other, so many that each step pays for itself.
-        let most = (TOGETHER / inner).max(1);
         if c >= MANY {
             // A channel's planes are still in cache when they are written.
-            let some = most.min(c / MANY);
-            let grain = (1 << 14) / (s.n * inner * some).max(1) + 1;
-            parallel_for(c.div_ceil(some), grain, |range| {
-                let mut buffers = [const { Vec::new() }; 3];
-                for b in range {
-                    let channels = b * some..((b + 1) * some).min(c);
-                    let width = channels.len();
-                    let mut each = alloc::full([0.0; 2], s.n * width);
-                    let planes = |n: usize| n * c + channels.start..n * c + channels.end;
-                    for (n, out) in each.chunks_exact_mut(width).enumerate() {
+            let grain = (1 << 14) / (s.n * inner).max(1) + 1;
+            parallel_for(c, grain, |range| {
+                for ch in range {
+                    let plane = |n: usize| n * c + ch..n * c + ch + 1;
+                    let mut each = (0..s.n).map(|n| {
+                        let mut out = [[0.0; 2]];
                         // SAFETY: planes below `s.n * c` lie inside the tensors.
-                        unsafe { plane_sums(self, planes(n), &mut buffers, out) };
-                    }
-                    let of = |i: usize| joined(&mut (0..s.n).map(|n| each[n * width + i]));
-                    let lines = channels.clone().enumerate();
-                    let lines: Vec<_> = lines.map(|(i, ch)| line(ch, of(i))).collect();
+                        unsafe { plane_sums::<T, X>(self, plane(n), &mut out) };
+                        out[0]
+                    });
+                    let line = [line(ch, joined(&mut each))];
                     for n in 0..s.n {
-                        // SAFETY: the planes of these channels belong to this range alone.
-                        unsafe {
-                            write_planes(self, planes(n), &lines, channels.start, &mut buffers)
-                        };
+                        // SAFETY: the planes of this channel belong to this range alone.
+                        unsafe { write_planes::<T, X>(self, plane(n), &line, ch) };
                     }
                 }
             });
@@ -491,14 +532,10 @@ impl<T: Float> Columns<'_, T> {
         let mut each = alloc::full([0.0; 2], s.n * c);
         let to = Ptr(each.as_mut_ptr());
         parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
-            let mut buffers = [const { Vec::new() }; 3];
-            for first in range.clone().step_by(most) {
-                let planes = first..(first + most).min(range.end);
-                // SAFETY: these planes belong to this range alone.
-                unsafe {
-                    let out = std::slice::from_raw_parts_mut(to.at(first), planes.len());
-                    plane_sums(self, planes, &mut buffers, out);
-                }
+            // SAFETY: these planes belong to this range alone.
+            unsafe {
+                let out = std::slice::from_raw_parts_mut(to.at(range.start), range.len());
+                plane_sums::<T, X>(self, range, out);
             }
         });
         let lines: Vec<Line<T>> = (0..c)
@@ -521,38 +558,65 @@ impl<T: Float> Columns<'_, T> {
             });
             return;
         }
-        let most = (TOGETHER / s.inner.max(1)).max(1);
         parallel_for(s.n * c, (1 << 14) / s.inner.max(1) + 1, |range| {
-            let mut buffers = [const { Vec::new() }; 3];
-            for first in range.clone().step_by(most) {
-                let planes = first..(first + most).min(range.end);
-                // SAFETY: these planes belong to this range alone.
-                unsafe { write_planes(self, planes, lines, 0, &mut buffers) };
+            // SAFETY: these planes belong to this range alone.
+            unsafe {
+                match self.x.dtype {
+                    DType::F16 | DType::BF16 if s.inner < SHORT => self.write_short(range, lines),
+                    DType::F16 => write_planes::<T, F16>(self, range, lines, 0),
+                    DType::BF16 => write_planes::<T, BF16>(self, range, lines, 0),
+                    _ => write_planes::<T, *mut T>(self, range, lines, 0),
+                }
             }
         });
     }
 }
 
+impl<T: Float> Columns<'_, T> {
+    /// Writes planes that are shorter than a vector, converted many at a time.
+    // SAFETY: as for [`Columns::run`]; the planes belong to this thread.
+    unsafe fn write_short(&self, planes: Range<usize>, lines: &[Line<T>]) {
+        let (s, n) = (self.s, self.s.inner);
+        let [mut bx, mut bg, mut by] = [const { Vec::<T>::new() }; 3];
+        let most = (TOGETHER / n.max(1)).max(1);
+        for first in planes.clone().step_by(most) {
+            let part = first..(first + most).min(planes.end);
+            let span = part.start * n..part.end * n;
+            let moved = |at: *const T| Data {
+                ptr: at.wrapping_sub(span.start).cast_mut().cast(),
+                dtype: T::DTYPE,
+            };
+            // SAFETY: the planes lie inside the tensors; where they were converted to, they are found by the
+            // same numbers.
+            unsafe {
+                let x = moved(self.x.read(span.clone(), &mut bx).as_ptr());
+                let g = self.g.as_ref();
+                let g = g.map(|(g, rstd)| (moved(g.read(span.clone(), &mut bg).as_ptr()), *rstd));
+                let y = moved(self.y.place(span.clone(), &mut by).as_ptr());
+                let mean = Ptr(self.mean.at(0));
+                let job = Columns { s, x, g, mean, y };
+                write_planes::<T, *mut T>(&job, part, lines, 0);
+                self.y.keep(span, &by);
+            }
+        }
+    }
+}
+
 per_isa! {
-    unsafe fn plane_sums[T: Float; in V](
+    unsafe fn plane_sums[T: Float, X: Place<T>; in V](
         job: &Columns<T>,
         planes: Range<usize>,
-        buffers: &mut [Vec<T>; 3],
         out: &mut [[f64; 2]]
     ) {
         // SAFETY: the planes lie inside the tensors, and there is a mean for each channel.
         unsafe {
-            let [bx, bg, _] = buffers;
             let (n, c) = (job.s.inner, job.s.channels());
-            let span = planes.start * n..planes.end * n;
-            let xs = job.x.read(span.clone(), bx).as_ptr();
-            let gs = job.g.as_ref().map(|(g, rstd)| (g.read(span, bg).as_ptr(), rstd));
-            for ((i, p), out) in planes.enumerate().zip(out) {
-                let x = xs.add(i * n);
-                if let Some((gs, rstd)) = gs {
+            for (p, out) in planes.zip(out) {
+                let x = X::of(job.x.ptr, p * n);
+                if let Some((g, rstd)) = &job.g {
                     let ch = p % c;
                     let normal = Normal { x, mean: *job.mean.at(ch), rstd: rstd[ch] };
-                    let (g, weight) = (gs.add(i * n), Same(T::of_f64(1.0)));
+                    let (g, weight) = (X::of(g.ptr, p * n), Same(T::of_f64(1.0)));
                     *out = vectors::sums::<V, 2>(n, &Products { g, normal, weight, sums: None });
                     continue;
                 }
@@ -568,47 +632,88 @@ per_isa! {
 }
 
 per_isa! {
+    /// The statistics of channels over all samples, whose planes are short.
+    unsafe fn channel_sums[T: Float, X: Place<T>; in V](
+        job: &Columns<T>,
+        channels: Range<usize>,
+        out: &mut [[f64; 2]]
+    ) {
+        // SAFETY: the channels lie inside the tensors, and there is a mean for each.
+        unsafe {
+            let (s, c, n) = (job.s, job.s.channels(), job.s.inner);
+            let width = channels.len();
+            let at = |sample: usize, i: usize| (sample * c + channels.start + i) * n;
+            let mut sums = alloc::full(Running::<T, 2>::new(), width);
+            if let Some((g, rstd)) = &job.g {
+                for sample in 0..s.n {
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        let (ch, at) = (channels.start + i, at(sample, i));
+                        let (mean, rstd) = (*job.mean.at(ch), rstd[ch]);
+                        let normal = Normal { x: X::of(job.x.ptr, at), mean, rstd };
+                        let (g, weight) = (X::of(g.ptr, at), Same(T::of_f64(1.0)));
+                        sums.add::<V, _>(n, &Products { g, normal, weight, sums: None });
+                    }
+                }
+                out.iter_mut().zip(&mut sums).for_each(|(o, s)| *o = s.total::<V>());
+                return;
+            }
+            let mut means = alloc::full(Running::<T, 1>::new(), width);
+            for sample in 0..s.n {
+                for (i, mean) in means.iter_mut().enumerate() {
+                    mean.add::<V, _>(n, &Plain(X::of(job.x.ptr, at(sample, i))));
+                }
+            }
+            let count = (s.n * n) as f64;
+            let means: Vec<T> = alloc::gathered(
+                means.iter_mut().map(|m| T::of_f64(m.total::<V>()[0] / count))
+            );
+            for sample in 0..s.n {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    sums.add::<V, _>(n, &Moments(X::of(job.x.ptr, at(sample, i)), means[i]));
+                }
+            }
+            for ((out, sums), m) in out.iter_mut().zip(&mut sums).zip(means) {
+                // The mean as rounded is not the mean: its error is taken out again.
+                let [off, square] = sums.total::<V>();
+                let shift = off / count;
+                *out = [m.to_f64() + shift, square - off * shift];
+            }
+        }
+    }
+}
+
+per_isa! {
     // `lines` are those of the channels from `first` on.
-    unsafe fn write_planes[T: Float; in V](
+    unsafe fn write_planes[T: Float, X: Place<T>; in V](
         job: &Columns<T>,
         planes: Range<usize>,
         lines: &[Line<T>],
-        first: usize,
-        buffers: &mut [Vec<T>; 3]
+        first: usize
     ) {
         // SAFETY: the planes lie inside the tensors and belong to this thread; there is a mean for
         // each channel.
         unsafe {
-            let [bx, bg, by] = buffers;
-            let (n, zero) = (job.s.inner, T::default());
-            let span = planes.start * n..planes.end * n;
-            let xs = job.x.read(span.clone(), bx).as_ptr();
-            let ys = job.y.place(span.clone(), by).as_mut_ptr();
-            let gs = job.g.as_ref().map(|(g, _)| g.read(span.clone(), bg).as_ptr());
-            for (i, p) in planes.enumerate() {
+            let (n, zero, one) = (job.s.inner, T::default(), T::of_f64(1.0));
+            for p in planes {
                 let ch = p % job.s.channels();
                 let Line { k, a, b } = lines[ch - first];
-                let (x, y) = (xs.add(i * n), ys.add(i * n));
-                let off = Normal { x, mean: *job.mean.at(ch), rstd: T::of_f64(1.0) };
-                let Some(gs) = gs else {
+                let (x, y) = (X::of(job.x.ptr, p * n), X::of(job.y.ptr, p * n));
+                let off = Normal { x, mean: *job.mean.at(ch), rstd: one };
+                let Some((g, _)) = &job.g else {
                     let (weight, bias) = (Same(k), Same(a));
-                    each::<V>(n, &Affine(off, weight, bias, y));
+                    each::<V, _>(n, &Affine(off, weight, bias, y));
                     continue;
                 };
-                let g = gs.add(i * n);
+                let g = X::of(g.ptr, p * n);
                 if a == zero && b == zero {
                     // Given statistics: what x holds does not matter.
-                    let g = std::slice::from_raw_parts(g, n);
-                    for (y, &g) in std::slice::from_raw_parts_mut(y, n).iter_mut().zip(g) {
-                        *y = k * g;
-                    }
+                    let g = Normal { x: g, mean: zero, rstd: one };
+                    each::<V, _>(n, &Affine(g, Same(k), Same(T::of_f64(-0.0)), y));
                 } else {
-                    let weight = Same(T::of_f64(1.0));
                     let (a, b, dx) = (zero - a, zero - b, y);
-                    each::<V>(n, &Slope { g, normal: off, weight, k, a, b, dx });
+                    each::<V, _>(n, &Slope { g, normal: off, weight: Same(one), k, a, b, dx });
                 }
             }
-            job.y.keep(span, by);
         }
     }
 }
@@ -660,7 +765,7 @@ per_isa! {
     unsafe fn short_sums[T: Float](
         job: &Columns<T>,
         channels: Range<usize>,
-        out: &mut [[f64; 2]; BLOCK]
+        out: &mut [[f64; 2]]
     ) {
         // SAFETY: the channels lie inside the tensors, and there is a mean for each.
         unsafe {
@@ -673,8 +778,18 @@ per_isa! {
                 first..first + width
             };
             let (mut one, mut two) = (alloc::full(0.0f64, width), alloc::full(0.0f64, width));
+            // Sums of some samples, which then meet the others in f64.
+            let zero = T::default();
+            let (mut some, mut more) = (alloc::full(zero, width), alloc::full(zero, width));
             // All of one length as the compiler sees it, which then makes vectors of them.
-            let (one, two) = (&mut one[..width], &mut two[..width]);
+            let (some, more) = (&mut some[..width], &mut more[..width]);
+            let settle = |some: &mut [T], all: &mut [f64], n: usize| {
+                if (n + 1).is_multiple_of(TERMS) || n + 1 == s.n {
+                    for (all, some) in all.iter_mut().zip(some) {
+                        *all += std::mem::take(some).to_f64();
+                    }
+                }
+            };
             let fold = |all: &[f64], i: usize| -> f64 {
                 all[i * inner..(i + 1) * inner].iter().sum()
             };
@@ -687,31 +802,44 @@ per_isa! {
                     let x = &job.x.read(span(n), &mut bx)[..width];
                     let g = &g.read(span(n), &mut bg)[..width];
                     for i in 0..width {
-                        one[i] += g[i].to_f64();
-                        two[i] += (g[i] * ((x[i] - means[i]) * k[i])).to_f64();
+                        some[i] += g[i];
+                        more[i] += g[i] * ((x[i] - means[i]) * k[i]);
                     }
+                    settle(some, &mut one, n);
+                    settle(more, &mut two, n);
                 }
                 for i in 0..channels.len() {
-                    out[i] = [fold(one, i), fold(two, i)];
+                    out[i] = [fold(&one, i), fold(&two, i)];
                 }
                 return;
             }
             for n in 0..s.n {
-                let x = job.x.read(span(n), &mut bx);
-                one.iter_mut().zip(x).for_each(|(o, &x)| *o += x.to_f64());
+                let x = &job.x.read(span(n), &mut bx)[..width];
+                for i in 0..width {
+                    some[i] += x[i];
+                }
+                settle(some, &mut one, n);
             }
-            let means: Vec<f64> = (0..channels.len()).map(|i| fold(one, i) / count).collect();
-            let wide: Vec<f64> = (0..width).map(|i| means[i / inner]).collect();
+            let mean = |i: usize| T::of_f64(fold(&one, i) / count);
+            let means: Vec<T> = (0..channels.len()).map(mean).collect();
+            let wide: Vec<T> = (0..width).map(|i| means[i / inner]).collect();
             let wide = &wide[..width];
+            one.fill(0.0);
             for n in 0..s.n {
                 let x = &job.x.read(span(n), &mut bx)[..width];
                 for i in 0..width {
-                    let v = x[i].to_f64() - wide[i];
-                    two[i] += v * v;
+                    let off = x[i] - wide[i];
+                    some[i] += off;
+                    more[i] += off * off;
                 }
+                settle(some, &mut one, n);
+                settle(more, &mut two, n);
             }
             for i in 0..channels.len() {
-                out[i] = [means[i], fold(two, i)];
+                // The mean as rounded is not the mean: its error is taken out again.
+                let (off, square) = (fold(&one, i), fold(&two, i));
+                let shift = off / count;
+                out[i] = [means[i].to_f64() + shift, square - off * shift];
             }
         }
     }

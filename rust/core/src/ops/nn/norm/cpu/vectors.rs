@@ -12,6 +12,8 @@ const STEPS: usize = 64;
 
 /// The terms of `K` sums.
 pub trait Terms<T: Float, const K: usize> {
+    /// Whether the last elements are taken as a vector's, some of which were taken before.
+    const AGAIN: bool = false;
     /// The sums and the terms of the elements of a vector, the first of which is `i`.
     ///
     /// # Safety
@@ -30,35 +32,143 @@ where
 {
     // SAFETY: the caller's, and elements of a vector that starts at `i` lie below `n`.
     unsafe {
-        let zero = V::Elem::default();
         let (mut i, mut all) = (0, [0.0; K]);
         while n - i >= V::LANES {
-            let mut apart = [[V::splat(zero); K]; APART];
-            let steps = ((n - i) / (APART * V::LANES)).min(STEPS);
-            for _ in 0..steps {
-                for sums in &mut apart {
-                    *sums = terms.add(i, *sums);
-                    i += V::LANES;
-                }
-            }
-            if steps < STEPS {
-                while n - i >= V::LANES {
-                    apart[0] = terms.add(i, apart[0]);
-                    i += V::LANES;
-                }
-            }
-            let [a, b, c, d] = apart;
+            let (of, end) = some::<V, K>(i, n, terms);
+            i = end;
             for k in 0..K {
-                all[k] += join(a[k].add(b[k]).add(c[k].add(d[k])));
+                all[k] += join(of[k]);
             }
         }
-        for i in i..n {
-            let one = terms.add(i, [[zero]; K]);
-            for k in 0..K {
-                all[k] += one[k][0].to_f64();
-            }
+        let one = last::<V, K>(i, n, terms);
+        for k in 0..K {
+            all[k] += one[k];
         }
         all
+    }
+}
+
+/// The lanes of the sums over whole vectors from element `i` on, not too many, and where they end.
+// SAFETY: as for [`sums`].
+#[inline(always)]
+unsafe fn some<V: Simd, const K: usize>(
+    mut i: usize,
+    n: usize,
+    terms: &impl Terms<V::Elem, K>,
+) -> ([V; K], usize)
+where
+    V::Elem: Float,
+{
+    // SAFETY: the caller's, and elements of a vector that starts at `i` lie below `n`.
+    unsafe {
+        let mut apart = [[V::splat(V::Elem::default()); K]; APART];
+        let steps = ((n - i) / (APART * V::LANES)).min(STEPS);
+        for _ in 0..steps {
+            for sums in &mut apart {
+                *sums = terms.add(i, *sums);
+                i += V::LANES;
+            }
+        }
+        if steps < STEPS {
+            while n - i >= V::LANES {
+                apart[0] = terms.add(i, apart[0]);
+                i += V::LANES;
+            }
+        }
+        let [a, b, c, d] = apart;
+        let sums = std::array::from_fn(|k| a[k].add(b[k]).add(c[k].add(d[k])));
+        (sums, i)
+    }
+}
+
+/// The sums over the elements from `i` on, fewer than a vector's.
+// SAFETY: as for [`sums`].
+#[inline(always)]
+unsafe fn last<V: Simd, const K: usize>(
+    i: usize,
+    n: usize,
+    terms: &impl Terms<V::Elem, K>,
+) -> [f64; K]
+where
+    V::Elem: Float,
+{
+    let mut all = [0.0; K];
+    for i in i..n {
+        // SAFETY: the caller's.
+        let one = unsafe { terms.add(i, [[V::Elem::default()]; K]) };
+        for k in 0..K {
+            all[k] += one[k][0].to_f64();
+        }
+    }
+    all
+}
+
+/// Sums over rows of the same number of elements, one after the other: their lanes are joined in f64 after some
+/// rows, not after each.
+#[derive(Clone, Copy)]
+pub struct Running<T, const K: usize> {
+    lanes: [[T; MOST]; K],
+    rows: usize,
+    all: [f64; K],
+}
+
+impl<T: Float, const K: usize> Running<T, K> {
+    /// Rows up to this length pay for it.
+    pub const MOST_ELEMENTS: usize = 1024;
+    /// After so many rows lanes are joined.
+    const ROWS: usize = 16;
+
+    pub fn new() -> Self {
+        Running {
+            lanes: [[T::default(); MOST]; K],
+            rows: 0,
+            all: [0.0; K],
+        }
+    }
+    /// Adds a row of `n` elements.
+    ///
+    /// # Safety
+    /// As for [`sums`]; there are at least a vector's elements, and at most [`Running::MOST_ELEMENTS`].
+    #[inline(always)]
+    pub unsafe fn add<V: Simd<Elem = T>, S: Terms<T, K>>(&mut self, n: usize, terms: &S) {
+        // SAFETY: the caller's.
+        unsafe {
+            let (mut of, end) = some::<V, K>(0, n, terms);
+            if S::AGAIN && end < n {
+                let with = terms.add(n - V::LANES, of);
+                of = std::array::from_fn(|k| of[k].then(with[k], n - end));
+            } else {
+                let rest = last::<V, K>(end, n, terms);
+                (0..K).for_each(|k| self.all[k] += rest[k]);
+            }
+            for (lanes, of) in self.lanes.iter_mut().zip(of) {
+                of.add(V::load(lanes.as_ptr())).store(lanes.as_mut_ptr());
+            }
+            self.rows += 1;
+            if self.rows == Self::ROWS {
+                self.settle::<V>();
+            }
+        }
+    }
+    // SAFETY: the machine has the instructions of the vector.
+    #[inline(always)]
+    unsafe fn settle<V: Simd<Elem = T>>(&mut self) {
+        for (all, lanes) in self.all.iter_mut().zip(&mut self.lanes) {
+            // SAFETY: there are the most lanes; the caller's instructions.
+            *all += unsafe { join(V::load(lanes.as_ptr())) };
+            *lanes = [T::default(); MOST];
+        }
+        self.rows = 0;
+    }
+    /// What all rows add up to.
+    ///
+    /// # Safety
+    /// As for [`Running::add`].
+    #[inline(always)]
+    pub unsafe fn total<V: Simd<Elem = T>>(&mut self) -> [f64; K] {
+        // SAFETY: the caller's.
+        unsafe { self.settle::<V>() };
+        self.all
     }
 }
 
@@ -85,6 +195,8 @@ where
 
 /// What is written to each element of a row.
 pub trait Map<T: Float> {
+    /// Whether the last elements are written as a vector's, some of which were written before.
+    const AGAIN: bool = false;
     /// Writes the elements of a vector, the first of which is `i`.
     ///
     /// # Safety
@@ -97,7 +209,7 @@ pub trait Map<T: Float> {
 /// # Safety
 /// The rows have as many elements; the machine has the instructions of the vector.
 #[inline(always)]
-pub unsafe fn each<V: Simd>(n: usize, map: &impl Map<V::Elem>)
+pub unsafe fn each<V: Simd, M: Map<V::Elem>>(n: usize, map: &M)
 where
     V::Elem: Float,
 {
@@ -107,6 +219,9 @@ where
         for i in (0..whole).step_by(V::LANES) {
             map.write::<V>(i);
         }
+        if M::AGAIN && whole > 0 && whole < n {
+            return map.write::<V>(n - V::LANES);
+        }
         for i in whole..n {
             map.write::<[V::Elem; 1]>(i);
         }
@@ -114,12 +229,13 @@ where
 }
 
 /// The elements of a row.
-pub struct Plain<T>(pub *const T);
-impl<T: Float> Terms<T, 1> for Plain<T> {
+pub struct Plain<X>(pub X);
+impl<T: Float, X: Factor<T>> Terms<T, 1> for Plain<X> {
+    const AGAIN: bool = X::HALF;
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum]: [V; 1]) -> [V; 1] {
         // SAFETY: the caller's.
-        unsafe { [sum.add(V::load(self.0.add(i)))] }
+        unsafe { [sum.add(self.0.at(i))] }
     }
 }
 
@@ -148,13 +264,14 @@ impl<T: Float, S: Terms<T, 1>> Terms<T, 1> for Asking<T, S> {
 }
 
 /// What a row is away from a number, and its squares.
-pub struct Moments<T>(pub *const T, pub T);
-impl<T: Float> Terms<T, 2> for Moments<T> {
+pub struct Moments<X, T>(pub X, pub T);
+impl<T: Float, X: Factor<T>> Terms<T, 2> for Moments<X, T> {
+    const AGAIN: bool = X::HALF;
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum, squares]: [V; 2]) -> [V; 2] {
         // SAFETY: the caller's.
         unsafe {
-            let off = V::load(self.0.add(i)).sub(V::splat(self.1));
+            let off = self.0.at::<V>(i).sub(V::splat(self.1));
             [sum.add(off), off.fma(off, squares)]
         }
     }
@@ -162,18 +279,18 @@ impl<T: Float> Terms<T, 2> for Moments<T> {
 
 /// A row of the input, normalised: `(x - mean) * rstd`.
 #[derive(Clone, Copy)]
-pub struct Normal<T> {
-    pub x: *const T,
+pub struct Normal<T, X = *const T> {
+    pub x: X,
     pub mean: T,
     pub rstd: T,
 }
-impl<T: Float> Normal<T> {
+impl<T: Float, X: Factor<T>> Normal<T, X> {
     // SAFETY: as for [`Terms::add`].
     #[inline(always)]
     unsafe fn at<V: Simd<Elem = T>>(&self, i: usize) -> V {
         // SAFETY: the caller's.
         unsafe {
-            let off = V::load(self.x.add(i)).sub(V::splat(self.mean));
+            let off = self.x.at::<V>(i).sub(V::splat(self.mean));
             off.mul(V::splat(self.rstd))
         }
     }
@@ -181,8 +298,65 @@ impl<T: Float> Normal<T> {
 
 /// A number for each element of a row, or the same for all.
 pub trait Factor<T>: Copy {
+    /// Whether they are of a half type, of which a vector is read as quickly as one.
+    const HALF: bool = false;
     // SAFETY: as for [`Terms::add`].
     unsafe fn at<V: Simd<Elem = T>>(self, i: usize) -> V;
+}
+/// Where a row is written, or read.
+pub trait Place<T>: Factor<T> {
+    // SAFETY: as for [`Map::write`].
+    unsafe fn put<V: Simd<Elem = T>>(self, i: usize, v: V);
+    /// The place of element `i` of a tensor.
+    fn of(start: *mut u8, i: usize) -> Self;
+}
+impl<T: Float> Factor<T> for *mut T {
+    #[inline(always)]
+    unsafe fn at<V: Simd<Elem = T>>(self, i: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::load(self.add(i)) }
+    }
+}
+impl<T: Float> Place<T> for *mut T {
+    #[inline(always)]
+    unsafe fn put<V: Simd<Elem = T>>(self, i: usize, v: V) {
+        // SAFETY: the caller's.
+        unsafe { v.store(self.add(i)) }
+    }
+    #[inline(always)]
+    fn of(start: *mut u8, i: usize) -> Self {
+        start.cast::<T>().wrapping_add(i)
+    }
+}
+macro_rules! halves {
+    ($($name:ident: $widen:ident $narrow:ident;)*) => { $(
+        /// A row of this type, widened and narrowed in registers.
+        #[derive(Clone, Copy)]
+        pub struct $name(pub *mut u16);
+        impl<T: Float> Factor<T> for $name {
+            const HALF: bool = true;
+            #[inline(always)]
+            unsafe fn at<V: Simd<Elem = T>>(self, i: usize) -> V {
+                // SAFETY: the caller's.
+                unsafe { V::$widen(self.0.add(i)) }
+            }
+        }
+        impl<T: Float> Place<T> for $name {
+            #[inline(always)]
+            unsafe fn put<V: Simd<Elem = T>>(self, i: usize, v: V) {
+                // SAFETY: the caller's.
+                unsafe { v.$narrow(self.0.add(i)) }
+            }
+            #[inline(always)]
+            fn of(start: *mut u8, i: usize) -> Self {
+                $name(start.cast::<u16>().wrapping_add(i))
+            }
+        }
+    )* };
+}
+halves! {
+    F16: widen_f16 narrow_f16;
+    BF16: widen_bf16 narrow_bf16;
 }
 impl<T: Float> Factor<T> for *const T {
     #[inline(always)]
@@ -203,33 +377,38 @@ impl<T: Float> Factor<T> for Same<T> {
 }
 
 /// `normal * weight + bias`, and where it is written.
-pub struct Affine<T, W, B>(pub Normal<T>, pub W, pub B, pub *mut T);
-impl<T: Float, W: Factor<T>, B: Factor<T>> Map<T> for Affine<T, W, B> {
+pub struct Affine<T, W, B, X, Y>(pub Normal<T, X>, pub W, pub B, pub Y);
+impl<T: Float, W: Factor<T>, B: Factor<T>, X: Factor<T>, Y: Place<T>> Map<T>
+    for Affine<T, W, B, X, Y>
+{
+    const AGAIN: bool = Y::HALF;
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
         let Affine(normal, weight, bias, y) = self;
         // SAFETY: the caller's.
         unsafe {
             let v = normal.at::<V>(i).fma(weight.at(i), bias.at(i));
-            v.store(y.add(i));
+            y.put(i, v);
         }
     }
 }
 
 /// The gradient times the weight, and the same times the normalised input. Adds the gradients of
 /// weight and bias to `sums`, where there are any.
-pub struct Products<T, W> {
-    pub g: *const T,
-    pub normal: Normal<T>,
+pub struct Products<T, W, X> {
+    pub g: X,
+    pub normal: Normal<T, X>,
     pub weight: W,
     pub sums: Option<[*mut T; 2]>,
 }
-impl<T: Float, W: Factor<T>> Terms<T, 2> for Products<T, W> {
+impl<T: Float, W: Factor<T>, X: Factor<T>> Terms<T, 2> for Products<T, W, X> {
+    /// Halves have no sums that are written.
+    const AGAIN: bool = X::HALF;
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum, along]: [V; 2]) -> [V; 2] {
         // SAFETY: the caller's.
         unsafe {
-            let (g, normal) = (V::load(self.g.add(i)), self.normal.at::<V>(i));
+            let (g, normal) = (self.g.at::<V>(i), self.normal.at::<V>(i));
             if let Some([w, b]) = self.sums.map(|s| s.map(|p| p.add(i))) {
                 g.fma(normal, V::load(w)).store(w);
                 g.add(V::load(b)).store(b);
@@ -241,23 +420,24 @@ impl<T: Float, W: Factor<T>> Terms<T, 2> for Products<T, W> {
 }
 
 /// `k * (g * weight + a + normal * b)`.
-pub struct Slope<T, W> {
-    pub g: *const T,
-    pub normal: Normal<T>,
+pub struct Slope<T, W, X, Y> {
+    pub g: X,
+    pub normal: Normal<T, X>,
     pub weight: W,
     pub k: T,
     pub a: T,
     pub b: T,
-    pub dx: *mut T,
+    pub dx: Y,
 }
-impl<T: Float, W: Factor<T>> Map<T> for Slope<T, W> {
+impl<T: Float, W: Factor<T>, X: Factor<T>, Y: Place<T>> Map<T> for Slope<T, W, X, Y> {
+    const AGAIN: bool = Y::HALF;
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
         // SAFETY: the caller's.
         unsafe {
-            let g = V::load(self.g.add(i)).fma(self.weight.at(i), V::splat(self.a));
+            let g = self.g.at::<V>(i).fma(self.weight.at(i), V::splat(self.a));
             let d = self.normal.at::<V>(i).fma(V::splat(self.b), g);
-            d.mul(V::splat(self.k)).store(self.dx.add(i));
+            self.dx.put(i, d.mul(V::splat(self.k)));
         }
     }
 }
