@@ -207,6 +207,19 @@ impl<T: Float, const N: usize, const K: usize> Block<T, N, K> {
     ) {
         let start = self.terms.len();
         let zeros = job.of.border == Border::Zeros && K > 1;
+        // Where elements along each dimension lie, if they lie in the volume.
+        let mut along = [[None; K]; N];
+        for d in 0..N {
+            let size = job.size[2 - d];
+            for (i, place) in along[d].iter_mut().enumerate() {
+                let mut at = self.low[d][k] + i as f64;
+                if K == 4 {
+                    at = job.of.inside(at, size).0.round_ties_even();
+                }
+                let inside = at >= 0.0 && at < size as f64;
+                *place = inside.then(|| at as usize * strides[d]);
+            }
+        }
         for j in 0..K.pow(N as u32) {
             let mut term = Term {
                 at: 0,
@@ -215,15 +228,10 @@ impl<T: Float, const N: usize, const K: usize> Block<T, N, K> {
             };
             let (mut rest, mut inside) = (j, true);
             for d in 0..N {
-                let (i, size) = (rest % K, job.size[2 - d]);
+                let i = rest % K;
                 rest /= K;
-                let mut at = self.low[d][k] + i as f64;
-                if K == 4 {
-                    at = job.of.inside(at, size).0.round_ties_even();
-                }
-                inside &= at >= 0.0 && at < size as f64;
-                let at = (at as usize).wrapping_mul(strides[d]);
-                term.at = term.at.wrapping_add(at);
+                inside &= along[d][i].is_some();
+                term.at += along[d][i].unwrap_or(0);
                 if K > 1 {
                     let (weight, slope) = (self.weight[d][i][k], self.slope[d][i][k]);
                     term.weight = term.weight * weight;
