@@ -41,6 +41,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [x for x in items if x not in dropped]
 
 
+def switches() -> dict[str, object]:
+    """What code may have set for the whole thread or process."""
+    import pytensorlib as torch
+
+    return {
+        "grad mode": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "anomaly mode": torch.is_anomaly_enabled(),
+        "interpreters": torch._C._is_interpreted(),
+        "autocast": [torch.is_autocast_enabled(device) for device in ("cpu", "wgpu")],
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "default dtype": torch.get_default_dtype(),
+        "default device": torch.get_default_device(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_switched() -> Iterator[None]:
+    """A test that leaves a mode on would decide what the tests after it see."""
+    before = switches()
+    yield
+    assert switches() == before
+
+
 @pytest.fixture
 def no_fallback() -> Iterator[None]:
     """An op without a kernel raises instead of running on the CPU."""
