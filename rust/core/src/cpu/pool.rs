@@ -313,17 +313,19 @@ pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
         return;
     }
     let threads = num_threads().min(n.div_ceil(grain));
-    let even = match n < threads * FEW {
-        true => (n / (threads * CHUNKS_OF_FEW)).max(1),
-        false => n.div_ceil(threads * CHUNKS_PER_THREAD).min(most),
-    };
-    // Long chunks of elements begin on a cache line.
-    let even = if even >= 256 {
-        even.next_multiple_of(64)
-    } else {
-        even
-    };
-    run(n, threads, grain.max(even), &f);
+    run(n, threads, grain.max(even(n, threads).min(most)), &f);
+}
+
+/// The length of chunks that share `n` things out evenly.
+fn even(n: usize, threads: usize) -> usize {
+    if n < threads * FEW {
+        return (n / (threads * CHUNKS_OF_FEW)).max(1);
+    }
+    match n.div_ceil(threads * CHUNKS_PER_THREAD) {
+        // Long chunks of elements begin on a cache line.
+        chunk @ 256.. => chunk.next_multiple_of(64),
+        chunk => chunk,
+    }
 }
 
 /// An address that threads may share: they write disjoint elements, or only read.
@@ -679,6 +681,18 @@ mod tests {
         set_num_threads(20);
         for n in [17, 80, 4097] {
             covers_once(n, 1);
+        }
+    }
+
+    #[test]
+    fn few_long_tasks_are_shared_evenly() {
+        for threads in 1..9 {
+            for n in 1..threads * FEW {
+                let chunk = even(n, threads);
+                let most = n.div_ceil(chunk).div_ceil(threads) * chunk;
+                let ideal = n.div_ceil(threads);
+                assert!(most <= ideal + ideal / 16, "{n} by {threads}: {most}");
+            }
         }
     }
 
