@@ -160,7 +160,7 @@ pub trait Simd: Copy {
     }
     /// The last `n` lanes of `o`, after the first ones of `self`.
     #[inline(always)]
-    unsafe fn then(self, o: Self, n: usize) -> Self {
+    unsafe fn with_last(self, o: Self, n: usize) -> Self {
         // SAFETY: the caller has the instructions of this vector.
         unsafe {
             let (mut all, last) = (lanes(self), lanes(o));

@@ -146,7 +146,7 @@ where
             }
             let (one, two) = (V::splat(V::Elem::number(1)), V::splat(V::Elem::number(2)));
             for n in 0..=V::LANES {
-                let joined = lanes(one.then(two, n));
+                let joined = lanes(one.with_last(two, n));
                 let (front, back) = joined[..V::LANES].split_at(V::LANES - n);
                 assert!(front.iter().all(|&x| same(x, V::Elem::number(1))));
                 assert!(back.iter().all(|&x| same(x, V::Elem::number(2))));

@@ -158,7 +158,7 @@ registers!(
         let x = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(x));
         _mm256_storeu_si256(p.cast(), x)
     },
-    unsafe fn then(self, o: Self, n: usize) -> Self {
+    unsafe fn with_last(self, o: Self, n: usize) -> Self {
         _mm512_mask_mov_ps(o, mask(16 - n), self)
     },
     unsafe fn store_first(self, p: *mut f32, n: usize) {
@@ -362,7 +362,7 @@ registers!(
         let (low, high) = (_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
         _mm_storeu_si128(p.cast(), _mm_packus_epi32(low, high))
     },
-    unsafe fn then(self, o: Self, n: usize) -> Self {
+    unsafe fn with_last(self, o: Self, n: usize) -> Self {
         _mm256_blendv_ps(o, self, _mm256_castsi256_ps(mask256(8 - n)))
     },
     unsafe fn load_first(p: *const f32, n: usize) -> Self {

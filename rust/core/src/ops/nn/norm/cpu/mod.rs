@@ -16,8 +16,8 @@ use crate::per_isa;
 use crate::tensor::Tensor;
 use std::ops::Range;
 use vectors::{
-    each, Affine, Asking, Moments, Normal, Place, Plain, Products, Running, Same, Slope, Squares,
-    BF16, F16,
+    each, AddMoments, AddProducts, AddRow, Affine, Asking, Moments, Normal, Place, Plain, Products,
+    Running, Same, Scaled, Slope, Slopes, Squares, BF16, F16,
 };
 
 /// Rows that are normalised together, and their elements.
@@ -448,7 +448,12 @@ impl<T: Float> Columns<'_, T> {
                     let mut sums = alloc::full([0.0; 2], channels.len());
                     // SAFETY: channels lie inside the tensors, and these are this range's.
                     unsafe {
-                        short_sums(self, channels.clone(), &mut sums);
+                        let part = channels.clone();
+                        match self.x.dtype {
+                            DType::F16 => short_sums::<T, F16>(self, part, &mut sums),
+                            DType::BF16 => short_sums::<T, BF16>(self, part, &mut sums),
+                            _ => short_sums::<T, *mut T>(self, part, &mut sums),
+                        }
                         channels
                             .zip(sums)
                             .for_each(|(ch, v)| *to.at(ch) = line(ch, v));
@@ -474,7 +479,7 @@ impl<T: Float> Columns<'_, T> {
     unsafe fn planes<X: Place<T>>(&self, line: impl Fn(usize, [f64; 2]) -> Line<T> + Sync) {
         let s = self.s;
         let (c, inner) = (s.channels(), s.inner);
-        if inner <= Running::<T, 1>::MOST_ELEMENTS && c >= MANY {
+        if inner <= vectors::SHORT_ROW && c >= MANY {
             // Channels that lie next to each other, whose planes are still in cache when they are written.
             let some = (TOGETHER / inner).min(CACHED / (s.n * inner)).min(c / MANY);
             let some = some.max(1);
@@ -554,7 +559,13 @@ impl<T: Float> Columns<'_, T> {
         if s.inner == 1 {
             parallel_for(s.n, (1 << 14) / c.max(1) + 1, |range| {
                 // SAFETY: samples lie inside the tensors; those of different ranges are disjoint.
-                unsafe { write_samples(self, range, lines) }
+                unsafe {
+                    match self.x.dtype {
+                        DType::F16 => write_samples::<T, F16>(self, range, lines),
+                        DType::BF16 => write_samples::<T, BF16>(self, range, lines),
+                        _ => write_samples::<T, *mut T>(self, range, lines),
+                    }
+                }
             });
             return;
         }
@@ -719,50 +730,46 @@ per_isa! {
 }
 
 per_isa! {
-    unsafe fn write_samples[T: Float](job: &Columns<T>, range: Range<usize>, lines: &[Line<T>]) {
+    unsafe fn write_samples[T: Float, X: Place<T>; in V](
+        job: &Columns<T>,
+        range: Range<usize>,
+        lines: &[Line<T>]
+    ) {
         // SAFETY: samples lie inside the tensors and belong to this thread; there is a mean for
         // each channel.
         unsafe {
             let c = lines.len();
-            let (mut bx, mut bg, mut by) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
-            let means = std::slice::from_raw_parts(job.mean.at(0).cast_const(), c);
+            let mean = job.mean.at(0).cast_const();
             // One array for each factor, so that neighbours become vectors.
             let k: Vec<T> = alloc::gathered(lines.iter().map(|l| l.k));
             let a: Vec<T> = alloc::gathered(lines.iter().map(|l| l.a));
             let b: Vec<T> = alloc::gathered(lines.iter().map(|l| l.b));
+            let (k, a, b) = (k.as_ptr(), a.as_ptr(), b.as_ptr());
             // Given statistics: what x holds does not matter.
-            let zero = T::default();
+            let (zero, none) = (T::default(), T::of_f64(-0.0));
             let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
-            // All of one length as the compiler sees it, which then makes vectors of them.
-            let (means, k, a, b) = (&means[..c], &k[..c], &a[..c], &b[..c]);
             for n in range {
-                let span = n * c..(n + 1) * c;
-                let x = &job.x.read(span.clone(), &mut bx)[..c];
-                let y = &mut job.y.place(span.clone(), &mut by)[..c];
-                if let Some((g, _)) = &job.g {
-                    let g = &g.read(span.clone(), &mut bg)[..c];
-                    if fixed {
-                        for i in 0..c {
-                            y[i] = k[i] * g[i];
+                let (x, y) = (X::of(job.x.ptr, n * c), X::of(job.y.ptr, n * c));
+                match &job.g {
+                    None => each::<V, _>(c, &Scaled { x, mean, k, a, y }),
+                    Some((g, _)) => {
+                        let g = X::of(g.ptr, n * c);
+                        match fixed {
+                            true => {
+                                let (mean, a) = (Same(zero), Same(none));
+                                each::<V, _>(c, &Scaled { x: g, mean, k, a, y })
+                            }
+                            false => each::<V, _>(c, &Slopes { g, x, mean, k, a, b, y }),
                         }
-                    } else {
-                        for i in 0..c {
-                            y[i] = k[i] * (g[i] - a[i] - (x[i] - means[i]) * b[i]);
-                        }
-                    }
-                } else {
-                    for i in 0..c {
-                        y[i] = (x[i] - means[i]) * k[i] + a[i];
                     }
                 }
-                job.y.keep(span, &by);
             }
         }
     }
 }
 
 per_isa! {
-    unsafe fn short_sums[T: Float](
+    unsafe fn short_sums[T: Float, X: Place<T>; in V](
         job: &Columns<T>,
         channels: Range<usize>,
         out: &mut [[f64; 2]]
@@ -770,19 +777,13 @@ per_isa! {
         // SAFETY: the channels lie inside the tensors, and there is a mean for each.
         unsafe {
             let (s, c, inner) = (job.s, job.s.channels(), job.s.inner);
-            let (mut bx, mut bg) = (Vec::<T>::new(), Vec::<T>::new());
             let width = channels.len() * inner;
             let count = (s.n * inner) as f64;
-            let span = |n: usize| {
-                let first = (n * c + channels.start) * inner;
-                first..first + width
-            };
+            let at = |n: usize| (n * c + channels.start) * inner;
             let (mut one, mut two) = (alloc::full(0.0f64, width), alloc::full(0.0f64, width));
             // Sums of some samples, which then meet the others in f64.
             let zero = T::default();
             let (mut some, mut more) = (alloc::full(zero, width), alloc::full(zero, width));
-            // All of one length as the compiler sees it, which then makes vectors of them.
-            let (some, more) = (&mut some[..width], &mut more[..width]);
             let settle = |some: &mut [T], all: &mut [f64], n: usize| {
                 if (n + 1).is_multiple_of(TERMS) || n + 1 == s.n {
                     for (all, some) in all.iter_mut().zip(some) {
@@ -793,20 +794,23 @@ per_isa! {
             let fold = |all: &[f64], i: usize| -> f64 {
                 all[i * inner..(i + 1) * inner].iter().sum()
             };
+            let wide = |of: &dyn Fn(usize) -> T| -> Vec<T> {
+                alloc::gathered((0..width).map(|i| of(i / inner)))
+            };
             if let Some((g, rstd)) = &job.g {
-                let mean = |i: usize| *job.mean.at(channels.start + i / inner);
-                let means: Vec<T> = (0..width).map(mean).collect();
-                let k: Vec<T> = (0..width).map(|i| rstd[channels.start + i / inner]).collect();
-                let (means, k) = (&means[..width], &k[..width]);
+                let means = wide(&|ch| *job.mean.at(channels.start + ch));
+                let k = wide(&|ch| rstd[channels.start + ch]);
                 for n in 0..s.n {
-                    let x = &job.x.read(span(n), &mut bx)[..width];
-                    let g = &g.read(span(n), &mut bg)[..width];
-                    for i in 0..width {
-                        some[i] += g[i];
-                        more[i] += g[i] * ((x[i] - means[i]) * k[i]);
-                    }
-                    settle(some, &mut one, n);
-                    settle(more, &mut two, n);
+                    let products = AddProducts {
+                        g: X::of(g.ptr, at(n)),
+                        x: X::of(job.x.ptr, at(n)),
+                        mean: means.as_ptr(),
+                        k: k.as_ptr(),
+                        to: [some.as_mut_ptr(), more.as_mut_ptr()],
+                    };
+                    each::<V, _>(width, &products);
+                    settle(&mut some, &mut one, n);
+                    settle(&mut more, &mut two, n);
                 }
                 for i in 0..channels.len() {
                     out[i] = [fold(&one, i), fold(&two, i)];
@@ -814,26 +818,22 @@ per_isa! {
                 return;
             }
             for n in 0..s.n {
-                let x = &job.x.read(span(n), &mut bx)[..width];
-                for i in 0..width {
-                    some[i] += x[i];
-                }
-                settle(some, &mut one, n);
+                each::<V, _>(width, &AddRow { x: X::of(job.x.ptr, at(n)), to: some.as_mut_ptr() });
+                settle(&mut some, &mut one, n);
             }
             let mean = |i: usize| T::of_f64(fold(&one, i) / count);
             let means: Vec<T> = (0..channels.len()).map(mean).collect();
-            let wide: Vec<T> = (0..width).map(|i| means[i / inner]).collect();
-            let wide = &wide[..width];
+            let mean = wide(&|ch| means[ch]);
             one.fill(0.0);
             for n in 0..s.n {
-                let x = &job.x.read(span(n), &mut bx)[..width];
-                for i in 0..width {
-                    let off = x[i] - wide[i];
-                    some[i] += off;
-                    more[i] += off * off;
-                }
-                settle(some, &mut one, n);
-                settle(more, &mut two, n);
+                let moments = AddMoments {
+                    x: X::of(job.x.ptr, at(n)),
+                    mean: mean.as_ptr(),
+                    to: [some.as_mut_ptr(), more.as_mut_ptr()],
+                };
+                each::<V, _>(width, &moments);
+                settle(&mut some, &mut one, n);
+                settle(&mut more, &mut two, n);
             }
             for i in 0..channels.len() {
                 // The mean as rounded is not the mean: its error is taken out again.

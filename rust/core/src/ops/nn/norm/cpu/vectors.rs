@@ -103,6 +103,11 @@ where
     all
 }
 
+/// Rows up to this length are worth [`Running`] sums.
+pub const SHORT_ROW: usize = 1024;
+/// After so many rows their lanes are joined.
+const ROWS: usize = 16;
+
 /// Sums over rows of the same number of elements, one after the other: their lanes are joined in f64 after some
 /// rows, not after each.
 #[derive(Clone, Copy)]
@@ -113,11 +118,6 @@ pub struct Running<T, const K: usize> {
 }
 
 impl<T: Float, const K: usize> Running<T, K> {
-    /// Rows up to this length pay for it.
-    pub const MOST_ELEMENTS: usize = 1024;
-    /// After so many rows lanes are joined.
-    const ROWS: usize = 16;
-
     pub fn new() -> Self {
         Running {
             lanes: [[T::default(); MOST]; K],
@@ -125,27 +125,31 @@ impl<T: Float, const K: usize> Running<T, K> {
             all: [0.0; K],
         }
     }
-    /// Adds a row of `n` elements.
+    /// Adds a row of `n` elements, at most [`SHORT_ROW`] and at least a vector's.
     ///
     /// # Safety
-    /// As for [`sums`]; there are at least a vector's elements, and at most [`Running::MOST_ELEMENTS`].
+    /// As for [`sums`].
     #[inline(always)]
     pub unsafe fn add<V: Simd<Elem = T>, S: Terms<T, K>>(&mut self, n: usize, terms: &S) {
         // SAFETY: the caller's.
         unsafe {
-            let (mut of, end) = some::<V, K>(0, n, terms);
-            if S::AGAIN && end < n {
-                let with = terms.add(n - V::LANES, of);
-                of = std::array::from_fn(|k| of[k].then(with[k], n - end));
-            } else {
-                let rest = last::<V, K>(end, n, terms);
-                (0..K).for_each(|k| self.all[k] += rest[k]);
+            let mut i = 0;
+            while n - i >= V::LANES {
+                let (mut of, end) = some::<V, K>(i, n, terms);
+                i = end;
+                if S::AGAIN && (1..V::LANES).contains(&(n - i)) {
+                    let with = terms.add(n - V::LANES, of);
+                    of = std::array::from_fn(|k| of[k].with_last(with[k], n - i));
+                    i = n;
+                }
+                for (lanes, of) in self.lanes.iter_mut().zip(of) {
+                    of.add(V::load(lanes.as_ptr())).store(lanes.as_mut_ptr());
+                }
             }
-            for (lanes, of) in self.lanes.iter_mut().zip(of) {
-                of.add(V::load(lanes.as_ptr())).store(lanes.as_mut_ptr());
-            }
+            let rest = last::<V, K>(i, n, terms);
+            (0..K).for_each(|k| self.all[k] += rest[k]);
             self.rows += 1;
-            if self.rows == Self::ROWS {
+            if self.rows == ROWS {
                 self.settle::<V>();
             }
         }
@@ -438,6 +442,109 @@ impl<T: Float, W: Factor<T>, X: Factor<T>, Y: Place<T>> Map<T> for Slope<T, W, X
             let g = self.g.at::<V>(i).fma(self.weight.at(i), V::splat(self.a));
             let d = self.normal.at::<V>(i).fma(V::splat(self.b), g);
             self.dx.put(i, d.mul(V::splat(self.k)));
+        }
+    }
+}
+
+/// `(x - mean) * k + a` with factors for each element.
+pub struct Scaled<X, M, T, A, Y> {
+    pub x: X,
+    pub mean: M,
+    pub k: *const T,
+    pub a: A,
+    pub y: Y,
+}
+impl<T: Float, X: Factor<T>, M: Factor<T>, A: Factor<T>, Y: Place<T>> Map<T>
+    for Scaled<X, M, T, A, Y>
+{
+    const AGAIN: bool = Y::HALF;
+    #[inline(always)]
+    unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            let off = self.x.at::<V>(i).sub(self.mean.at(i));
+            self.y.put(i, off.fma(self.k.at(i), self.a.at(i)));
+        }
+    }
+}
+
+/// `k * (g - a - (x - mean) * b)` with factors for each element.
+pub struct Slopes<X, T, Y> {
+    pub g: X,
+    pub x: X,
+    pub mean: *const T,
+    pub k: *const T,
+    pub a: *const T,
+    pub b: *const T,
+    pub y: Y,
+}
+impl<T: Float, X: Factor<T>, Y: Place<T>> Map<T> for Slopes<X, T, Y> {
+    const AGAIN: bool = Y::HALF;
+    #[inline(always)]
+    unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            let off = self.x.at::<V>(i).sub(self.mean.at(i));
+            let g = self
+                .g
+                .at::<V>(i)
+                .sub(self.a.at(i))
+                .sub(off.mul(self.b.at(i)));
+            self.y.put(i, g.mul(self.k.at(i)));
+        }
+    }
+}
+
+/// Adds a row to sums for each element.
+pub struct AddRow<X, T> {
+    pub x: X,
+    pub to: *mut T,
+}
+impl<T: Float, X: Factor<T>> Map<T> for AddRow<X, T> {
+    #[inline(always)]
+    unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
+        // SAFETY: the caller's.
+        unsafe { self.to.put(i, self.to.at::<V>(i).add(self.x.at(i))) }
+    }
+}
+
+/// Adds what a row is away from means to sums, and its squares to others.
+pub struct AddMoments<X, T> {
+    pub x: X,
+    pub mean: *const T,
+    pub to: [*mut T; 2],
+}
+impl<T: Float, X: Factor<T>> Map<T> for AddMoments<X, T> {
+    #[inline(always)]
+    unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
+        let [sum, squares] = self.to;
+        // SAFETY: the caller's.
+        unsafe {
+            let off = self.x.at::<V>(i).sub(self.mean.at(i));
+            sum.put(i, sum.at::<V>(i).add(off));
+            squares.put(i, off.fma(off, squares.at(i)));
+        }
+    }
+}
+
+/// Adds a gradient to sums, and the same times what was normalised to others.
+pub struct AddProducts<X, T> {
+    pub g: X,
+    pub x: X,
+    pub mean: *const T,
+    pub k: *const T,
+    pub to: [*mut T; 2],
+}
+impl<T: Float, X: Factor<T>> Map<T> for AddProducts<X, T> {
+    #[inline(always)]
+    unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
+        let [sum, along] = self.to;
+        // SAFETY: the caller's.
+        unsafe {
+            let g = self.g.at::<V>(i);
+            let normal = self.x.at::<V>(i).sub(self.mean.at(i)).mul(self.k.at(i));
+            sum.put(i, sum.at::<V>(i).add(g));
+            along.put(i, g.fma(normal, along.at(i)));
         }
     }
 }
