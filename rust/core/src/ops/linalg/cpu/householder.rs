@@ -1,7 +1,7 @@
 //! Q R by blocks of reflectors: a panel of columns is reduced in registers and the first cache, and
 //! what is right of it by products.
 
-use super::lanes::{sum, LANES};
+use super::lanes::{dot, LANES};
 use super::plain;
 use super::Number;
 use crate::alloc::{Scratch, Workspace};
@@ -488,16 +488,8 @@ per_isa! {
         for i in (0..n).rev() {
             // From where whole lanes begin: what is below the diagonal is zero.
             let from = i / LANES * LANES;
-            let (own, mut sums) = (std::mem::take(&mut x[i]), [0.0; LANES]);
-            let (lanes, rest) = r[i * step + from..i * step + n].as_chunks::<LANES>();
-            let (x_lanes, x_rest) = x[from..n].as_chunks::<LANES>();
-            for (a, x) in lanes.iter().zip(x_lanes) {
-                for l in 0..LANES {
-                    sums[l] += a[l].to_f64() * x[l];
-                }
-            }
-            let ends = rest.iter().zip(x_rest);
-            let all = ends.fold(sum(sums), |s, (a, x)| s + a.to_f64() * x);
+            let own = std::mem::take(&mut x[i]);
+            let all = dot(&r[i * step + from..i * step + n], &x[from..n]);
             x[i] = (own - all) / r[i * step + i].to_f64();
         }
     }
@@ -510,16 +502,8 @@ per_isa! {
         for i in 0..n {
             // From where whole lanes begin: what is below the diagonal is zero.
             let from = i / LANES * LANES;
-            let (row, mut sums) = (&r[i * step + from..i * step + n], [0.0; LANES]);
-            let (lanes, rest) = row.as_chunks::<LANES>();
-            let (x_lanes, x_rest) = x[from..n].as_chunks::<LANES>();
-            for (a, x) in lanes.iter().zip(x_lanes) {
-                for l in 0..LANES {
-                    sums[l] += a[l].to_f64() * x[l];
-                }
-            }
-            let ends = rest.iter().zip(x_rest);
-            let all = ends.fold(sum(sums), |s, (a, x)| s + a.to_f64() * x);
+            let row = &r[i * step + from..i * step + n];
+            let all = dot(row, &x[from..n]);
             for (y, a) in y[from..].iter_mut().zip(row) {
                 *y += a.to_f64() * all;
             }

@@ -518,13 +518,13 @@ impl Op for NormGrad {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let t = x[1].dtype().compute();
-        let (g, a) = (x[0].prepared(x[0].dtype())?, x[1].prepared(x[1].dtype())?);
+        let own = x[1].dtype();
+        let (g, a) = (x[0].prepared(own)?, x[1].prepared(own)?);
         let w = values(x.get(4), t)?;
         let s = self.norm.sizes();
         let (g, a, to) = (Data::new(&g), Data::new(&a), Data::new(&y[0]));
         with_float!(t, "norm", T => {
-            // SAFETY: contiguous tensors of type T or of those of g and x; the outputs are this
-            // call's own.
+            // SAFETY: contiguous tensors of type T or of that of x; the outputs are this call's own.
             unsafe {
                 let (mean, mut rstd) = (x[2].slice::<T>(), x[3].slice::<T>());
                 let made = match self.norm.over {

@@ -397,7 +397,7 @@ const TERMS: usize = 16;
 /// So many channels keep all threads busy by themselves.
 const MANY: usize = 8;
 
-/// Normalisation of columns.
+/// Normalisation of columns. Its tensors have one type.
 pub struct Columns<'a, T> {
     pub s: Sizes,
     pub x: Data,
@@ -417,6 +417,12 @@ pub struct Line<T> {
 }
 
 impl<T: Float> Columns<'_, T> {
+    fn check(&self) {
+        let own = self.x.dtype;
+        let alike = self.y.dtype == own && self.g.as_ref().is_none_or(|(g, _)| g.dtype == own);
+        assert!(alike && (own == T::DTYPE || own.is_half()), "one type");
+    }
+
     /// Takes the statistics of each channel, gives them to `line`, and writes `y` by its answer.
     ///
     /// Forward they are the mean and the sum of squared deviations; backward the sums of g and of
@@ -425,6 +431,7 @@ impl<T: Float> Columns<'_, T> {
     /// # Safety
     /// As for [`Rows::run`].
     pub unsafe fn run(&self, line: impl Fn(usize, [f64; 2]) -> Line<T> + Sync) {
+        self.check();
         let s = self.s;
         let (c, inner) = (s.channels(), s.inner);
         if inner < SHORT {
@@ -555,6 +562,7 @@ impl<T: Float> Columns<'_, T> {
     /// # Safety
     /// As for [`Rows::run`].
     pub unsafe fn write(&self, lines: &[Line<T>]) {
+        self.check();
         let (s, c) = (self.s, self.s.channels());
         if s.inner == 1 {
             parallel_for(s.n, (1 << 14) / c.max(1) + 1, |range| {
@@ -603,7 +611,7 @@ impl<T: Float> Columns<'_, T> {
                 let x = moved(self.x.read(span.clone(), &mut bx).as_ptr());
                 let g = self.g.as_ref();
                 let g = g.map(|(g, rstd)| (moved(g.read(span.clone(), &mut bg).as_ptr()), *rstd));
-                let y = moved(self.y.place(span.clone(), &mut by).as_ptr());
+                let y = moved(self.y.place(span.clone(), &mut by).as_mut_ptr());
                 let mean = Ptr(self.mean.at(0));
                 let job = Columns { s, x, g, mean, y };
                 write_planes::<T, *mut T>(&job, part, lines, 0);
