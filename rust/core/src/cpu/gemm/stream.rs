@@ -1,4 +1,4 @@
-//! Products where the first cache is small: nothing that is packed is shared, and no thread waits
+//! Products where the first cache is not large: nothing that is packed is shared, and no thread waits
 //! for another between packing and multiplying.
 //!
 //! A task has some rows and a block of columns of C. It packs its block of B, by whole rows, into
