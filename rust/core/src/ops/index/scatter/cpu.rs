@@ -119,17 +119,28 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Calls `f` with each number of a row and the place that its index names, up to the first that does
-/// not fit; whether all did. Each index is read once: other threads may write to it meanwhile.
+/// Calls `f` with each number of a row and the place that its index names, up to the eight among
+/// which one does not fit; whether all did. Each index is read once: other threads may write to it
+/// meanwhile.
 #[inline(always)]
 fn each_place(index: &[i64], n: usize, mut f: impl FnMut(usize, usize)) -> bool {
-    for (j, i) in index.iter().enumerate() {
-        // SAFETY: an element of the slice.
-        let i = unsafe { std::ptr::read_volatile(i) } as usize;
+    // SAFETY: an element of the slice.
+    let read = |i: &i64| unsafe { std::ptr::read_volatile(i) } as usize;
+    let (eights, rest) = index.as_chunks::<8>();
+    for (j, eight) in eights.iter().enumerate() {
+        let eight = eight.each_ref().map(read);
+        if !eight.iter().fold(true, |fit, &i| fit & (i < n)) {
+            return false;
+        }
+        for (k, i) in eight.into_iter().enumerate() {
+            f(8 * j + k, i);
+        }
+    }
+    for (j, i) in rest.iter().map(read).enumerate() {
         if i >= n {
             return false;
         }
-        f(j, i);
+        f(index.len() - rest.len() + j, i);
     }
     true
 }
