@@ -2,7 +2,7 @@
 
 use super::pointwise;
 use super::unary::{no_bool, no_complex, Abs, IsNan, LogicalNot};
-use super::{apply, apply_, c};
+use super::{apply, apply_, c, Pointwise};
 use crate::device::Device;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
@@ -284,6 +284,20 @@ fn into_bool(a: &Args) -> Result<()> {
     Ok(())
 }
 
+/// A truth value for each element.
+fn all(x: &Tensor, truth: bool) -> Result<Value> {
+    Ok(Tensor::full(x.shape(), truth.into(), DType::Bool, x.device())?.into())
+}
+
+/// What `op` says of each number, which for integers is always the same.
+fn class(a: &Args, op: impl Pointwise<1>, of_integers: bool) -> Result<Value> {
+    let x = a.tensor(0)?;
+    match x.dtype().is_integral() {
+        true => all(x, of_integers),
+        false => a.apply(op, [x]),
+    }
+}
+
 crate::entries! {
     /// Whether the elements are equal.
     "eq(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
@@ -388,13 +402,13 @@ crate::entries! {
     bitwise_not;
     /// Whether x is NaN.
     "isnan(Tensor self) -> Tensor", FN | METHOD,
-    |a| a.apply(IsNan, [a.tensor(0)?]);
+    |a| class(a, IsNan, false);
     /// Whether x is infinite.
     "isinf(Tensor self) -> Tensor", FN | METHOD,
-    |a| a.apply(IsInf, [a.tensor(0)?]);
+    |a| class(a, IsInf, false);
     /// Whether x is neither infinite nor NaN.
     "isfinite(Tensor self) -> Tensor", FN | METHOD,
-    |a| a.apply(IsFinite, [a.tensor(0)?]);
+    |a| class(a, IsFinite, true);
     /// Whether x is positive infinity.
     "isposinf(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| into_bool(a).and_then(|()| a.apply(IsPosInf, [a.tensor(0)?]));
@@ -419,7 +433,7 @@ crate::entries! {
             let imaginary = x.component(1);
             return Ok(apply(LogicalNot, [&imaginary])?.into());
         }
-        Ok(Tensor::full(x.shape(), true.into(), DType::Bool, x.device())?.into())
+        all(x, true)
     };
     /// Whether |self - other| <= atol + rtol * |other|.
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", FN | METHOD,

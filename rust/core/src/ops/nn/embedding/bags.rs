@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::machine::machine;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::Float;
@@ -189,6 +190,7 @@ impl Op for Bags {
                     numbers: at.slice(),
                     bag_of: bag_of.slice(),
                     factors: factors.as_ref().map(|each| each.slice()),
+                    far: is_far(&table),
                     mean: self.mean,
                     to: y[0].bytes_ptr(),
                     changed: &changed,
@@ -198,8 +200,7 @@ impl Op for Bags {
             parallel_for(self.count, (1 << 15) / (each * job.width + 1) + 1, |bags| {
                 // SAFETY: rows of the output belong to this range alone.
                 unsafe {
-                    let plain = dtype == T::DTYPE && job.factors.is_none();
-                    match (job.width * size_of::<T>() >= WIDE, plain) {
+                    match (job.width * size_of::<T>() >= WIDE, dtype == T::DTYPE) {
                         (true, true) => sums::<T, { WIDE / size_of::<T>() }, true>(&job, bags),
                         (true, _) => sums::<T, { WIDE / size_of::<T>() }, false>(&job, bags),
                         _ => sums::<T, { NARROW / size_of::<T>() }, false>(&job, bags),
@@ -230,6 +231,8 @@ struct Job<'a, T> {
     numbers: &'a [i64],
     bag_of: &'a [i64],
     factors: Option<&'a [T]>,
+    /// Whether rows are asked of memory before they are read.
+    far: bool,
     mean: bool,
     to: *mut u8,
     changed: &'a AtomicBool,
@@ -246,10 +249,14 @@ const NARROW: usize = 64;
 const AHEAD: usize = 12;
 
 impl<T: Float> Job<'_, T> {
-    /// The numbers from `i` on that belong to `bag`.
-    fn numbers_of(&self, bag: usize, i: usize) -> Range<usize> {
-        let count = self.bag_of[i..].iter().take_while(|&&b| b == bag as i64);
-        i..i + count.count()
+    /// The numbers from `i` on that belong to `bag`, most likely as many as `guess`.
+    fn numbers_of(&self, bag: usize, i: usize, guess: usize) -> Range<usize> {
+        let (bags, bag) = (&self.bag_of[i..], bag as i64);
+        // Bags rise: where the last place is of this one, so are those before.
+        if guess > 0 && bags.get(guess - 1) == Some(&bag) && bags.get(guess) != Some(&bag) {
+            return i..i + guess;
+        }
+        i..i + bags.iter().take_while(|&&b| b == bag).count()
     }
 
     /// Columns from `c` on of the row that number `i` names, as they lie or in `room`; none if the table
@@ -271,7 +278,8 @@ impl<T: Float> Job<'_, T> {
             self.dtype.size()
         };
         let at = self.numbers[i] as usize;
-        if let Some(&next) = self.numbers.get(i + AHEAD) {
+        let next = self.numbers.get(i + AHEAD).filter(|_| self.far);
+        if let Some(&next) = next {
             let next = (next as usize).wrapping_mul(self.width).wrapping_add(c);
             let next = self.table.wrapping_add(next.wrapping_mul(size));
             (0..n * size)
@@ -293,8 +301,7 @@ impl<T: Float> Job<'_, T> {
         }
     }
 
-    /// The sum of `n` columns from `c` on over these numbers; `PLAIN` where the table has this type and
-    /// there are no factors.
+    /// The sum of `n` columns from `c` on over these numbers; `PLAIN` where the table has this type.
     ///
     /// # Safety
     /// As for [`columns`](Self::columns).
@@ -313,8 +320,8 @@ impl<T: Float> Job<'_, T> {
             // SAFETY: the same.
             let terms = unsafe { std::slice::from_raw_parts(terms, n) };
             match self.factors {
-                Some(k) if !PLAIN => (0..n).for_each(|j| sum[j] += terms[j] * k[i]),
-                _ => (0..n).for_each(|j| sum[j] += terms[j]),
+                Some(k) => (0..n).for_each(|j| sum[j] += terms[j] * k[i]),
+                None => (0..n).for_each(|j| sum[j] += terms[j]),
             }
         }
         Some(sum)
@@ -350,6 +357,11 @@ impl<T: Float> Job<'_, T> {
     }
 }
 
+/// Whether a table does not stay in the second cache.
+fn is_far(table: &Tensor) -> bool {
+    table.numel() * table.dtype().size() > machine().l2 / 2
+}
+
 /// Blocks of `n` of `width` columns, each whole but where there is less than one; the last may overlap
 /// the one before.
 fn blocks(width: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -362,10 +374,10 @@ fn blocks(width: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
 per_isa! {
     unsafe fn sums[T: Float; const N: usize, const PLAIN: bool](job: &Job<'_, T>, bags: Range<usize>) {
         let (width, size) = (job.width, job.dtype.size());
-        let mut i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
+        let i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
+        let mut numbers = i..i;
         for bag in bags {
-            let numbers = job.numbers_of(bag, i);
-            i = numbers.end;
+            numbers = job.numbers_of(bag, numbers.end, numbers.len());
             let n = <T as Element>::of_i64(numbers.len().max(1) as i64);
             for (c, columns) in blocks(width, N) {
                 // SAFETY: the table has the columns; row `bag` of the output belongs to this thread.
@@ -388,10 +400,10 @@ per_isa! {
 
 per_isa! {
     unsafe fn maxima[T: Float; const N: usize](job: &Job<'_, T>, bags: Range<usize>) {
-        let mut i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
+        let i = job.bag_of.partition_point(|&bag| bag < bags.start as i64);
+        let mut numbers = i..i;
         for bag in bags {
-            let numbers = job.numbers_of(bag, i);
-            i = numbers.end;
+            numbers = job.numbers_of(bag, numbers.end, numbers.len());
             if numbers.is_empty() {
                 continue;
             }
@@ -434,6 +446,7 @@ pub(super) fn largest(
             numbers,
             bag_of,
             factors: None,
+            far: is_far(&table),
             mean: false,
             to: best.as_mut_ptr().cast(),
             changed: &changed,
