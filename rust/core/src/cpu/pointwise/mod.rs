@@ -176,10 +176,11 @@ impl<T: Compute> Plan<T> {
             plan.dims.push(Dim { n: 1, step });
         }
         let aliased = (1..=x.len()).any(|i| plan.at[i] == plan.at[0]);
-        // What is transposed goes out in whole lines in any case.
+        // What is transposed goes out in whole lines in any case; what is converted is not ready as
+        // soon as the memory is.
         let bytes = y.numel() * plan.size[0];
         plan.non_temporal = !aliased
-            && (non_temporal::is_worth(bytes)
+            && ((plan.same[0] && non_temporal::is_worth(bytes))
                 || (non_temporal::is_large(bytes) && Tiling::of(&plan).is_some()));
         plan.bounce |= plan.non_temporal;
         plan

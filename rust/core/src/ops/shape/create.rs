@@ -262,7 +262,7 @@ impl Tensor {
                     other => T::of_i64(other.i64()),
                 };
                 let to = self.ptr::<T>() as usize;
-                let non_temporal = non_temporal::is_worth(n * size_of::<T>());
+                let non_temporal = non_temporal::is_worth_filling(n * size_of::<T>());
                 crate::cpu::pool::parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
                     // SAFETY: dense host memory of `n` elements of this type; ranges of different
                     // threads are disjoint.
