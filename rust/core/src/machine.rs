@@ -5,7 +5,7 @@
 //! | variable | values |
 //! |---|---|
 //! | `PYTENSORLIB_CPU` | `portable`, `neon`, `avx2`, `avx512`: the instruction set, without AMX; `amx-model`: the best one, products in AMX's tiles by a model in software |
-//! | `PYTENSORLIB_VENDOR` | `amd`, `intel`: whose stores past the caches are worth it (`cpu::non_temporal`) |
+//! | `PYTENSORLIB_VENDOR` | `amd`, `intel`: whose stores past the caches are worth it without AVX-512 (`cpu::non_temporal`) |
 //! | `PYTENSORLIB_L1_KB`, `PYTENSORLIB_L2_KB` | the data caches of a core |
 //! | `PYTENSORLIB_LAST_KB` | the last cache; larger results are written past it, all of them with `0` |
 //! | `PYTENSORLIB_NUM_THREADS` | threads of a loop |

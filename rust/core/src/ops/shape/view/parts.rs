@@ -2,6 +2,7 @@
 
 use super::asked;
 use crate::autograd::{mode, Vjp};
+use crate::cpu::non_temporal;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::strided_copy::{rows::run, strided_copy};
 use crate::dispatch;
@@ -173,7 +174,11 @@ impl Assemble {
                 && part.strides[0] as usize * size == row
                 && part.numel() > 0
         };
+        // Long pieces of large results go past the caches, as whole lines.
+        let long = |part: &Layout| part.numel() / n.max(1) * size >= WOVEN.end;
+        let past = |part: &Layout| long(part) && non_temporal::is_worth(part.numel() * size);
         let fits = self.parts.len() > 1
+            && !self.parts.iter().all(past)
             && (1..=BAND / 2).contains(&row)
             && n * row > 2 * BAND
             && self.parts.iter().all(pieces)
