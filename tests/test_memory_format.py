@@ -101,3 +101,15 @@ def test_in_place_change_of_a_kept_result_reaches_the_gradient():
     y.sum().backward()
     assert x.grad[:, 0].abs().sum() == 0
     assert torch.equal(x.grad[:, 1:], torch.full((2, 3, 6, 6), 0.75))
+
+
+@pytest.mark.parametrize("op", ["isnan", "isinf", "isfinite", "isreal"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float32])
+def test_kinds_of_numbers_keep_the_order_of_integers_too(op, dtype):
+    # PyTorch's are `ones_like`, `zeros_like` or a comparison, all of which preserve strides.
+    x = X.to(dtype).contiguous(memory_format=torch.channels_last)
+    y = getattr(torch, op)(x)
+    assert y.stride() == x.stride()
+    assert y.dtype == torch.bool
+    assert y.unique().tolist() == [op in {"isfinite", "isreal"}]
+    assert getattr(torch, op)(torch.ones(2, 3, dtype=dtype).t()).stride() == (1, 3)

@@ -6,7 +6,7 @@ use super::{apply, apply_, c, Pointwise};
 use crate::device::Device;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
@@ -284,9 +284,11 @@ fn into_bool(a: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A truth value for each element.
+/// A truth value for each element, in the order of its dimensions.
 fn all(x: &Tensor, truth: bool) -> Result<Value> {
-    Ok(Tensor::full(x.shape(), truth.into(), DType::Bool, x.device())?.into())
+    let y = x.empty_like(DType::Bool, x.device(), MemoryFormat::Preserve)?;
+    y.write_scalar(truth.into())?;
+    Ok(y.into())
 }
 
 /// What `op` says of each number, which for integers is always the same.
