@@ -2,12 +2,13 @@
 
 compare.py [--rounds N] [--threads N] [--keep FILE] [pytest arguments such as -k sort]
 
-`ratio` is of the best of the rounds, `median` of their medians. The first round measures every row,
-the others those in which ours is not clearly ahead, a few at a time in either library, so that both
-meet the machine in the same state. PyTorch is looked for in this
-Python, then in the one that TORCH_PYTHON names (of the same version: its packages are put last on
-this one's path). `roofline` is the time that the least work would take at the machine's measured
-peaks, over ours. `error` is the distance from float64, measured after the timing (errors.py).
+`ratio` is of the best figures, `median` of their medians. The first round measures every row in one
+library after the other. Beside PyTorch the others measure in turns of some 60 ms, so that both meet
+the machine in the same state (turns.py): the second round every row anew, later ones those in which
+ours is not clearly ahead. PyTorch is looked for in this Python, then in the one that TORCH_PYTHON
+names (of the same version: its packages are put last on this one's path). `roofline` is the time
+that the least work would take at the machine's measured peaks, over ours. `error` is the distance
+from float64, measured after the timing (errors.py).
 
 A run of every row beside PyTorch is written to results/, into the file of this processor's family.
 """
@@ -23,17 +24,19 @@ from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 
 import results
 from cases import CASES
 from machine import this_machine
+from turns import Library
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 WHERE_TORCH = "import torch, pathlib; print(pathlib.Path(torch.__file__).parent.parent)"
 COSTS = "costs"
-# Ratios above this are measured again, so many rows at a time.
-CLOSE, FEW = 0.8, 12
+# Ratios of the best figures and of the medians above these are measured again, so often in a round.
+CLOSE, SLOWER, TURNS = 0.8, 1.0, 3
 
 
 def torch_site() -> str | None:
@@ -43,6 +46,11 @@ def torch_site() -> str | None:
         if done.returncode == 0:
             return done.stdout.strip()
     return None
+
+
+def rounded(figure: float) -> float:
+    """Return what is kept of a figure."""
+    return float(f"{figure:.4g}")
 
 
 def build_wheel() -> None:
@@ -73,16 +81,12 @@ def rows_of(report: dict) -> Iterator[tuple[str, float, str]]:
             yield info["label"], entry["stats"]["median"] / info["calls"] * 1e9, "ns"
 
 
-def measure(
-    lib: str, site: str, threads: int, more: list[str], labels: list[str] | None
-) -> list[tuple[str, float, str]]:
-    """Run the suite, or the rows of these labels, against one library in a process of its own."""
+def measure(lib: str, site: str, threads: int, more: list[str]) -> list[tuple[str, float, str]]:
+    """Run the suite against one library in a process of its own."""
     with tempfile.TemporaryDirectory() as d:
         out = Path(d) / "out.json"
         command = [sys.executable, "-m", "pytest", str(HERE), "-q", "-c", str(HERE / "pytest.ini")]
         command += ["--lib", lib, "--site", site, f"--benchmark-json={out}", *more]
-        if labels is not None:
-            command += ["--labels", json.dumps(labels)]
         number = str(threads)
         env = {**os.environ, "OMP_NUM_THREADS": number, "OPENBLAS_NUM_THREADS": number}
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
@@ -92,12 +96,23 @@ def measure(
         return list(rows_of(json.loads(out.read_text()))) if written else []
 
 
-def close(rows: dict[str, results.Row]) -> Iterator[list[str]]:
-    """Yield the rows in which ours is not clearly ahead of PyTorch, a few at a time."""
-    ids = [case.id for case in CASES]
-    pairs = {i: (rows[i].get("pytensorlib"), rows[i].get("torch")) for i in ids if i in rows}
-    left = [i for i, (a, b) in pairs.items() if a and b and min(a) > CLOSE * min(b)]
-    yield from (left[k : k + FEW] for k in range(0, len(left), FEW))
+def is_close(label: str, row: results.Row) -> bool:
+    """Whether ours is not clearly ahead of PyTorch."""
+    best, middle = (results.ratio(label, row, of) or 0.0 for of in (min, median))
+    return best > CLOSE or middle > SLOWER
+
+
+def in_turns(rows: dict[str, results.Row], again: bool, site: str, threads: int) -> None:
+    """Measure every row in our library and PyTorch, or the close ones again."""
+    found = {case.id: rows[case.id] for case in CASES if "torch" in rows.get(case.id, {})}
+    with Library("pytensorlib", site, threads) as ours, Library("torch", site, threads) as peer:
+        for label, row in found.items():
+            if again and not is_close(label, row):
+                continue
+            if not again:
+                row |= {ours.name: [], peer.name: []}
+            for lib in (ours, peer) * TURNS:
+                row[lib.name].append(rounded(lib.time(label)))
 
 
 def errors(labels: list[str], site: str, threads: int) -> dict[str, list[float]]:
@@ -157,16 +172,14 @@ def main() -> None:
     libraries = [lib for lib in a.only or results.LIBRARIES if site is not None or lib != "torch"]
     beside = site is not None and not a.only
     for turn in range(a.rounds):
-        again = beside and turn > 0
-        parts: list[list[str] | None] = [*close(rows)] if again else [None]
-        for labels in parts:
-            for lib in libraries:
-                if again and lib == "numpy":
-                    continue
-                at = (site or "") * (lib == "torch")
-                for label, value, unit in measure(lib, at, a.threads, more, labels):
-                    figures = rows.setdefault(label, {"unit": unit}).setdefault(lib, [])
-                    figures.append(float(f"{value:.4g}"))
+        if site is not None and beside and turn > 0:
+            in_turns(rows, turn > 1, site, a.threads)
+            continue
+        for lib in libraries:
+            at = (site or "") * (lib == "torch")
+            for label, value, unit in measure(lib, at, a.threads, more):
+                figures = rows.setdefault(label, {"unit": unit}).setdefault(lib, [])
+                figures.append(rounded(value))
     if site is not None and beside:
         for label, pair in errors(list(rows), site, a.threads).items():
             rows[label]["errors"] = pair

@@ -125,6 +125,27 @@ def test_table_shows_best_and_median(bench: Any) -> None:
     assert results.means(run(3.0)) == pytest.approx({"matmul": 1.5, "all": 1.5})
 
 
+def test_libraries_take_turns_at_a_row(bench: Any) -> None:
+    """Asked twice, a process answers twice; what it cannot time it names."""
+    turns = bench("turns")
+    with turns.Library("pytensorlib", "", 1) as library:
+        times = [library.time("pointwise: flip 1M") for _ in range(2)]
+        # Four megabytes in, four out: at 4 TB/s, or in a tenth of a second.
+        assert all(2e3 < nanoseconds < 1e8 for nanoseconds in times)
+        with pytest.raises(RuntimeError, match="pytensorlib, no row: KeyError"):
+            library.time("no row")
+        assert library.time("dispatch: a + b") < min(times)
+
+
+def test_rows_that_are_close_are_measured_again(bench: Any) -> None:
+    is_close = bench("compare").is_close
+    label = "matmul: 64x64"
+    assert is_close(label, {"pytensorlib": [9.0], "torch": [10.0]})
+    assert not is_close(label, {"pytensorlib": [7.0], "torch": [10.0]})
+    assert is_close(label, {"pytensorlib": [7.0, 9.0, 9.0], "torch": [10.0, 8.0, 8.0]})
+    assert not is_close(label, {"pytensorlib": [9.0]})
+
+
 def test_errors_are_those_of_float32_results(bench: Any) -> None:
     """With our library on both sides the two errors are one, and of the size of float32's."""
     torch: ModuleType = importlib.import_module("pytensorlib")

@@ -38,7 +38,7 @@ const GRAIN: usize = 1 << 15;
 /// Bytes of an input that are read before the next call may turn: less than a second cache, and of
 /// several streams so many that they are long.
 const TURN: usize = 1 << 18;
-const TURN_STREAMS: usize = 1 << 22;
+const TURN_STREAMS: usize = 1 << 20;
 
 /// The fewest dimensions, strides in bytes.
 pub(super) type Extents = SmallVec<[Walk<1>; 5]>;
