@@ -266,7 +266,7 @@ unsafe fn numbers<P: Pointwise<N>, R: Copy, const N: usize, const I: usize>(
         let (rows, step, numbers) = (held.rows, held.step, held.numbers);
         let zero = std::hint::black_box(0);
         let mut next = (*x, y);
-        for r in 0..rows {
+        'rows: for r in 0..rows {
             let mut a = [*numbers.add(r); N];
             let (x, y) = next;
             next = (
@@ -274,7 +274,7 @@ unsafe fn numbers<P: Pointwise<N>, R: Copy, const N: usize, const I: usize>(
                 y.wrapping_byte_offset(step[1]),
             );
             if n < FEW {
-                // A line at a time, which asks for nothing before it begins.
+                // A line at a time, which asks for nothing before it begins, nor for more if it is all.
                 let mut i = 0;
                 while i + LINE <= n {
                     let mut line = [*x; LINE];
@@ -284,6 +284,9 @@ unsafe fn numbers<P: Pointwise<N>, R: Copy, const N: usize, const I: usize>(
                     }
                     std::ptr::copy_nonoverlapping(line.as_ptr(), y.add(i), LINE);
                     i += LINE;
+                    if n == LINE {
+                        continue 'rows;
+                    }
                 }
                 for i in i..n {
                     a[1 - I] = *x.add(i);
