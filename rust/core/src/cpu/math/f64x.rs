@@ -26,7 +26,7 @@ pub use gamma::{digamma_near, is_negative, lgamma, sine_pi, trigamma_near};
 pub use inverse::{erfinv, erfinv_near, is_outer, is_tiny, ndtri_near};
 pub use log::{ln, log10, log1p, log2, pow};
 #[cfg(target_arch = "x86_64")]
-pub(in crate::cpu) use parts::MAGIC;
+pub(in crate::cpu) use parts::{MAGIC, MOST};
 pub use trig::{acos, asin, atan, atan2, cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
 pub use super::bessel::{airy_ai, bessel_k0, bessel_k1};

@@ -21,6 +21,12 @@ pub trait Exp: Simd {
     /// # Safety
     /// The machine has the instructions of the vector.
     unsafe fn decay<const N: usize>(x: [Self; N]) -> [Self; N];
+
+    /// [`f32x::sigmoid`] or [`f64x::sigmoid`] of each lane, with the same bits.
+    ///
+    /// # Safety
+    /// The machine has the instructions of the vector.
+    unsafe fn sigmoid<const N: usize>(x: [Self; N]) -> [Self; N];
 }
 
 /// Element by element, of which the compiler makes vectors.
@@ -40,6 +46,7 @@ macro_rules! by_lanes {
         impl Exp for $V {
             by_lanes!(@of decay, $m);
             by_lanes!(@of exp, $m);
+            by_lanes!(@of sigmoid, $m);
         }
     )* };
 }
@@ -47,7 +54,6 @@ macro_rules! by_lanes {
 by_lanes! {
     __m128, f32x;
     __m128d, f64x;
-    __m256d, f64x;
 }
 #[cfg(target_arch = "aarch64")]
 by_lanes! {
@@ -137,6 +143,24 @@ impl Exp for __m256 {
             p
         }
     }
+    #[inline(always)]
+    unsafe fn sigmoid<const N: usize>(x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (zero, one) = (_mm256_setzero_ps(), _mm256_set1_ps(1.0));
+            let mut y = x;
+            for i in 0..N {
+                y[i] = _mm256_or_ps(x[i], _mm256_set1_ps(-0.0));
+            }
+            y = Self::exp(y);
+            for i in 0..N {
+                let right = _mm256_cmp_ps::<_CMP_GE_OQ>(x[i], zero);
+                let above = _mm256_blendv_ps(y[i], one, right);
+                y[i] = _mm256_div_ps(above, _mm256_add_ps(one, y[i]));
+            }
+            y
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -184,21 +208,40 @@ impl Exp for __m512 {
             p
         }
     }
+    #[inline(always)]
+    unsafe fn sigmoid<const N: usize>(x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let (zero, one) = (_mm512_setzero_ps(), _mm512_set1_ps(1.0));
+            let mut y = x;
+            for i in 0..N {
+                y[i] = _mm512_or_ps(x[i], _mm512_set1_ps(-0.0));
+            }
+            y = Self::exp(y);
+            for i in 0..N {
+                let right = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x[i], zero);
+                let above = _mm512_mask_mov_ps(y[i], right, one);
+                y[i] = _mm512_div_ps(above, _mm512_add_ps(one, y[i]));
+            }
+            y
+        }
+    }
 }
 
-/// e^x of `f64x::exp_parts`: the factor of a power of two, whose exponent comes second.
+/// e^x of `f64x::exp_parts`: the factor of a power of two, and its exponent, as a number and in the low
+/// bits of another.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn split_d<V: Simd<Elem = f64>, const N: usize>(x: &[V; N]) -> ([V; N], [V; N]) {
+unsafe fn split_d<V: Simd<Elem = f64>, const N: usize>(x: &[V; N]) -> ([V; N], [V; N], [V; N]) {
     // SAFETY: the caller has the instructions of `V`.
     unsafe {
         let (magic, one) = (V::splat(f64x::MAGIC), V::splat(1.0));
-        let (mut n, mut r, mut low, mut sum) = (*x, *x, *x, *x);
+        let (mut bits, mut n, mut r, mut low, mut sum) = (*x, *x, *x, *x, *x);
         for i in 0..N {
-            n[i] = x[i].fma(V::splat(std::f64::consts::LOG2_E), magic);
+            bits[i] = x[i].fma(V::splat(std::f64::consts::LOG2_E), magic);
         }
         for i in 0..N {
-            n[i] = n[i].sub(magic);
+            n[i] = bits[i].sub(magic);
         }
         for i in 0..N {
             r[i] = n[i].fma(V::splat(-std::f64::consts::LN_2), x[i]);
@@ -221,7 +264,86 @@ unsafe fn split_d<V: Simd<Elem = f64>, const N: usize>(x: &[V; N]) -> ([V; N], [
         for i in 0..N {
             p[i] = sum[i].add(r[i].mul(r[i]).fma(p[i], low[i]));
         }
-        (p, n)
+        (p, n, bits)
+    }
+}
+
+/// 2^(n + extra) for an n in the low bits of a number.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn power_d(bits: __m256i, extra: i64) -> __m256d {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let biased = _mm256_add_epi64(bits, _mm256_set1_epi64x(extra + 1023));
+        _mm256_castsi256_pd(_mm256_slli_epi64::<52>(biased))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Exp for __m256d {
+    #[inline(always)]
+    unsafe fn exp<const N: usize>(mut x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            // The second operand is what NaN leaves.
+            for i in 0..N {
+                let above = _mm256_max_pd(_mm256_set1_pd(f64x::ENDS.0), x[i]);
+                x[i] = _mm256_min_pd(_mm256_set1_pd(f64x::ENDS.1), above);
+            }
+            let (mut p, _, bits) = split_d(&x);
+            for i in 0..N {
+                // Two factors, the first zero for the least power: `f64x::scale`.
+                let low = _mm256_min_pd(_mm256_set1_pd(f64x::MOST), bits[i]);
+                let (bits, low) = (_mm256_castpd_si256(bits[i]), _mm256_castpd_si256(low));
+                p[i] = _mm256_mul_pd(p[i], power_d(low, 53));
+                p[i] = _mm256_mul_pd(p[i], power_d(_mm256_sub_epi64(bits, low), -53));
+            }
+            p
+        }
+    }
+    #[inline(always)]
+    unsafe fn decay<const N: usize>(mut x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let mut below = x;
+            for i in 0..N {
+                below[i] = _mm256_cmp_pd::<_CMP_LT_OQ>(x[i], _mm256_set1_pd(f64x::LEAST));
+                x[i] = _mm256_andnot_pd(below[i], x[i]);
+            }
+            let (mut p, _, bits) = split_d(&x);
+            for i in 0..N {
+                let power = power_d(_mm256_castpd_si256(bits[i]), 0);
+                p[i] = _mm256_andnot_pd(below[i], _mm256_mul_pd(p[i], power));
+            }
+            p
+        }
+    }
+    #[inline(always)]
+    unsafe fn sigmoid<const N: usize>(x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (zero, one) = (_mm256_setzero_pd(), _mm256_set1_pd(1.0));
+            let mut y = x;
+            for i in 0..N {
+                let below = _mm256_or_pd(x[i], _mm256_set1_pd(-0.0));
+                y[i] = _mm256_max_pd(_mm256_set1_pd(f64x::ENDS.0), below);
+            }
+            let (mut e, _, bits) = split_d(&y);
+            for i in 0..N {
+                // `f64x::exp_below`.
+                e[i] = _mm256_mul_pd(e[i], power_d(_mm256_castpd_si256(bits[i]), 53));
+                e[i] = _mm256_mul_pd(e[i], power_d(_mm256_setzero_si256(), -53));
+            }
+            for i in 0..N {
+                let right = _mm256_cmp_pd::<_CMP_GE_OQ>(x[i], zero);
+                let above = _mm256_blendv_pd(e[i], one, right);
+                let below = _mm256_add_pd(one, e[i]);
+                let low = _mm256_sub_pd(e[i], _mm256_sub_pd(below, one));
+                y[i] = _mm256_div_pd(above, below);
+                y[i] = _mm256_fnmadd_pd(y[i], low, y[i]);
+            }
+            y
+        }
     }
 }
 
@@ -239,7 +361,7 @@ impl Exp for __m512d {
                 let least = _mm512_set1_pd(f64x::LEAST);
                 all &= _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x[i], least);
             }
-            let (mut p, n) = split_d(&near);
+            let (mut p, n, _) = split_d(&near);
             if all == !0 {
                 for i in 0..N {
                     p[i] = _mm512_scalef_pd(p[i], n[i]);
@@ -262,12 +384,33 @@ impl Exp for __m512d {
             for i in 0..N {
                 above[i] = _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x[i], _mm512_set1_pd(f64x::LEAST));
             }
-            let (mut p, n) = split_d(&x);
+            let (mut p, n, _) = split_d(&x);
             // Lanes that are left out raise nothing, whatever they hold.
             for i in 0..N {
                 p[i] = _mm512_maskz_scalef_pd(above[i], p[i], n[i]);
             }
             p
+        }
+    }
+    #[inline(always)]
+    unsafe fn sigmoid<const N: usize>(x: [Self; N]) -> [Self; N] {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let (zero, one) = (_mm512_setzero_pd(), _mm512_set1_pd(1.0));
+            let mut y = x;
+            for i in 0..N {
+                y[i] = _mm512_or_pd(x[i], _mm512_set1_pd(-0.0));
+            }
+            y = Self::exp(y);
+            for i in 0..N {
+                let right = _mm512_cmp_pd_mask::<_CMP_GE_OQ>(x[i], zero);
+                let above = _mm512_mask_mov_pd(y[i], right, one);
+                let below = _mm512_add_pd(one, y[i]);
+                let low = _mm512_sub_pd(y[i], _mm512_sub_pd(below, one));
+                y[i] = _mm512_div_pd(above, below);
+                y[i] = _mm512_fnmadd_pd(y[i], low, y[i]);
+            }
+            y
         }
     }
 }
@@ -306,7 +449,17 @@ mod tests {
             // SAFETY: a block has four vectors; the caller has their instructions.
             unsafe {
                 let at = |i: usize| V::load(block.as_ptr().add(i * V::LANES));
-                let (four, one) = (V::decay([at(0), at(1), at(2), at(3)]), V::decay([at(0)]));
+                let all = [at(0), at(1), at(2), at(3)];
+                for (y, x) in V::sigmoid(all).into_iter().zip(block.chunks(V::LANES)) {
+                    for (&x, y) in x.iter().zip(lanes(y)) {
+                        let want = f32x::sigmoid(x);
+                        assert!(
+                            y == want || x.is_nan() && y.is_nan(),
+                            "{x}: {y}, not {want}"
+                        );
+                    }
+                }
+                let (four, one) = (V::decay(all), V::decay([at(0)]));
                 for (i, &y) in four.iter().chain(&one).enumerate() {
                     let from = &block[i % 4 * V::LANES..][..V::LANES];
                     for (&x, y) in from.iter().zip(lanes(y)) {
@@ -323,42 +476,58 @@ mod tests {
     compiled! { avx2:
         unsafe fn check_avx2() {
             // SAFETY: the caller has AVX2.
-            unsafe { check::<__m256>() }
+            unsafe {
+                check::<__m256>();
+                check_wide::<__m256d>();
+            }
         }
     }
     compiled! { avx512:
         unsafe fn check_avx512() {
             // SAFETY: the caller has AVX-512.
-            unsafe { check::<__m512>() }
+            unsafe {
+                check::<__m512>();
+                check_wide::<__m512d>();
+            }
         }
     }
 
-    compiled! { avx512:
-        unsafe fn check_wide() {
-            let mut x: Vec<f64> = ODD.iter().map(|&x| x as f64).collect();
-            let ends = [709.7, 709.8, 1e300, -708.39, -708.397, -745.1, -745.15, -745.3, -1e300];
-            x.extend(ends);
-            x.extend((0..4000).map(|i| i as f64 * -0.36 + 710.0));
-            x.resize(x.len().next_multiple_of(32), -0.5);
-            for block in x.chunks_exact(32) {
-                // SAFETY: a block has four vectors; the caller has their instructions.
-                unsafe {
-                    let at = |i: usize| __m512d::load(block.as_ptr().add(i * 8));
-                    let x = [at(0), at(1), at(2), at(3)];
-                    let (exp, decay) = (Exp::exp(x), Exp::decay(x));
-                    for (i, (exp, decay)) in exp.into_iter().zip(decay).enumerate() {
-                        let from = &block[i * 8..][..8];
-                        for ((&x, y), weight) in from.iter().zip(lanes(exp)).zip(lanes(decay)) {
-                            let (want, weighed) = (f64x::exp(x), f64x::decay(x));
-                            assert!(y == want || x.is_nan() && y.is_nan(), "{x}: {y}, not {want}");
-                            let same = weight == weighed || x > 709.0 || x.is_nan();
-                            assert!(same, "{x}: {weight}, not {weighed}");
+    #[inline(always)]
+    unsafe fn check_wide<V: Exp<Elem = f64>>() {
+        let mut x: Vec<f64> = ODD.iter().map(|&x| x as f64).collect();
+        let ends = [
+            709.7, 709.8, 1e300, -708.39, -708.397, -745.1, -745.15, -745.3, -1e300,
+        ];
+        x.extend(ends);
+        x.extend((0..4000).map(|i| i as f64 * -0.36 + 710.0));
+        x.resize(x.len().next_multiple_of(4 * V::LANES), -0.5);
+        for block in x.chunks_exact(4 * V::LANES) {
+            // SAFETY: a block has four vectors; the caller has their instructions.
+            unsafe {
+                let at = |i: usize| V::load(block.as_ptr().add(i * V::LANES));
+                let x = [at(0), at(1), at(2), at(3)];
+                let all = V::exp(x).into_iter().zip(V::decay(x)).zip(V::sigmoid(x));
+                for (from, ((exp, decay), sigmoid)) in block.chunks(V::LANES).zip(all) {
+                    for (i, &x) in from.iter().enumerate() {
+                        let same = |y: V, want: f64| {
+                            let y = lanes(y)[i];
+                            assert!(
+                                y == want || x.is_nan() && y.is_nan(),
+                                "{x}: {y}, not {want}"
+                            );
+                        };
+                        same(exp, f64x::exp(x));
+                        same(sigmoid, f64x::sigmoid(x));
+                        // It takes nothing larger.
+                        if x <= 709.0 {
+                            same(decay, f64x::decay(x));
                         }
                     }
                 }
             }
         }
     }
+
     compiled! { avx512:
         unsafe fn check_ln() {
             let mut x = ODD.to_vec();
@@ -389,6 +558,7 @@ mod tests {
         // SAFETY: the portable vectors need nothing; of the others the machine has the set.
         unsafe {
             check::<<f32 as crate::cpu::simd::Vectors>::Portable>();
+            check_wide::<<f64 as crate::cpu::simd::Vectors>::Portable>();
             #[cfg(target_arch = "x86_64")]
             if crate::cpu::Level::detect() >= crate::cpu::Level::Avx2 {
                 check_avx2();
@@ -396,7 +566,6 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if crate::cpu::Level::detect() >= crate::cpu::Level::Avx512 {
                 check_avx512();
-                check_wide();
                 check_ln();
             }
         }

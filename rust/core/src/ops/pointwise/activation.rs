@@ -45,6 +45,8 @@ pointwise! {
         let s = x.sigmoid();
         g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
     };
+    own super::cpu::exp::own::<super::cpu::exp::Silu>;
+    own64 super::cpu::exp::own64::<super::cpu::exp::Silu>;
     complex Forward;
 
     /// max(x, 0); NaN stays.

@@ -316,8 +316,8 @@ pointwise! {
     op Exp[1] = "ExpBackward0", Float;
     f |_, [x]| x.exp();
     df |_, _, y, g| g * y;
-    own super::cpu::exp::own;
-    own64 super::cpu::exp::own64;
+    own super::cpu::exp::own::<super::cpu::exp::Exponential>;
+    own64 super::cpu::exp::own64::<super::cpu::exp::Exponential>;
     complex Analytic;
 
     /// 2^x.
@@ -440,6 +440,8 @@ pointwise! {
     op Sigmoid[1] = "SigmoidBackward0", Float;
     f |_, [x]| x.sigmoid();
     df |_, _, y, g| g * ((c::<R>(1.0) - y) * y);
+    own super::cpu::exp::own::<super::cpu::exp::Sigmoid>;
+    own64 super::cpu::exp::own64::<super::cpu::exp::Sigmoid>;
     complex Analytic;
 
     /// Error function.

@@ -104,11 +104,19 @@ pub fn expm1(x: f64) -> f64 {
     y.copysign(x)
 }
 
+/// e^x for x from -746, where it is zero, to 0: [`scale`] has only one factor that is not known.
+#[inline(always)]
+fn exp_below(x: f64) -> f64 {
+    let (y, _, magic) = exp_parts(x, 0.0);
+    let n = magic.to_bits().wrapping_sub(MAGIC.to_bits());
+    y * f64::from_bits(n.wrapping_add(53 + 1023) << 52) * f64::from_bits((1023 - 53) << 52)
+}
+
 /// 1 / (1 + e^-x) to 2 ulp, also where it is subnormal.
 #[inline(always)]
 pub fn sigmoid(x: f64) -> f64 {
     let z = -x.abs();
-    let e = exp_scaled(if z < -746.0 { -746.0 } else { z }, 0.0, 0.0);
+    let e = exp_below(if z < -746.0 { -746.0 } else { z });
     let num = if x >= 0.0 { 1.0 } else { e };
     let (den, low) = fast_sum(1.0, e);
     let y = num / den;

@@ -65,6 +65,9 @@ pub fn two_product(a: f64, b: f64) -> (f64, f64) {
     (p, a.mul_add(b, -p))
 }
 
+/// The largest exponent of the first factor of [`scale`], plus [`MAGIC`].
+pub const MOST: f64 = MAGIC + 970.0;
+
 /// m * 2^n for n from -1075 to 2040, rounded once, also where that is subnormal or infinite; and
 /// zero for -1076, which is not computed: some processors take a hundred cycles for an underflow.
 /// `magic` is n + MAGIC.
@@ -72,11 +75,7 @@ pub fn two_product(a: f64, b: f64) -> (f64, f64) {
 pub fn scale(m: f64, magic: f64) -> f64 {
     // Two factors, the first with the bits of zero for the least n. The comparison is of floats:
     // vectors of 64-bit integers often have none.
-    let part = if magic > MAGIC + 970.0 {
-        MAGIC + 970.0
-    } else {
-        magic
-    };
+    let part = if magic > MOST { MOST } else { magic };
     let n = part.to_bits().wrapping_sub(MAGIC.to_bits());
     let rest = magic.to_bits().wrapping_sub(part.to_bits());
     let two_to = |biased: u64| f64::from_bits(biased << 52);

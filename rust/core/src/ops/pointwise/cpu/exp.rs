@@ -1,19 +1,53 @@
-//! Vector code of exp: many vectors in step, which the compiler does not do by itself for a formula
-//! this long. The bits are those of the formula.
+//! Vector code of exp and of what is made of it: many vectors in step, which the compiler does not do
+//! by itself for formulas this long. The bits are those of the formulas.
 
 use super::super::Own;
 use crate::compiled;
 use crate::cpu::pointwise::Kernel;
-#[cfg(target_arch = "x86_64")]
 use crate::cpu::simd::Exp;
 #[cfg(target_arch = "x86_64")]
 use crate::per_isa;
 
-/// The loop for this machine.
-pub fn own(which: Own) -> Option<Kernel<f32>> {
+/// A function of several vectors in step.
+pub trait InStep {
+    /// # Safety
+    /// The machine has the instructions of the vector.
+    unsafe fn of<V: Exp, const N: usize>(x: [V; N]) -> [V; N];
+}
+
+macro_rules! in_step {
+    ($($(#[doc = $doc:literal])* $name:ident<$V:ident, $N:ident>, |$x:ident| $y:expr;)*) => { $(
+        $(#[doc = $doc])*
+        pub struct $name;
+        impl InStep for $name {
+            #[inline(always)]
+            unsafe fn of<$V: Exp, const $N: usize>($x: [$V; $N]) -> [$V; $N] {
+                // SAFETY: the caller's.
+                unsafe { $y }
+            }
+        }
+    )* };
+}
+in_step! {
+    /// e^x.
+    Exponential<V, N>, |x| V::exp(x);
+    /// 1 / (1 + e^-x).
+    Sigmoid<V, N>, |x| V::sigmoid(x);
+    /// x / (1 + e^-x).
+    Silu<V, N>, |x| {
+        let mut y = V::sigmoid(x);
+        for i in 0..N {
+            y[i] = x[i].mul(y[i]);
+        }
+        y
+    };
+}
+
+/// The loop of a function for this machine.
+pub fn own<F: InStep>(which: Own) -> Option<Kernel<f32>> {
     #[cfg(target_arch = "x86_64")]
     if which != Own::Gradient {
-        return per_isa!(match avx512 => Some(avx512), avx2 => Some(avx2), neon => None,
+        return per_isa!(match avx512 => Some(avx512::<F>), avx2 => Some(avx2::<F>), neon => None,
             portable => None);
     }
     let _ = which;
@@ -21,19 +55,20 @@ pub fn own(which: Own) -> Option<Kernel<f32>> {
 }
 
 /// As [`own`], of float64.
-pub fn own64(which: Own) -> Option<Kernel<f64>> {
+pub fn own64<F: InStep>(which: Own) -> Option<Kernel<f64>> {
     #[cfg(target_arch = "x86_64")]
     if which != Own::Gradient {
-        return per_isa!(match avx512 => Some(wide), avx2 => None, neon => None, portable => None);
+        return per_isa!(match avx512 => Some(wide512::<F>), avx2 => Some(wide256::<F>), neon => None,
+            portable => None);
     }
     let _ = which;
     None
 }
 
-/// y = e^x of `n` elements, N vectors at a time; `y` may be `x`.
+/// y = F(x) of `n` elements, N vectors at a time; `y` may be `x`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn exps<V: Exp, const N: usize>(x: *const V::Elem, y: *mut V::Elem, n: usize) {
+unsafe fn all<F: InStep, V: Exp, const N: usize>(x: *const V::Elem, y: *mut V::Elem, n: usize) {
     // SAFETY: `x` has `n` elements and `y` room for as many, which vectors and their first lanes
     // keep to; the caller has the instructions of `V`.
     unsafe {
@@ -43,7 +78,7 @@ unsafe fn exps<V: Exp, const N: usize>(x: *const V::Elem, y: *mut V::Elem, n: us
             for j in 1..N {
                 v[j] = V::load(x.add(i + j * V::LANES));
             }
-            let v = V::exp(v);
+            let v = F::of(v);
             for j in 0..N {
                 v[j].store(y.add(i + j * V::LANES));
             }
@@ -51,7 +86,7 @@ unsafe fn exps<V: Exp, const N: usize>(x: *const V::Elem, y: *mut V::Elem, n: us
         }
         while i < n {
             let lanes = V::LANES.min(n - i);
-            let [v] = V::exp([V::load_first(x.add(i), lanes)]);
+            let [v] = F::of([V::load_first(x.add(i), lanes)]);
             v.store_first(y.add(i), lanes);
             i += lanes;
         }
@@ -59,23 +94,30 @@ unsafe fn exps<V: Exp, const N: usize>(x: *const V::Elem, y: *mut V::Elem, n: us
 }
 
 compiled! { avx2:
-    unsafe fn avx2(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
+    unsafe fn avx2<F: InStep>(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
         // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
         // AVX2.
-        unsafe { exps::<std::arch::x86_64::__m256, 8>(*x, y, n) }
+        unsafe { all::<F, std::arch::x86_64::__m256, 8>(*x, y, n) }
     }
 }
 compiled! { avx512:
-    unsafe fn avx512(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
+    unsafe fn avx512<F: InStep>(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
         // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
         // AVX-512.
-        unsafe { exps::<std::arch::x86_64::__m512, 4>(*x, y, n) }
+        unsafe { all::<F, std::arch::x86_64::__m512, 4>(*x, y, n) }
+    }
+}
+compiled! { avx2:
+    unsafe fn wide256<F: InStep>(_: *const (), x: *const *const f64, y: *mut f64, n: usize) {
+        // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
+        // AVX2.
+        unsafe { all::<F, std::arch::x86_64::__m256d, 4>(*x, y, n) }
     }
 }
 compiled! { avx512:
-    unsafe fn wide(_: *const (), x: *const *const f64, y: *mut f64, n: usize) {
+    unsafe fn wide512<F: InStep>(_: *const (), x: *const *const f64, y: *mut f64, n: usize) {
         // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; who takes the kernel asked for
         // AVX-512.
-        unsafe { exps::<std::arch::x86_64::__m512d, 4>(*x, y, n) }
+        unsafe { all::<F, std::arch::x86_64::__m512d, 4>(*x, y, n) }
     }
 }
