@@ -5,7 +5,7 @@
 use super::hessenberg::hessenberg;
 use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
 use super::{tridiagonal, Number};
-use crate::alloc::full;
+use crate::alloc::{full, Workspace};
 use crate::cpu::gemm::gemm;
 use crate::per_isa;
 
@@ -14,9 +14,9 @@ use crate::per_isa;
 pub struct Schur<T> {
     n: usize,
     width: usize,
-    t: Vec<T>,
+    t: Workspace<T>,
     /// The columns of Q, where vectors are wanted.
-    q: Option<Vec<T>>,
+    q: Option<Workspace<T>>,
     /// What the numbers are known to, relative: below that they are rounding.
     eps: f64,
     pub re: Vec<f64>,
@@ -27,15 +27,15 @@ impl<T: Number> Schur<T> {
     /// `None` where it does not converge.
     pub fn new(a: impl Iterator<Item = f64>, n: usize, vectors: bool, eps: f64) -> Option<Self> {
         let width = width(n);
-        let mut t = full(T::default(), n * width);
+        let mut t = Workspace::full(T::default(), n * width);
         let mut a = a;
         for row in t.chunks_exact_mut(width) {
             for (to, x) in row[..n].iter_mut().zip(&mut a) {
                 *to = T::of_f64(x);
             }
         }
-        let mut q = vectors.then(|| full(T::default(), n * width));
-        let mut reflectors = full(T::default(), if vectors { n * width } else { 0 });
+        let mut q = vectors.then(|| Workspace::full(T::default(), n * width));
+        let mut reflectors = Workspace::full(T::default(), if vectors { n * width } else { 0 });
         let mut tau = full(T::default(), n);
         // SAFETY: all have `n` rows of `width`, or none, as reflectors where they are not wanted.
         unsafe {
@@ -220,12 +220,12 @@ impl<T: Number> Schur<T> {
     }
 
     /// The eigenvectors one after another, real and imaginary parts of the first of a pair.
-    pub fn vectors(&self) -> Vec<T> {
+    pub fn vectors(&self) -> Workspace<T> {
         let (n, w) = (self.n, self.width);
-        let mut x = full(T::default(), n * w);
+        let mut x = Workspace::full(T::default(), n * w);
         // SAFETY: T and X have `n` rows of `width`.
         unsafe { substitute(&self.t, n, w, &self.re, &self.im, &mut x) };
-        let mut v = full(T::default(), n * n);
+        let mut v = Workspace::full(T::default(), n * n);
         let Some(q) = &self.q else { return v };
         let (w, one) = (w as isize, T::of_f64(1.0));
         // SAFETY: X and Q have `n` rows of `width`, V has `n` of `n`.

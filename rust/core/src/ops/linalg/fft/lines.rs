@@ -7,6 +7,7 @@ use super::wide;
 #[cfg(target_arch = "x86_64")]
 use super::{passes::Real, stockham::Stockham};
 use super::{Fft, Half};
+use crate::alloc::Workspace;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::transpose;
 use crate::isa::Level;
@@ -308,9 +309,9 @@ pub(super) fn pitch(n: usize) -> usize {
 
 /// What a thread works in.
 struct Room<T> {
-    given: Vec<Complex<T>>,
-    z: Vec<Complex<T>>,
-    scratch: Vec<Complex<T>>,
+    given: Workspace<Complex<T>>,
+    z: Workspace<Complex<T>>,
+    scratch: Workspace<Complex<T>>,
 }
 
 /// One transform as its lines see it.
@@ -340,9 +341,9 @@ impl<T: Real> Lines<'_, T> {
             false => n + 2,
         };
         Room {
-            given: alloc::full(zero, own),
-            z: alloc::full(zero, own),
-            scratch: alloc::full(zero, scratch),
+            given: Workspace::full(zero, own),
+            z: Workspace::full(zero, own),
+            scratch: Workspace::full(zero, scratch),
         }
     }
 
@@ -615,11 +616,9 @@ impl Fft {
         let (to, direct) = (Ptr(y.as_mut_ptr()), !X::REAL && !Y::REAL);
         parallel_for(outer * blocks, (1 << 17) / work.max(1) + 1, |range| {
             let (zero, mut room) = (Complex::new(T::zero(), T::zero()), lines.room(direct));
-            let (mut near, mut back) = (Vec::new(), Vec::new());
-            if block > 1 {
-                near = alloc::full(X::narrow(zero), block * pitch(read));
-                back = alloc::full(Y::narrow(zero), block * pitch(out));
-            }
+            let together = if block > 1 { block } else { 0 };
+            let mut near = Workspace::full(X::narrow(zero), together * pitch(read));
+            let mut back = Workspace::full(Y::narrow(zero), together * pitch(out));
             for job in range {
                 let (o, first) = (job / blocks, job % blocks * block);
                 let width = block.min(inner - first);

@@ -4,7 +4,7 @@
 use super::super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
 use super::super::{plain, Number};
 use super::reflectors::Reflectors;
-use crate::alloc::full;
+use crate::alloc::{full, Workspace};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::per_isa;
 
@@ -50,16 +50,16 @@ impl<T: Number> Bidiagonal<T> {
     /// Of the matrix whose columns are the `n` rows of `a`.
     pub fn new(a: &[T], n: usize) -> Self {
         let (width, zero) = (width(n), T::default());
-        let mut lines = full(zero, n * width);
+        let mut lines = Workspace::full(zero, n * width);
         for (to, from) in lines.chunks_exact_mut(width).zip(a.chunks_exact(n)) {
             to[..n].copy_from_slice(from);
         }
-        let mut across = full(zero, n * width);
+        let mut across = Workspace::full(zero, n * width);
         let [mut tau, mut sigma] = [full(zero, n), full(zero, n)];
         let [mut d, mut e] = [full(0.0, n), full(0.0, n)];
         let line = || full(zero, width);
         let [mut u, mut z, mut w, mut x, mut r] = [line(), line(), line(), line(), line()];
-        let mut sums = full(zero, n.div_ceil(LINES) * width);
+        let mut sums = Workspace::full(zero, n.div_ceil(LINES) * width);
         for k in 0..n {
             let (head, tail) = lines.split_at_mut((k + 1) * width);
             let row = &mut head[k * width..];

@@ -8,7 +8,7 @@ mod values;
 use super::householder::Reflected;
 use super::lanes::LANES;
 use super::{transpose, Number};
-use crate::alloc::{full, gathered};
+use crate::alloc::{gathered, Workspace};
 use crate::cpu::gemm::Mat;
 use bidiagonal::Bidiagonal;
 
@@ -18,23 +18,18 @@ fn rounding<T: Number>() -> f64 {
 }
 
 /// The matrix with at least as many rows as columns: itself or its transpose.
-fn tall<T: Number>(a: &[T], (m, n): (usize, usize)) -> (Vec<T>, usize, usize) {
+fn tall<T: Number>(a: &[T], (m, n): (usize, usize)) -> (Workspace<T>, usize, usize) {
     if m >= n {
-        return (gathered(a.iter().copied()), m, n);
+        return (Workspace::copied(a), m, n);
     }
-    let mut x = full(T::default(), m * n);
+    let mut x = Workspace::full(T::default(), m * n);
     transpose(a, m, n, &mut x);
     (x, n, m)
 }
 
-/// The triangle of a tall matrix, as a square one, and the reflectors that lead to it.
-fn triangle<T: Number>(x: &mut Vec<T>, m: usize, n: usize) -> Option<Reflected<T>> {
-    if m == n {
-        return None;
-    }
-    let factors = Reflected::new(x, m, n, n);
-    x.truncate(n * n);
-    Some(factors)
+/// Makes the first rows of a tall matrix its triangle, and returns the reflectors that lead to it.
+fn triangle<T: Number>(x: &mut [T], m: usize, n: usize) -> Option<Reflected<T>> {
+    (m > n).then(|| Reflected::new(x, m, n, n))
 }
 
 /// Singular values of `m` rows of `n`, in descending order; `false` where they do not converge.
@@ -44,7 +39,7 @@ pub fn values<T: Number>(a: &[T], size: (usize, usize), s: &mut [T]) -> bool {
     }
     let (mut x, m, n) = tall(a, size);
     triangle(&mut x, m, n);
-    let mut b = Bidiagonal::new(&x, n);
+    let mut b = Bidiagonal::new(&x[..n * n], n);
     let done = values::values(&mut b.d, &b.e, rounding::<T>());
     for (s, &d) in s.iter_mut().zip(&b.d) {
         *s = T::of_f64(d);
@@ -64,15 +59,15 @@ pub fn vectors<T: Number>(
     let (mut x, m, n) = tall(a, size);
     let height = if whole { m } else { n };
     let factors = triangle(&mut x, m, n);
-    let Some([left, right]) = square(&x, n, s) else {
+    let Some([left, right]) = square(&x[..n * n], n, s) else {
         return false;
     };
     let left = match factors {
         None => left,
         Some(factors) => {
-            let mut q = full(T::default(), m * height);
+            let mut q = Workspace::full(T::default(), m * height);
             factors.basis(&mut q, height);
-            let mut all = full(T::default(), height * m);
+            let mut all = Workspace::full(T::default(), height * m);
             let (step, n_step) = (height as isize, n as isize);
             let (a, b) = (
                 Mat::new(left.as_ptr(), n_step, 1),
@@ -98,9 +93,9 @@ pub fn vectors<T: Number>(
 }
 
 /// Singular values of a square matrix; left and right vectors as rows.
-fn square<T: Number>(x: &[T], n: usize, s: &mut [T]) -> Option<[Vec<T>; 2]> {
+fn square<T: Number>(x: &[T], n: usize, s: &mut [T]) -> Option<[Workspace<T>; 2]> {
     if n == 0 {
-        return Some([Vec::new(), Vec::new()]);
+        return Some([Workspace::copied(&[]), Workspace::copied(&[])]);
     }
     let b = Bidiagonal::new(x, n);
     let mut known: Vec<f64> = gathered(b.d.iter().copied());
@@ -120,7 +115,7 @@ fn square<T: Number>(x: &[T], n: usize, s: &mut [T]) -> Option<[Vec<T>; 2]> {
     let mut order: Vec<usize> = gathered(0..n);
     order.sort_unstable_by(|&i, &j| d[j].abs().total_cmp(&d[i].abs()));
     // The lines of memory are rows of the matrix and columns of what was made bidiagonal.
-    let (mut left, mut right) = (full(T::default(), n * n), full(T::default(), n * n));
+    let [mut left, mut right] = [(); 2].map(|()| Workspace::full(T::default(), n * n));
     for (j, &i) in order.iter().enumerate() {
         normalise(&along[i * width..][..n], 1.0, &mut right[j * n..][..n]);
         normalise(&across[i * width..][..n], d[i], &mut left[j * n..][..n]);

@@ -3,7 +3,7 @@
 
 use super::super::lanes::{reflect_rows, LANES};
 use super::super::Number;
-use crate::alloc::full;
+use crate::alloc::{full, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::per_isa;
 
@@ -13,7 +13,7 @@ const BLOCKED: usize = 64;
 
 /// I - tau v v' for each row v, which begins with a one `offset` behind the diagonal.
 pub struct Reflectors<T> {
-    pub rows: Vec<T>,
+    pub rows: Workspace<T>,
     pub tau: Vec<T>,
     pub width: usize,
     pub offset: usize,
@@ -21,9 +21,9 @@ pub struct Reflectors<T> {
 
 impl<T: Number> Reflectors<T> {
     /// The columns of their product, as rows.
-    pub fn basis(&self) -> Vec<T> {
+    pub fn basis(&self) -> Workspace<T> {
         let (n, width, zero) = (self.tau.len(), self.width, T::default());
-        let mut q = full(zero, n * width);
+        let mut q = Workspace::full(zero, n * width);
         for i in 0..n {
             q[i * width + i] = T::of_f64(1.0);
         }
@@ -81,7 +81,7 @@ impl<T: Number> Reflectors<T> {
         let (n, width) = (self.tau.len(), self.width);
         let t = self.joint(at, count);
         let (m, step) = (n - at, width as isize);
-        let mut work = full(T::default(), 2 * m * count);
+        let mut work = Workspace::full(T::default(), 2 * m * count);
         let (first, second) = work.split_at_mut(m * count);
         let small = |x: *const T| Mat::new(x, count as isize, 1);
         let v = self.rows[at * width + at..].as_ptr();

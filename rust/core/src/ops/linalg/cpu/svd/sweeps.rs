@@ -4,7 +4,7 @@
 
 use super::super::lanes::{get, put, Lanes, LANES};
 use super::super::Number;
-use crate::alloc::{full, gathered, room};
+use crate::alloc::{gathered, room, Workspace};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::per_isa;
 
@@ -167,7 +167,7 @@ impl<T: Number> Rotations<T> {
         let all = all.map(|(x, pairs)| (Ptr(x.as_mut_ptr()), pairs));
         let grain = (1 << 15) / (self.pairs[0].len() * WIDE + 1) + 1;
         parallel_for(2 * tasks, grain, |range| {
-            let mut part = full(T::default(), rows * WIDE);
+            let mut part = Workspace::full(T::default(), rows * WIDE);
             for t in range {
                 let (to, pairs) = &all[t / tasks];
                 let at = t % tasks * WIDE;
