@@ -76,7 +76,8 @@ class Library:
 
     def __init__(self, name: str, site: str, threads: int) -> None:
         self.name = name
-        env = {**os.environ, "OMP_NUM_THREADS": f"{threads}", "PYTHONPATH": str(ROOT)}
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        env = {**os.environ, **dict.fromkeys(names, f"{threads}"), "PYTHONPATH": str(ROOT)}
         command = [sys.executable, __file__, name, site]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True)

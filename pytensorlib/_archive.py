@@ -316,7 +316,7 @@ class ArchiveReader:
         if self.descriptor is None or record.method != 0 or not record.size:
             self._check_ratio(record)
             data = pt.empty(record.size, dtype=pt.uint8, device="cpu")
-            self.read_into(record, data.numpy().data if record.size else memoryview(b""))
+            self.read_into(record, memoryview(_C._host_bytes(data)))
             return data
         start = self.base + self.start_of(record)
         try:

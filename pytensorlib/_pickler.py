@@ -75,7 +75,7 @@ class SavedStorage:
         n = self.numel * self.dtype.itemsize
         if flat.numel() != n:
             flat = flat[:n]
-        return flat.cpu().numpy().data
+        return memoryview(_C._host_bytes(flat.cpu()))
 
 
 def location_of(device: Any) -> str:

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import pytensorlib as pt
 
-from . import _alias, _file_options, _pickle_vm, _utils
+from . import _C, _alias, _file_options, _pickle_vm, _utils
 from ._allowed import (
     CALLABLE,
     CONSTANTS,
@@ -617,7 +617,7 @@ def _read_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[An
                 "declared"
             )
         if target.numel():
-            memoryview(target.numpy())[:] = data[at + 8 : end]
+            memoryview(_C._host_bytes(target))[:] = data[at + 8 : end]
             if little != (sys.byteorder == "little"):
                 _swap(target, _unit(dtype))
         at = end

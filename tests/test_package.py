@@ -228,6 +228,10 @@ def test_numpy_is_loaded_when_it_is_first_needed() -> None:
         "import sys, pytensorlib as torch; x = torch.tensor([1.0, 2.0]) + 1;"
         "batch = torch.utils.data.default_collate([(1, 'a'), (2, 'b')]);"
         "y = torch.tensor([x[0], 2]).tolist(); torch.nn.Linear(2, 2)(x); str(x);"
+        "import io; f = io.BytesIO(); torch.save({'x': x, 'none': x[:0]}, f); f.seek(0);"
+        "assert torch.equal(torch.load(f)['x'], x);"
+        "f = io.BytesIO(); torch.save(x, f, _use_new_zipfile_serialization=False); f.seek(0);"
+        "assert torch.equal(torch.load(f), x);"
         "assert 'numpy' not in sys.modules; assert type(x.numpy()).__name__ == 'ndarray'"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ use crate::dtype::{PyDType, PyDevice};
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
 use pytensorlib_core::alloc::FileMap;
@@ -17,6 +18,7 @@ use pytensorlib_core::schema::MemoryFormat;
 use pytensorlib_core::shape;
 use pytensorlib_core::storage::Storage;
 use pytensorlib_core::tensor::Tensor;
+use std::ffi::c_int;
 use std::ptr::NonNull;
 
 /// The bytes that a tensor shares with its views.
@@ -707,6 +709,42 @@ fn _from_bytes(
     )
 }
 
+/// The bytes of a tensor in host memory as a buffer, which keeps them.
+#[pyclass(frozen)]
+struct HostBytes(Tensor);
+
+#[pymethods]
+impl HostBytes {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let Self(t) = slf.get();
+        let (at, bytes) = (t.bytes_ptr().cast(), t.numel() * t.dtype().size());
+        // SAFETY: the view is the interpreter's to fill; it holds this object, and that the bytes.
+        match unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), at, bytes as isize, 0, flags) } {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}
+
+/// A contiguous CPU tensor's memory as bytes; unlike an array, it needs no NumPy.
+#[pyfunction]
+fn _host_bytes(t: &Bound<'_, PyAny>) -> PyResult<HostBytes> {
+    let t = borrow(t)?;
+    if t.device() != Device::Cpu || t.is_sparse() || !t.is_contiguous() {
+        return Err(PyTypeError::new_err(format!(
+            "a buffer is made of a contiguous tensor in host memory, got {t:?}"
+        )));
+    }
+    t.check_open().py()?;
+    t.look();
+    t.storage().pin();
+    Ok(HostBytes(t))
+}
+
 /// `n` bytes of a file from `offset` on as a tensor, and their CRC-32.
 #[cfg(unix)]
 #[pyfunction]
@@ -745,6 +783,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_set_, m)?)?;
     m.add_function(wrap_pyfunction!(_resize_, m)?)?;
     m.add_function(wrap_pyfunction!(_from_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(_host_bytes, m)?)?;
     #[cfg(unix)]
     m.add_function(wrap_pyfunction!(_read_bytes, m)?)?;
     #[cfg(unix)]
