@@ -19,6 +19,7 @@ from errors import base
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUND = 0.02  # seconds of one run
+WARM = 4  # runs of a long statement before it is timed
 
 
 def loaded(name: str) -> ModuleType:
@@ -47,6 +48,8 @@ def calibrated(statement: str, names: dict[str, object]) -> tuple[timeit.Timer, 
     while seconds < ROUND / 4:
         calls *= 4
         seconds = timer.timeit(calls)
+    if calls == 1:  # short ones are warm by now; these may fill files and much memory
+        seconds = min(timer.repeat(WARM, 1))
     call = seconds / calls
     calls = max(1, int(ROUND / call))
     return timer, calls, calls * call

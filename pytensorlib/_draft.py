@@ -6,11 +6,15 @@ import contextlib
 import os
 import secrets
 import stat
+import time
 import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
 __all__ = ["write_whole"]
+
+# Seconds for which a system keeps the memory of the file that was replaced before.
+RECENT = 1.0
 
 
 def write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
@@ -32,6 +36,8 @@ def write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
     with Draft(os.path.dirname(path), os.path.basename(path)) as draft:
         if old is not None and hasattr(os, "fchmod"):
             os.fchmod(draft.stream.fileno(), stat.S_IMODE(old.st_mode))
+            if time.time() - old.st_mtime > RECENT:
+                _uncache(path)
         write(draft.stream)
         draft.stream.flush()
         draft.publish()
@@ -93,6 +99,15 @@ class Draft:
                     with contextlib.suppress(OSError), open(entry.path, "r+b") as stream:
                         if _lock(stream.fileno()):
                             os.unlink(entry.path)
+
+
+def _uncache(path: str) -> None:
+    """Let the cached pages of a file go that is about to be replaced; on the disk it stays.
+
+    The new file's pages take their memory, where a virtual machine would ask its host for more.
+    """
+    with contextlib.suppress(AttributeError, OSError), open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _lock(fd: int) -> bool:
