@@ -119,6 +119,21 @@ def test_save_replaces_a_file_and_keeps_its_mode(tmp_path, monkeypatch, tmpfile)
     assert sorted(os.listdir(tmp_path)) == ["link.pt", "x.pt"]
 
 
+def test_save_over_a_file_of_long_ago_keeps_it_until_it_is_whole(tmp_path):
+    """Its cached pages are let go before: who fails, and who has it mapped, still finds it."""
+    path, numbers = tmp_path / "x.pt", torch.arange(100_000.0)
+    torch.save(numbers, path)
+    os.utime(path, (0, 0))
+    mapped = torch.load(path, mmap=True)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        torch.save({"w": torch.ones(100_000), "f": lambda: 1}, path)
+    assert torch.equal(torch.load(path), numbers)
+    torch.save(mapped + 1, path)
+    assert torch.equal(torch.load(path), numbers + 1)
+    assert torch.equal(mapped, numbers)
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
 def test_save_to_the_longest_name(tmp_path):
     path = tmp_path / ("x" * 252 + ".pt")
     for value in (1, 2):
