@@ -338,6 +338,7 @@ class Optimizer:
             param_group.setdefault(option, default)
         ids = {id(p) for p in params}
         if len(ids) != len(params):
+            self._repeats = True
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, "
                 "this will cause an error",
@@ -486,6 +487,8 @@ class GradientOptimizer(Optimizer):
     """
 
     _takes_sparse = False
+    #: Whether a group has a parameter twice: it is updated twice then, with one state.
+    _repeats = False
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; returns the loss of `closure` if there is one."""
@@ -495,7 +498,7 @@ class GradientOptimizer(Optimizer):
                 loss = closure()
         with _C._Mode(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
-                if self._fused_group(group):
+                if not self._repeats and self._fused_group(group):
                     continue
                 params = [p for p in group["params"] if p.grad is not None]
                 for p in params:
@@ -506,7 +509,9 @@ class GradientOptimizer(Optimizer):
                         )
                     if not self.state.get(p) and (fresh := self._new_state(p, group)):
                         self.state[p] = fresh
-                if params:
+                if self._repeats:
+                    GradientOptimizer._update_group(self, params, group)
+                elif params:
                     self._update_group(params, group)
         return loss
 
@@ -521,9 +526,16 @@ class GradientOptimizer(Optimizer):
         raise NotImplementedError
 
     def _update_group(self, params: list[Any], group: dict[str, Any]) -> None:
-        for p in params:
+        # What the state holds is looked up before the first update, as PyTorch does: it matters
+        # where a parameter comes twice.
+        states = [self.state.get(p, {}) for p in params]
+        own = [dict(state) for state in states] if self._repeats else states
+        for p, state in zip(params, own, strict=True):
             g = -p.grad if group.get("maximize") else p.grad
-            self._update_one(p, g, self.state.get(p, {}), group)
+            self._update_one(p, g, state, group)
+        if self._repeats:
+            for state, new in zip(states, own, strict=True):
+                state.update(new)
 
     def _update_one(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if not p.is_complex():
@@ -753,6 +765,10 @@ def can_fuse(params: list[Any], group: dict[str, Any]) -> bool:
         return False
     dtype, device = first.dtype, first.device
     return all(
-        p.dtype == dtype and p.device == device and p.grad.dtype == dtype and not p.grad.is_sparse
+        p.dtype == dtype
+        and p.device == device
+        and p.grad.dtype == dtype
+        and not p.grad.is_sparse
+        and not _C._is_alias_of(p, p.grad)
         for p in params
     )

@@ -95,8 +95,9 @@ class Rprop(GradientOptimizer):
         down, up = group["etas"]
         prev, size = state["prev"], state["step_size"]
         sign = (g * prev.clone()).sign()
-        factor = pt.where(sign > 0, up, pt.where(sign < 0, down, 1.0)).to(size.dtype)
+        rises, falls, rests = sign > 0, sign < 0, sign == 0
+        factor = sign.masked_fill(rises, up).masked_fill(falls, down).masked_fill(rests, 1.0)
         size.mul_(factor).clamp_(*group["step_sizes"])
-        g = g.masked_fill(sign < 0, 0)
+        g = g.masked_fill(falls, 0)
         p.addcmul_(g.sign(), size.clone() if group["differentiable"] else size, value=-1)
         prev.copy_(g)

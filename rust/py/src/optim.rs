@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// The gradients of `params` and the entries `names` of their state, a list of each, for an op
-/// over lists. `None` where one is missing, or where types or devices differ or are not floating:
-/// such a group takes the general way.
+/// over lists. `None` where one is missing, where types or devices differ or are not floating, or where
+/// a gradient lies in its parameter's memory: such a group takes the general way.
 #[pyfunction]
 fn _fused_lists<'py>(
     params: &Bound<'py, PyAny>,
@@ -25,7 +25,8 @@ fn _fused_lists<'py>(
         let Some(t) = tensor(&p) else { return Ok(None) };
         let Some(g) = t.grad() else { return Ok(None) };
         let same = *kind.get_or_insert((t.dtype(), t.device())) == (t.dtype(), t.device());
-        if !same || !t.dtype().is_float() || g.dtype() != t.dtype() || g.is_sparse() {
+        let other = g.dtype() != t.dtype() || g.is_sparse() || g.shares_storage(&t);
+        if !same || !t.dtype().is_float() || other {
             return Ok(None);
         }
         lists[0].push(wrap(py, g)?.into_bound(py));

@@ -777,8 +777,15 @@ fn _map_file(fd: i32, n: usize, shared: bool) -> PyResult<PyStorage> {
     Ok(PyStorage(Storage::mapped(map)))
 }
 
+/// Whether two tensors lie in one storage.
+#[pyfunction]
+fn _is_alias_of(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(borrow(a)?.shares_storage(&borrow(b)?))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyStorage>()?;
+    m.add_function(wrap_pyfunction!(_is_alias_of, m)?)?;
     m.add_function(wrap_pyfunction!(_untyped_storage, m)?)?;
     m.add_function(wrap_pyfunction!(_set_, m)?)?;
     m.add_function(wrap_pyfunction!(_resize_, m)?)?;

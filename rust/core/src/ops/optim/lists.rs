@@ -131,7 +131,12 @@ pub fn scale(list: &[Tensor], factor: &Tensor) -> Result<()> {
         Show(factor.shape())
     );
     let device = factor.device();
+    let one = |t: &Tensor| apply_(Mul, [t, &factor.to_device(t.device())?]).map(|_| ());
     let plain = |t: &&Tensor| fits(t, device) && factor.dtype() == DType::F32;
+    let refs: Vec<&Tensor> = list.iter().chain([factor]).collect();
+    if super::meet::meet(&refs, |k| k < list.len()) {
+        return list.iter().try_for_each(one);
+    }
     let (fit, rest): (Vec<&Tensor>, Vec<&Tensor>) = list.iter().partition(plain);
     let several = super::gpu::at_once(device, 1)?.saturating_sub(1).max(1);
     for part in fit.chunks(several) {
@@ -139,6 +144,5 @@ pub fn scale(list: &[Tensor], factor: &Tensor) -> Result<()> {
         let y: Vec<Tensor> = part.iter().map(|&t| t.clone()).collect();
         dispatch::call_in_place(&Scaled, &x, &y)?;
     }
-    rest.iter()
-        .try_for_each(|t| apply_(Mul, [t, &factor.to_device(t.device())?]).map(|_| ()))
+    rest.into_iter().try_for_each(one)
 }

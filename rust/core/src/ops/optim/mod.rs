@@ -4,7 +4,11 @@ crate::ops::family! { ; ENTRIES }
 mod gpu;
 mod lists;
 mod lists_gpu;
+mod meet;
+mod steps;
 
+use self::meet::meet;
+use self::steps::{Adam, RmsProp, Sgd};
 use super::pointwise::apply_;
 use super::pointwise::binary::Add;
 use crate::autograd::Vjp;
@@ -25,6 +29,7 @@ use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Elements that a thread updates at once.
@@ -80,6 +85,80 @@ impl<S: Step> Update<S> {
     fn times(&self, x: &[&Tensor]) -> Result<SmallVec<[f64; 8]>> {
         (0..self.n).map(|i| self.time(x, i)).collect()
     }
+
+    /// The tensors of parameter `i`, list after list.
+    fn of<'a>(&self, x: &[&'a Tensor], i: usize) -> SmallVec<[&'a Tensor; 5]> {
+        (0..self.lists).map(|k| x[k * self.n + i]).collect()
+    }
+
+    /// Updates parameters on the host, all at once: no two of them meet in memory. With `shared` a
+    /// parameter's own tensors may: the later ones are copies then.
+    fn update_together(
+        &self,
+        x: &[&Tensor],
+        y: &[Tensor],
+        parameters: Range<usize>,
+        shared: bool,
+    ) -> Result<()> {
+        let mut slots: Vec<Slot> = Vec::with_capacity(parameters.len());
+        let mut back: Vec<(&Tensor, Tensor)> = Vec::new();
+        let mut copies: Vec<Tensor> = Vec::new();
+        for i in parameters {
+            let (own, mut apart) = (self.of(x, i), [true; 5]);
+            if shared {
+                // The gradient is read before anything is written, so it comes last.
+                let order = (0..self.lists).filter(|&k| k != GRADS).chain([GRADS]);
+                let mut before: SmallVec<[&Tensor; 5]> = SmallVec::new();
+                for k in order {
+                    before.push(own[k]);
+                    apart[k] = before.len() == 1 || !meet(&before, |j| j + 1 < before.len());
+                }
+            }
+            let mut slot = Slot {
+                dtype: own[0].dtype(),
+                n: own[0].numel(),
+                time: self.time(x, i)?,
+                tensors: SmallVec::new(),
+            };
+            for (k, &t) in own.iter().enumerate() {
+                let to = (k != GRADS).then(|| &y[(k - (k > GRADS) as usize) * self.n + i]);
+                let direct = apart[k]
+                    && t.is_contiguous()
+                    && t.dtype() == slot.dtype
+                    && to.is_none_or(|y| dispatch::overlap(t, y) == Overlap::Same || slot.n == 0);
+                if direct {
+                    slot.tensors.push(t.bytes_ptr() as usize);
+                    continue;
+                }
+                let copy = Tensor::empty(t.shape(), slot.dtype, Device::Cpu)?;
+                copy.write_from(t)?;
+                slot.tensors.push(copy.bytes_ptr() as usize);
+                match to {
+                    Some(y) => back.push((y, copy)),
+                    None => copies.push(copy),
+                }
+            }
+            slots.push(slot);
+        }
+        let chunks: Vec<(usize, usize)> = slots
+            .iter()
+            .enumerate()
+            .flat_map(|(i, s)| (0..s.n).step_by(CHUNK).map(move |at| (i, at)))
+            .collect();
+        parallel_for(chunks.len(), 1, |range| {
+            for &(i, at) in &chunks[range] {
+                let slot = &slots[i];
+                let n = CHUNK.min(slot.n - at);
+                match slot.dtype {
+                    DType::F32 => chunk::<f32, f32>(&self.step, slot, at, n),
+                    DType::F64 => chunk::<f64, f64>(&self.step, slot, at, n),
+                    DType::F16 => chunk::<half::f16, f32>(&self.step, slot, at, n),
+                    _ => chunk::<half::bf16, f32>(&self.step, slot, at, n),
+                }
+            }
+        });
+        back.iter().try_for_each(|(y, new)| y.write_from(new))
+    }
 }
 
 impl<S: Step> Derivative for Update<S> {
@@ -120,54 +199,10 @@ impl<S: Step> Op for Update<S> {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let mut slots: Vec<Slot> = Vec::with_capacity(self.n);
-        let mut back: Vec<(&Tensor, Tensor)> = Vec::new();
-        let mut copies: Vec<Tensor> = Vec::new();
-        for (i, p) in x[..self.n].iter().enumerate() {
-            let mut slot = Slot {
-                dtype: p.dtype(),
-                n: p.numel(),
-                time: self.time(x, i)?,
-                tensors: SmallVec::new(),
-            };
-            for k in 0..self.lists {
-                let t = x[k * self.n + i];
-                let to = (k != GRADS).then(|| &y[(k - (k > GRADS) as usize) * self.n + i]);
-                let direct = t.is_contiguous()
-                    && t.dtype() == p.dtype()
-                    && to.is_none_or(|y| dispatch::overlap(t, y) == Overlap::Same || slot.n == 0);
-                if direct {
-                    slot.tensors.push(t.bytes_ptr() as usize);
-                    continue;
-                }
-                let copy = Tensor::empty(t.shape(), p.dtype(), Device::Cpu)?;
-                copy.write_from(t)?;
-                slot.tensors.push(copy.bytes_ptr() as usize);
-                match to {
-                    Some(y) => back.push((y, copy)),
-                    None => copies.push(copy),
-                }
-            }
-            slots.push(slot);
+        match meet(&x[..self.lists * self.n], |k| k / self.n != GRADS) {
+            false => self.update_together(x, y, 0..self.n, false),
+            true => (0..self.n).try_for_each(|i| self.update_together(x, y, i..i + 1, true)),
         }
-        let chunks: Vec<(usize, usize)> = slots
-            .iter()
-            .enumerate()
-            .flat_map(|(i, s)| (0..s.n).step_by(CHUNK).map(move |at| (i, at)))
-            .collect();
-        parallel_for(chunks.len(), 1, |range| {
-            for &(i, at) in &chunks[range] {
-                let slot = &slots[i];
-                let n = CHUNK.min(slot.n - at);
-                match slot.dtype {
-                    DType::F32 => chunk::<f32, f32>(&self.step, slot, at, n),
-                    DType::F64 => chunk::<f64, f64>(&self.step, slot, at, n),
-                    DType::F16 => chunk::<half::f16, f32>(&self.step, slot, at, n),
-                    _ => chunk::<half::bf16, f32>(&self.step, slot, at, n),
-                }
-            }
-        });
-        back.iter().try_for_each(|(y, new)| y.write_from(new))
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
@@ -193,7 +228,31 @@ impl<S: Step> Op for Update<S> {
         {
             return Ok(false);
         }
-        self.step.launch(gpu, &self.times(x)?, self.room, lists)
+        let times = self.times(x)?;
+        if !meet(lists, |k| k / self.n != GRADS) {
+            return self.step.launch(gpu, &times, self.room, lists);
+        }
+        let tied = |i| {
+            let mut states = self.of(x, i);
+            states.remove(GRADS);
+            meet(&states, |_| true)
+        };
+        if (0..self.n).any(tied) {
+            return Ok(false);
+        }
+        for i in 0..self.n {
+            let grad = x[GRADS * self.n + i];
+            let copy = Tensor::empty(grad.shape(), grad.dtype(), grad.device())?;
+            let mut own = self.of(x, i);
+            if meet(&own, |k| k != GRADS) {
+                copy.write_from(grad)?;
+                own[GRADS] = &copy;
+            }
+            if !self.step.launch(gpu, &times[i..=i], self.room, &own)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn pointwise(&self) -> bool {
@@ -263,6 +322,14 @@ fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
         let of = || lists.iter().map(|l| &l[i]);
         launchable(of()) && of().all(transfer::is_bound_whole)
     });
+    if !rest.is_empty()
+        && !fit.is_empty()
+        && meet(&lists.iter().copied().flatten().collect::<Vec<_>>(), |k| {
+            k / lists[0].len() != GRADS
+        })
+    {
+        return (0..lists[0].len()).try_for_each(|i| update(&[i], 1));
+    }
     for of in fit.chunk_by(|&a, &b| device(a) == device(b)) {
         let kernels = of.len().div_ceil(gpu::at_once(device(of[0]), lists.len())?);
         let room = of.len().div_ceil(kernels);
@@ -285,7 +352,8 @@ fn chunk<S: Element, T: Float>(step: &impl Step, slot: &Slot, at: usize, n: usiz
     let time = slot.time;
     let ptrs = slot.tensors.iter().map(|&p| (p as *mut S).wrapping_add(at));
     if S::DTYPE == T::DTYPE {
-        // SAFETY: S and T are one type; elements `at..at + n` belong to this call alone.
+        // SAFETY: S and T are one type; elements `at..at + n` belong to this call alone, since tensors
+        // that meet are not updated together.
         let mut x: SmallVec<[&mut [T]; 5]> = ptrs
             .map(|p| unsafe { std::slice::from_raw_parts_mut(p.cast::<T>(), n) })
             .collect();
@@ -311,277 +379,6 @@ fn chunk<S: Element, T: Float>(step: &impl Step, slot: &Slot, at: usize, n: usiz
                 unsafe { *p.add(first + j) = v.to_element() };
             }
         }
-    }
-}
-
-/// Stochastic gradient descent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Sgd {
-    decay: Bitwise,
-    momentum: Bitwise,
-    lr: Bitwise,
-    dampening: Bitwise,
-    nesterov: bool,
-    /// The gradient is multiplied by this: -1 to maximise, 1 / scale.
-    sign: Bitwise,
-    first: bool,
-}
-
-impl Step for Sgd {
-    fn name(&self) -> &'static str {
-        "_fused_sgd_"
-    }
-
-    fn rated(&self, rate: Rate) -> Self {
-        Sgd {
-            lr: Bitwise(rate.lr),
-            momentum: rate.momentum.map_or(self.momentum, Bitwise),
-            ..self.clone()
-        }
-    }
-
-    fn told(&self, _: &[f64]) -> Told {
-        [*self.lr, *self.momentum]
-            .map(|v| (v as f32).to_bits())
-            .into_iter()
-            .collect()
-    }
-
-    #[inline(always)]
-    fn update<T: Float>(&self, _: f64, x: &mut [&mut [T]]) {
-        let c = T::of_f64;
-        let (decay, momentum, lr) = (c(*self.decay), c(*self.momentum), c(*self.lr));
-        let (rest, sign) = (c(1.0 - *self.dampening), c(*self.sign));
-        match x {
-            [p, g] => {
-                for (p, g) in p.iter_mut().zip(g.iter()) {
-                    *p = *p - lr * (*g * sign + *p * decay);
-                }
-            }
-            [p, g, b] => {
-                for ((p, g), b) in p.iter_mut().zip(g.iter()).zip(b.iter_mut()) {
-                    let d = *g * sign + *p * decay;
-                    *b = if self.first {
-                        d
-                    } else {
-                        *b * momentum + d * rest
-                    };
-                    *p = *p - lr * if self.nesterov { d + *b * momentum } else { *b };
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn launch(&self, gpu: &Gpu, times: &[f64], room: usize, x: &[&Tensor]) -> Result<bool> {
-        if self.sign.abs() != 1.0 {
-            return Ok(false);
-        }
-        transfer::ran(gpu::sgd(gpu, self, times.len(), room, x))
-    }
-}
-
-/// Adam. Kingma, Ba 2014, arXiv:1412.6980.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Adam {
-    lr: Bitwise,
-    beta1: Bitwise,
-    beta2: Bitwise,
-    decay: Bitwise,
-    eps: Bitwise,
-    sign: Bitwise,
-    /// Decay acts on the parameter, not on the gradient. Loshchilov, Hutter 2017, arXiv:1711.05101.
-    decoupled: bool,
-    name: &'static str,
-}
-
-impl Adam {
-    /// 1 - beta^step of both averages.
-    fn bias(&self, time: f64) -> (f64, f64) {
-        (1.0 - self.beta1.powf(time), 1.0 - self.beta2.powf(time))
-    }
-
-    /// What a kernel needs of these: the rate by the first, the root of the second.
-    fn sizes(&self, time: f64) -> [f32; 2] {
-        let bias = self.bias(time);
-        [(*self.lr / bias.0) as f32, bias.1.sqrt() as f32]
-    }
-}
-
-impl Step for Adam {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn rated(&self, rate: Rate) -> Self {
-        Adam {
-            lr: Bitwise(rate.lr),
-            beta1: rate.momentum.map_or(self.beta1, Bitwise),
-            ..self.clone()
-        }
-    }
-
-    fn told(&self, times: &[f64]) -> Told {
-        let shared = [*self.lr as f32, (1.0 - *self.beta1) as f32];
-        let own = times.iter().flat_map(|&time| self.sizes(time));
-        shared.into_iter().chain(own).map(f32::to_bits).collect()
-    }
-
-    #[inline(always)]
-    fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]) {
-        let c = T::of_f64;
-        let (bias1, bias2) = self.bias(time);
-        let (size, root2) = (c(*self.lr / bias1), c(bias2.sqrt()));
-        let (w1, b1) = (c(1.0 - *self.beta1), c(*self.beta1));
-        let (b2, w2, eps, sign) = (
-            c(*self.beta2),
-            c(1.0 - *self.beta2),
-            c(*self.eps),
-            c(*self.sign),
-        );
-        let (shrink, decay) = match self.decoupled {
-            true => (c(1.0 - *self.lr * *self.decay), c(0.0)),
-            false => (c(1.0), c(*self.decay)),
-        };
-        let small = 1.0 - *self.beta1 < 0.5;
-        let one = |p: T, g: T, m: T, v: T| {
-            let start = p * shrink;
-            let d = g * sign + start * decay;
-            let m = if small {
-                m + w1 * (d - m)
-            } else {
-                d - (d - m) * b1
-            };
-            (start, m, v * b2 + w2 * d * d)
-        };
-        // All is read before anything is written: large tensors begin alike modulo pages, and Intel's
-        // processors let a load wait for a store before it whose address has the same last bits.
-        match x {
-            [p, g, m, v] => {
-                for (((p, g), m), v) in p
-                    .iter_mut()
-                    .zip(g.iter())
-                    .zip(m.iter_mut())
-                    .zip(v.iter_mut())
-                {
-                    let (start, mean, square) = one(*p, *g, *m, *v);
-                    let new = start - size * mean / (square.sqrt() / root2 + eps);
-                    (*p, *m, *v) = (new, mean, square);
-                }
-            }
-            [p, g, m, v, top] => {
-                for ((((p, g), m), v), top) in p
-                    .iter_mut()
-                    .zip(g.iter())
-                    .zip(m.iter_mut())
-                    .zip(v.iter_mut())
-                    .zip(top.iter_mut())
-                {
-                    let (start, mean, square) = one(*p, *g, *m, *v);
-                    let most = if square > *top { square } else { *top };
-                    let new = start - size * mean / (most.sqrt() / root2 + eps);
-                    (*p, *m, *v, *top) = (new, mean, square, most);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn launch(&self, gpu: &Gpu, times: &[f64], room: usize, x: &[&Tensor]) -> Result<bool> {
-        if self.sign.abs() != 1.0 {
-            return Ok(false);
-        }
-        transfer::ran(gpu::adam(gpu, self, times, room, x))
-    }
-}
-
-/// RMSprop. Tieleman, Hinton 2012, lecture 6.5 of "Neural networks for machine learning".
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct RmsProp {
-    lr: Bitwise,
-    alpha: Bitwise,
-    eps: Bitwise,
-    decay: Bitwise,
-    momentum: Bitwise,
-    centered: bool,
-    sign: Bitwise,
-}
-
-impl Step for RmsProp {
-    fn name(&self) -> &'static str {
-        "_fused_rmsprop_"
-    }
-
-    fn rated(&self, rate: Rate) -> Self {
-        RmsProp {
-            lr: Bitwise(rate.lr),
-            momentum: rate.momentum.map_or(self.momentum, Bitwise),
-            ..self.clone()
-        }
-    }
-
-    fn told(&self, _: &[f64]) -> Told {
-        Told::new()
-    }
-
-    #[inline(always)]
-    fn update<T: Float>(&self, _: f64, x: &mut [&mut [T]]) {
-        let c = T::of_f64;
-        let (lr, a, rest, eps) = (
-            c(*self.lr),
-            c(*self.alpha),
-            c(1.0 - *self.alpha),
-            c(*self.eps),
-        );
-        let (decay, momentum, sign) = (c(*self.decay), c(*self.momentum), c(*self.sign));
-        let [p, g, v, more @ ..] = x else { return };
-        let n = p.len();
-        let (g, v) = (&g[..n], &mut v[..n]);
-        // The root of the running mean square, less the square of the running mean if centred.
-        let root = |d: T, v: &mut T, mean: Option<&mut T>| {
-            *v = *v * a + rest * d * d;
-            mean.map_or(*v, |m| {
-                *m = *m + rest * (d - *m);
-                *v - *m * *m
-            })
-            .sqrt()
-                + eps
-        };
-        match (more, self.centered) {
-            ([], _) => {
-                for i in 0..n {
-                    let d = g[i] * sign + p[i] * decay;
-                    p[i] = p[i] - lr * d / root(d, &mut v[i], None);
-                }
-            }
-            ([mean], true) => {
-                let mean = &mut mean[..n];
-                for i in 0..n {
-                    let d = g[i] * sign + p[i] * decay;
-                    p[i] = p[i] - lr * d / root(d, &mut v[i], Some(&mut mean[i]));
-                }
-            }
-            ([b], false) => {
-                let b = &mut b[..n];
-                for i in 0..n {
-                    let d = g[i] * sign + p[i] * decay;
-                    b[i] = b[i] * momentum + d / root(d, &mut v[i], None);
-                    p[i] = p[i] - lr * b[i];
-                }
-            }
-            ([mean, b, ..], _) => {
-                let (mean, b) = (&mut mean[..n], &mut b[..n]);
-                for i in 0..n {
-                    let d = g[i] * sign + p[i] * decay;
-                    b[i] = b[i] * momentum + d / root(d, &mut v[i], Some(&mut mean[i]));
-                    p[i] = p[i] - lr * b[i];
-                }
-            }
-        }
-    }
-
-    fn launch(&self, _: &Gpu, _: &[f64], _: usize, _: &[&Tensor]) -> Result<bool> {
-        Ok(false)
     }
 }
 
