@@ -9,6 +9,7 @@ pub mod elements;
 pub mod files;
 pub mod fold;
 pub mod gemm;
+pub mod indices;
 pub mod math;
 pub mod non_temporal;
 pub mod nth;

@@ -36,7 +36,7 @@ struct Range {
 
 impl Range {
     fn new(low: u64, high: u64) -> Range {
-        let span = high - low;
+        let span = high.wrapping_sub(low);
         Range {
             low,
             span,
@@ -113,7 +113,8 @@ pub fn nth<T: Ordinal>(x: &[T], k: usize, room: &mut Room) -> Place<T::Key> {
     loop {
         count(x, range, &mut room.counts);
         let mut bin = 0;
-        while before + room.counts[bin] as usize <= k {
+        // Where another thread changes elements, bins may hold fewer than there were.
+        while bin + 1 < room.counts.len() && before + room.counts[bin] as usize <= k {
             before += room.counts[bin] as usize;
             bin += 1;
         }
@@ -132,7 +133,11 @@ pub fn nth<T: Ordinal>(x: &[T], k: usize, room: &mut Room) -> Place<T::Key> {
             let keys = x.iter().map(|v| v.key().wide());
             room.keys
                 .extend(keys.filter(|k| k.wrapping_sub(range.low) <= range.span));
-            let key = *room.keys.select_nth_unstable(k - before).1;
+            let place = (k - before).min(room.keys.len().saturating_sub(1));
+            let key = match room.keys.is_empty() {
+                true => range.low,
+                false => *room.keys.select_nth_unstable(place).1,
+            };
             return Place {
                 key: T::Key::of_wide(key),
                 before: before + room.keys.iter().filter(|&&k| k < key).count(),
@@ -153,11 +158,12 @@ pub fn position<T: Ordinal>(x: &[T], key: T::Key, skip: usize) -> usize {
 pub fn first<T: Ordinal>(x: &[T], k: usize, largest: bool, room: &mut Room, to: &mut Vec<u32>) {
     let n = x.len();
     let place = nth(x, if largest { n - k } else { k - 1 }, room);
+    // All that follows holds for any elements: another thread may change them after they were counted.
     let ahead = match largest {
-        true => n - place.before - place.same,
+        true => n.saturating_sub(place.before + place.same),
         false => place.before,
     };
-    let mut ties = k - ahead;
+    let mut ties = k.saturating_sub(ahead);
     to.clear();
     alloc::resize(to, k + 1, 0);
     let mut at = 0;
@@ -170,7 +176,7 @@ pub fn first<T: Ordinal>(x: &[T], k: usize, largest: bool, room: &mut Room, to: 
             key < place.key
         };
         // Without a branch: what is not taken is written over by the next one.
-        to[at] = i as u32;
+        to[at.min(k)] = i as u32;
         at += (tie || wins) as usize;
         ties -= tie as usize;
     }

@@ -124,7 +124,7 @@ pub fn bounds_of<T: Ordinal>(x: &[T]) -> Option<(T::Key, T::Key)> {
     all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
-/// How often each of `size` keys from `low` on occurs; there are no others.
+/// How often each of `size` keys from `low` on occurs.
 pub fn tally<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
     if size == 0 {
         return Vec::new();
@@ -140,7 +140,12 @@ pub fn tally<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
         for (p, counts) in (first..).zip(all.chunks_exact_mut(size)) {
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             for v in part {
-                counts[(v.key().wide() - low) as usize] += 1;
+                // SAFETY: an element of the line. Another thread may have changed it since its bounds
+                // were found: it is read once, and not counted where it lies beyond them.
+                let v = unsafe { std::ptr::read_volatile(v) };
+                if let Some(n) = counts.get_mut(v.key().wide().wrapping_sub(low) as usize) {
+                    *n += 1;
+                }
             }
         }
     });
@@ -167,7 +172,7 @@ struct Scale {
 
 impl Scale {
     fn new<K: Key>((low, high): (K, K), descending: bool) -> Scale {
-        let bits = 64 - (high.wide() - low.wide()).leading_zeros();
+        let bits = 64 - high.wide().wrapping_sub(low.wide()).leading_zeros();
         Scale {
             base: if descending { high } else { low }.wide(),
             descending,
@@ -178,18 +183,18 @@ impl Scale {
     #[inline(always)]
     fn distance(self, key: u64) -> u64 {
         if self.descending {
-            self.base - key
+            self.base.wrapping_sub(key)
         } else {
-            key - self.base
+            key.wrapping_sub(self.base)
         }
     }
     #[inline(always)]
     fn key(self, word: u64) -> u64 {
         let d = word >> 32;
         if self.descending {
-            self.base - d
+            self.base.wrapping_sub(d)
         } else {
-            self.base + d
+            self.base.wrapping_add(d)
         }
     }
 }
@@ -460,6 +465,7 @@ unsafe fn settle<T: Ordinal>(words: &mut [u64], x: *const T, s: Scale) {
     let starts: Vec<usize> = (0..=parts).map(|p| start(p, words)).collect();
     let (to, x) = (Ptr(words.as_mut_ptr()), Ptr(x.cast_mut()));
     parallel_for(parts, 1, |r| {
+        let mut run = Vec::new();
         for p in r {
             if starts[p] >= starts[p + 1] {
                 continue;
@@ -477,12 +483,20 @@ unsafe fn settle<T: Ordinal>(words: &mut [u64], x: *const T, s: Scale) {
                     .take_while(|&&w| w >> 32 == top)
                     .count();
                 if same > 0 {
+                    let words = &mut words[first..=first + same];
                     // SAFETY: indices are those of the line.
                     let full = |&w: &u64| unsafe {
                         let key = (*x.get().add(w as u32 as usize)).key();
-                        (s.distance(key.wide()), w as u32)
+                        (s.distance(key.wide()), w)
                     };
-                    words[first..=first + same].sort_unstable_by_key(full);
+                    // Keys are read once: another thread may change the elements.
+                    run.clear();
+                    alloc::reserve(&mut run, words.len());
+                    run.extend(words.iter().map(full));
+                    run.sort_unstable();
+                    for (to, &(_, w)) in words.iter_mut().zip(&run) {
+                        *to = w;
+                    }
                 }
                 first += same + 1;
             }

@@ -489,7 +489,7 @@ per_isa! {
 per_isa! {
     /// The first of `n` elements that equals `v`, NaN being equal to NaN; `n` where none does.
     unsafe fn position[T: Reducible](x: *const T, n: usize, v: T) -> usize {
-        // SAFETY: `x` has `n` elements; `start` stops at one that was just found to be the same.
+        // SAFETY: `x` has `n` elements.
         unsafe {
             let same = |a: T| (a == v) | (a.is_nan() & v.is_nan());
             let mut start = 0;
@@ -500,10 +500,8 @@ per_isa! {
                     hit |= same(*x.add(i));
                 }
                 if hit {
-                    while !same(*x.add(start)) {
-                        start += 1;
-                    }
-                    return start;
+                    // Another thread may have changed it meanwhile.
+                    return (start..end).find(|&i| same(*x.add(i))).unwrap_or(start);
                 }
                 start = end;
             }
@@ -571,9 +569,8 @@ pub fn extremes<T: Reducible>(
                 let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
                 let v = row_total(&plan, ptr, 0, length, T::default());
                 *to.get().add(i) = v;
-                if let Some(found) = find_in_row(&plan, ptr, length, v) {
-                    *at.get().add(i) = found as i64;
-                }
+                let found = find_in_row(&plan, ptr, length, v);
+                *at.get().add(i) = found.unwrap_or(0) as i64;
             }
         }
     });

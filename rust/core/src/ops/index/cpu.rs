@@ -3,6 +3,7 @@
 use super::{offsets, with_cell, Bounds, Cell, Mode};
 use crate::alloc;
 use crate::cpu::copy;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for};
 use crate::cpu::simd::fetch;
 use crate::dtype::DType;
@@ -36,7 +37,7 @@ pub struct Points {
 
 per_isa! {
     /// Adds to `out` (with `first`, writes) the offsets of indices; false where one does not fit.
-    fn place[](values: &[i64], n: usize, stride: usize, wraps: bool, first: bool, out: &mut [usize]) -> bool {
+    fn place[](values: Indices, n: usize, stride: usize, wraps: bool, first: bool, out: &mut [usize]) -> bool {
         let (n, wrap) = (n as i64, if wraps { n as i64 } else { 0 });
         let mut good = true;
         let mut one = |i: i64| {
@@ -44,14 +45,15 @@ per_isa! {
             good &= (i as u64) < n as u64;
             (i as usize).wrapping_mul(stride)
         };
-        if first {
-            for (o, &i) in out.iter_mut().zip(values) {
-                *o = one(i);
+        let (eights, rest) = values.eights();
+        let (to, last) = out.as_chunks_mut::<8>();
+        for (to, eight) in to.iter_mut().zip(eights) {
+            for (o, i) in to.iter_mut().zip(eight) {
+                *o = one(i).wrapping_add(if first { 0 } else { *o });
             }
-        } else {
-            for (o, &i) in out.iter_mut().zip(values) {
-                *o = o.wrapping_add(one(i));
-            }
+        }
+        for (o, i) in last.iter_mut().zip(rest.iter()) {
+            *o = one(i).wrapping_add(if first { 0 } else { *o });
         }
         good
     }
@@ -79,8 +81,7 @@ impl Points {
     fn fill(&self, start: usize, out: &mut [usize]) -> bool {
         let mut good = true;
         for (i, a) in self.axes.iter().enumerate() {
-            // SAFETY: contiguous host memory of this type, read only.
-            let values = unsafe { &a.values.slice::<i64>()[start..start + out.len()] };
+            let values = Indices::of(&a.values).part(start..start + out.len());
             good &= place(values, a.n, a.stride, self.bounds.wraps(), i == 0, out);
         }
         good
@@ -94,9 +95,8 @@ impl Points {
             } else {
                 0
             };
-            // SAFETY: indices were made contiguous int64 in host memory, and are only read.
-            let values = unsafe { a.values.slice::<i64>() };
-            if let Some(&i) = values.iter().find(|&&i| i < low || i >= a.n as i64) {
+            let mut values = Indices::of(&a.values).iter();
+            if let Some(i) = values.find(|&i| i < low || i >= a.n as i64) {
                 return self.bounds.error(i, a.d, a.n);
             }
         }

@@ -4,6 +4,7 @@ use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
 use crate::alloc;
 use crate::autograd::mode;
+use crate::cpu::indices::Indices;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::check_range;
@@ -420,8 +421,7 @@ fn coordinates(index: &Tensor, shape: &[usize]) -> Result<Vec<Tensor>> {
     let n = shape::numel(shape)? as i64;
     let flat = index.prepared(DType::I64)?;
     let mut columns = alloc::full(alloc::room(flat.numel()), shape.len().max(1));
-    // SAFETY: contiguous host memory of this type, read only.
-    for &i in unsafe { flat.slice::<i64>() } {
+    for i in Indices::of(&flat).iter() {
         if i < -n || i >= n {
             return Err(Bounds::Take.error(i, 0, n as usize));
         }
@@ -487,8 +487,7 @@ fn unravel(a: &Args) -> Result<Value> {
 fn unraveled(x: &Tensor, size: &[usize]) -> Result<Vec<Tensor>> {
     let total = shape::numel(size)? as i64;
     let p = x.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type, read only.
-    let values = unsafe { p.slice::<i64>() };
+    let values = Indices::of(&p).own();
     ensure!(
         total > 0 || values.is_empty(),
         Runtime,
@@ -531,8 +530,7 @@ fn ones(x: &Tensor, classes: i64) -> Result<Tensor> {
         "one_hot is only applicable to index tensor of type LongTensor."
     );
     let p = x.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type, read only.
-    let values = unsafe { p.slice::<i64>() };
+    let values = Indices::of(&p).own();
     if values.is_empty() {
         ensure!(
             classes > 0,
@@ -658,10 +656,9 @@ fn repeated(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
         "repeat_interleave only accept 1D vector as repeat"
     );
     let counts = repeats.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type, read only.
-    let counts = unsafe { counts.slice::<i64>() };
+    let counts = Indices::of(&counts).own();
     let mut total = 0i64;
-    for &c in counts {
+    for &c in &counts {
         ensure!(c >= 0, Runtime, "repeats can not be negative");
         total = total.saturating_add(c);
     }

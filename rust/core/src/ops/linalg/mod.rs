@@ -16,6 +16,7 @@ pub use solvers::*;
 
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::cpu::indices::Indices;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -547,8 +548,7 @@ fn permuted(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     let n = pivots.ndim();
     let (batch, k) = (&pivots.shape()[..n - 1], pivots.size(n - 1));
     let ids = pivots.detach().to_host()?.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type.
-    let ids = unsafe { ids.slice::<i64>() };
+    let ids = Indices::of(&ids).own();
     let count: usize = batch.iter().product();
     let p = Tensor::zeros(&join(batch, &[m, m]), dtype, Device::Cpu)?;
     let size = dtype.size();

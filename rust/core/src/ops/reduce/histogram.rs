@@ -2,6 +2,7 @@
 
 use crate::alloc;
 use crate::cpu::elements::Element;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::{num_threads, parallel_chunks};
 use crate::cpu::radix::{bounds_of, tally, Key, Ordinal};
 use crate::dispatch;
@@ -92,7 +93,10 @@ fn occurrences(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Ten
                 }
             } else {
                 for v in values {
-                    counts[v.to_i64() as usize] += 1;
+                    // Another thread may have changed it since the largest was found.
+                    if let Some(n) = counts.get_mut(v.to_i64() as usize) {
+                        *n += 1;
+                    }
                 }
             }
         });
@@ -107,10 +111,12 @@ fn occurrences(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Ten
     );
     let mut sums = alloc::filled(0.0, bins)?;
     let (at, w64) = (x.prepared(DType::I64)?, w.prepared(DType::F64)?);
-    // SAFETY: contiguous host memory of these types.
-    let (at, w64) = unsafe { (at.slice::<i64>(), w64.slice::<f64>()) };
-    for (&v, &w) in at.iter().zip(w64) {
-        sums[v as usize] += w;
+    // SAFETY: contiguous host memory of this type.
+    let w64 = unsafe { w64.slice::<f64>() };
+    for (v, &w) in Indices::of(&at).iter().zip(w64) {
+        if let Some(sum) = sums.get_mut(v as usize) {
+            *sum += w;
+        }
     }
     let y = Tensor::from_slice(&sums, &[bins], DType::F64)?;
     let dtype = match w.dtype() {

@@ -1,6 +1,7 @@
 //! The loops of reading and writing along one dimension.
 
 use crate::alloc;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -32,7 +33,7 @@ struct Dim {
 
 /// The places that an index tensor names in another, as rows of the last dimension.
 struct Plan<'a> {
-    index: &'a [i64],
+    index: Indices<'a>,
     /// The size and the stride of the indexed dimension.
     n: usize,
     stride: usize,
@@ -82,8 +83,7 @@ impl<'a> Plan<'a> {
         };
         let inner = dims.pop().unwrap_or(one);
         Plan {
-            // SAFETY: contiguous host memory of this type, read only.
-            index: unsafe { index.slice::<i64>() },
+            index: Indices::of(index),
             n: x.size(dim),
             stride: x.stride(dim) as usize,
             lead: dims,
@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
 
     /// The error for the first index that does not fit.
     fn refusal(&self) -> Error {
-        match self.index.iter().find(|&&i| i < 0 || i >= self.n as i64) {
+        match self.index.iter().find(|&i| i < 0 || i >= self.n as i64) {
             None => Error::runtime("an index changed while it was read"),
             Some(i) => Error::runtime(format!(
                 "index {i} is out of bounds for dimension {} with size {}",
@@ -120,15 +120,12 @@ impl<'a> Plan<'a> {
 }
 
 /// Calls `f` with each number of a row and the place that its index names, up to the eight among
-/// which one does not fit; whether all did. Each index is read once: other threads may write to it
-/// meanwhile.
+/// which one does not fit; whether all did.
 #[inline(always)]
-fn each_place(index: &[i64], n: usize, mut f: impl FnMut(usize, usize)) -> bool {
-    // SAFETY: an element of the slice.
-    let read = |i: &i64| unsafe { std::ptr::read_volatile(i) } as usize;
-    let (eights, rest) = index.as_chunks::<8>();
-    for (j, eight) in eights.iter().enumerate() {
-        let eight = eight.each_ref().map(read);
+fn each_place(index: Indices, n: usize, mut f: impl FnMut(usize, usize)) -> bool {
+    let (eights, rest) = index.eights();
+    for (j, eight) in eights.enumerate() {
+        let eight = eight.map(|i| i as usize);
         if !eight.iter().fold(true, |fit, &i| fit & (i < n)) {
             return false;
         }
@@ -136,7 +133,7 @@ fn each_place(index: &[i64], n: usize, mut f: impl FnMut(usize, usize)) -> bool 
             f(8 * j + k, i);
         }
     }
-    for (j, i) in rest.iter().map(read).enumerate() {
+    for (j, i) in rest.iter().map(|i| i as usize).enumerate() {
         if i >= n {
             return false;
         }
@@ -160,7 +157,7 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
                 let (r, start) = (u / blocks, u % blocks * BLOCK);
                 let (at, place, _) = p.row(r);
                 let n = BLOCK.min(p.inner.n - start);
-                let index = &p.index[at + start..][..n];
+                let index = p.index.part(at + start..at + start + n);
                 // SAFETY: the places fit; each element is written once.
                 let good = unsafe {
                     let from = (from as *const T).add(place + start * p.inner.place);
@@ -205,7 +202,7 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
     with_cell!(y.dtype(), T => {
         let run = |r: usize, columns: Range<usize>| -> bool {
             let (at, place, other) = p.row(r);
-            let (start, index) = (columns.start, &p.index[at + columns.start..at + columns.end]);
+            let (start, index) = (columns.start, p.index.part(at + columns.start..at + columns.end));
             // SAFETY: the places fit; rows lie within both tensors.
             unsafe {
                 let to = (to as *mut T).add(place + start * p.inner.place);
@@ -241,7 +238,7 @@ pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) ->
     }
     let p = Plan::new(y, dim, index, |_| 0);
     // Read once: other threads may write to the index meanwhile.
-    let ids: Vec<usize> = alloc::gathered(p.index.iter().map(|&i| i as usize));
+    let ids: Vec<usize> = alloc::gathered(p.index.iter().map(|i| i as usize));
     if ids.iter().any(|&i| i >= p.n) {
         return Err(p.refusal());
     }
@@ -275,7 +272,7 @@ pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) ->
 
 /// Combines a row into the places that its index names; whether all fit.
 unsafe fn row<T: Cell>(
-    index: &[i64],
+    index: Indices,
     n: usize,
     to: *mut T,
     from: *const T,

@@ -6,6 +6,7 @@ mod reduce;
 
 use super::Mode;
 use crate::autograd::Vjp;
+use crate::cpu::indices::Indices;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
 use crate::dtype::{check_range, DType, Scalar};
@@ -481,9 +482,9 @@ fn index_reduce(a: &Args) -> Result<Value> {
 /// Refuses positions out of range, also where nothing lies at any.
 fn check_positions(index: &Tensor, dim: usize, size: usize) -> Result<()> {
     let host = index.detach().to_host()?.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type.
-    let positions = unsafe { host.slice::<i64>() };
-    match positions.iter().find(|&&i| i < 0 || i as usize >= size) {
+    let outside = |&i: &i64| i < 0 || i as usize >= size;
+    let found = Indices::of(&host).iter().find(outside);
+    match found {
         None => Ok(()),
         Some(i) => bail!(
             Index,

@@ -4,6 +4,7 @@ use super::{counts, Rows, Spread, SumRows};
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::simd::fetch;
 use crate::device::Device;
@@ -187,7 +188,7 @@ impl Op for Bags {
                     rows: table.size(0),
                     dtype,
                     width: table.size(1),
-                    numbers: at.slice(),
+                    numbers: Indices::of(&at),
                     bag_of: bag_of.slice(),
                     factors: factors.as_ref().map(|each| each.slice()),
                     far: is_far(&table),
@@ -228,7 +229,7 @@ struct Job<'a, T> {
     /// Of the table and the result.
     dtype: DType,
     width: usize,
-    numbers: &'a [i64],
+    numbers: Indices<'a>,
     bag_of: &'a [i64],
     factors: Option<&'a [T]>,
     /// Whether rows are asked of memory before they are read.
@@ -260,7 +261,7 @@ impl<T: Float> Job<'_, T> {
     }
 
     /// Columns from `c` on of the row that number `i` names, as they lie or in `room`; none if the table
-    /// has no such row. Another thread may write to the numbers: each is read once.
+    /// has no such row.
     ///
     /// # Safety
     /// The table has `n` columns from `c` on.
@@ -277,9 +278,9 @@ impl<T: Float> Job<'_, T> {
         } else {
             self.dtype.size()
         };
-        let at = self.numbers[i] as usize;
+        let at = self.numbers.at(i) as usize;
         let next = self.numbers.get(i + AHEAD).filter(|_| self.far);
-        if let Some(&next) = next {
+        if let Some(next) = next {
             let next = (next as usize).wrapping_mul(self.width).wrapping_add(c);
             let next = self.table.wrapping_add(next.wrapping_mul(size));
             (0..n * size)
@@ -417,7 +418,7 @@ per_isa! {
                     let Some(places) = places else { return };
                     let to = job.to.cast::<i64>().add(bag * job.width + c);
                     for (j, &k) in places[..columns].iter().enumerate() {
-                        *to.add(j) = job.numbers[numbers.start + k as usize];
+                        *to.add(j) = job.numbers.at(numbers.start + k as usize);
                     }
                 }
             }
@@ -429,7 +430,7 @@ per_isa! {
 /// and bags as those of [`Bags`].
 pub(super) fn largest(
     table: &Tensor,
-    numbers: &[i64],
+    numbers: Indices,
     bag_of: &[i64],
     count: usize,
 ) -> Result<Vec<i64>> {

@@ -8,6 +8,7 @@ use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::copy;
 use crate::cpu::elements::Element;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::device::Device;
@@ -60,8 +61,8 @@ struct Spread(Rows);
 /// The end of a list.
 const NONE: usize = usize::MAX;
 
-fn in_range(at: &[i64], rows: usize) -> Result<()> {
-    match at.iter().find(|&&i| i < 0 || i >= rows as i64) {
+fn in_range(mut at: impl Iterator<Item = i64>, rows: usize) -> Result<()> {
+    match at.find(|&i| i as u64 >= rows as u64) {
         Some(bad) => bail!(
             Index,
             "index out of range in self: embedding got {bad}, the table has {rows} rows"
@@ -72,7 +73,12 @@ fn in_range(at: &[i64], rows: usize) -> Result<()> {
 
 fn counts(at: &[i64], rows: usize) -> Vec<u32> {
     let mut n = alloc::full(0, rows);
-    at.iter().for_each(|&i| n[i as usize] += 1);
+    // Another thread may have changed a number since it was checked.
+    for &i in at {
+        if let Some(n) = n.get_mut(i as usize) {
+            *n += 1;
+        }
+    }
     n
 }
 
@@ -134,22 +140,20 @@ impl Op for Rows {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (table, at) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
-        // SAFETY: a contiguous i64 tensor, read only.
-        let at = unsafe { at.slice::<i64>() };
-        in_range(at, table.size(0))?;
+        let at = Indices::of(&at);
+        in_range(at.iter(), table.size(0))?;
         let bytes = table.shape()[1..].iter().product::<usize>() * table.dtype().size();
         let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
         let (rows, changed) = (table.size(0), AtomicBool::new(false));
         let run = copy::runs(bytes);
         parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
-            // Another thread may write to the numbers: each is read once.
-            let mut row = at[range.start] as usize;
+            let mut row = at.at(range.start) as usize;
             for i in range.clone() {
                 if row >= rows {
                     return changed.store(true, Ordering::Relaxed);
                 }
                 let next = if i + 1 < range.end {
-                    at[i + 1] as usize
+                    at.at(i + 1) as usize
                 } else {
                     row
                 };
@@ -231,9 +235,8 @@ impl Op for SumRows {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (own, t) = (y[0].dtype(), y[0].dtype().compute());
         let (g, at) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
-        // SAFETY: a contiguous i64 tensor, read only.
-        let at = unsafe { at.slice::<i64>() };
-        in_range(at, self.count)?;
+        let at = &Indices::of(&at).own()[..];
+        in_range(at.iter().copied(), self.count)?;
         let n = if self.scaled {
             counts(at, self.count)
         } else {
@@ -392,8 +395,7 @@ impl Op for Spread {
             return Ok(());
         }
         let at = x[1].prepared(DType::I64)?;
-        // SAFETY: a contiguous i64 tensor, read only.
-        let at = unsafe { at.slice::<i64>() };
+        let at = &Indices::of(&at).own()[..];
         let n = counts(at, x[0].size(0));
         let width = x[0].shape()[1..].iter().product::<usize>();
         crate::with_element!(y[0].dtype(), T => {
@@ -402,7 +404,7 @@ impl Op for Spread {
             for (row, &i) in y.chunks_mut(width.max(1)).zip(at) {
                 let k = match (self.0.padding == Some(i), self.0.scaled) {
                     (true, _) => 0.0,
-                    (_, true) => 1.0 / n[i as usize] as f64,
+                    (_, true) => 1.0 / n.get(i as usize).copied().unwrap_or(1) as f64,
                     _ => continue,
                 };
                 row.iter_mut().for_each(|v| *v = <T as Element>::of_f64(Element::to_f64(*v) * k));
@@ -474,9 +476,8 @@ fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
 
 fn shortened(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<Tensor> {
     let at = at.prepared(DType::I64)?;
-    // SAFETY: a contiguous i64 tensor, read only.
-    let mut rows = alloc::gathered(unsafe { at.slice::<i64>() }.iter().copied());
-    in_range(&rows, table.size(0))?;
+    let mut rows = Indices::of(&at).own();
+    in_range(rows.iter().copied(), table.size(0))?;
     rows.sort_unstable();
     rows.dedup();
     let copy = Tensor::empty(table.shape(), table.dtype(), Device::Cpu)?;
@@ -568,8 +569,9 @@ fn embedding_bag(a: &Args) -> Result<Value> {
         }
     };
     let (at, starts) = (integers(at)?, integers(offsets)?);
-    // SAFETY: contiguous i64 tensors, read only.
-    let (numbers, starts) = unsafe { (at.slice::<i64>(), starts.slice::<i64>()) };
+    let starts = Indices::of(&starts).own();
+    // SAFETY: a contiguous i64 tensor; the numbers are checked again where they become addresses.
+    let numbers = unsafe { at.slice::<i64>() };
     // The sign of each difference, which vectors have.
     if numbers
         .iter()
@@ -639,10 +641,13 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let width = w.size(1);
     if mode == 2 {
         let (chosen, bag_of) = match whole {
-            true => (numbers, &*bag_of_each),
-            false => (&*chosen, &*bag_of),
+            true => (at.clone(), &*bag_of_each),
+            false => (
+                Tensor::from_slice(&chosen, &[kept.len()], DType::I64)?,
+                &*bag_of,
+            ),
         };
-        let (best, y) = bag_max(w, chosen, bag_of, bags)?;
+        let (best, y) = bag_max(w, Indices::of(&chosen), bag_of, bags)?;
         let best = long(&best, &[bags, width])?;
         return Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]));
     }
@@ -683,7 +688,12 @@ fn integers(t: &Tensor) -> Result<Tensor> {
 }
 
 /// The largest element of each column of each bag, and the row that it is from.
-fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(Vec<i64>, Tensor)> {
+fn bag_max(
+    w: &Tensor,
+    numbers: Indices,
+    bag_of: &[i64],
+    bags: usize,
+) -> Result<(Vec<i64>, Tensor)> {
     let (rows, width) = (w.size(0), w.size(1));
     let mut best = match w.has_data() {
         true => bags::largest(&w.to_host()?, numbers, bag_of, bags)?,

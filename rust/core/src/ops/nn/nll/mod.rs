@@ -3,6 +3,7 @@
 use super::loss::{MEAN, NONE};
 use crate::alloc;
 use crate::cpu::elements::Compute;
+use crate::cpu::indices::Indices;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -100,10 +101,9 @@ fn class_weights<T: Compute>(w: Option<&&Tensor>, classes: usize) -> Result<Vec<
 /// The class of each place, `None` where it is ignored.
 fn classes(target: &Tensor, c: usize, ignore: i64) -> Result<Vec<Option<usize>>> {
     let target = target.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type.
-    let t = unsafe { target.slice::<i64>() };
-    t.iter()
-        .map(|&t| {
+    Indices::of(&target)
+        .iter()
+        .map(|t| {
             if t == ignore {
                 Ok(None)
             } else {

@@ -3,6 +3,7 @@
 use super::gpu;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::dispatch;
@@ -99,9 +100,14 @@ impl Derivative for Gather {
 }
 
 /// Checks that every index lies within a plane of `len` elements, or may be [`NOWHERE`].
-fn check_indices(at: &[i64], len: usize, plane: &[usize], nowhere: bool) -> Result<()> {
+fn check_indices(
+    mut at: impl Iterator<Item = i64>,
+    len: usize,
+    plane: &[usize],
+    nowhere: bool,
+) -> Result<()> {
     let least = if nowhere { NOWHERE } else { 0 };
-    if let Some(bad) = at.iter().find(|&&i| i < least || i >= len as i64) {
+    if let Some(bad) = at.find(|&i| i < least || i >= len as i64) {
         let sizes = plane
             .iter()
             .map(usize::to_string)
@@ -139,8 +145,7 @@ impl Op for Scatter {
         let lead = x.ndim() - self.plane.len();
         let small: usize = x.shape()[lead..].iter().product();
         let large: usize = self.plane.iter().product();
-        // SAFETY: a contiguous i64 tensor, read only.
-        let at = unsafe { at.slice::<i64>() };
+        let at = Indices::of(&at);
         let t = y.dtype().compute();
         let x = x.prepared(t)?;
         let out = y.draft(t)?;
@@ -155,7 +160,7 @@ impl Op for Scatter {
                     let to = unsafe { out.part(p * large..(p + 1) * large) };
                     to.fill(T::default());
                     let from = p * small..(p + 1) * small;
-                    for (&v, &place) in x[from.clone()].iter().zip(&at[from]) {
+                    for (&v, place) in x[from.clone()].iter().zip(at.part(from).iter()) {
                         match to.get_mut(place as usize) {
                             Some(to) if self.add => *to = Lane::plus(*to, v),
                             Some(to) => *to = v,
@@ -172,7 +177,7 @@ impl Op for Scatter {
             }
         });
         if bad.into_inner() {
-            check_indices(at, large, &self.plane, self.add)?;
+            check_indices(at.iter(), large, &self.plane, self.add)?;
             bail!(Runtime, "{}: an index changed while it was read", self.name);
         }
         y.write_from(&out)
@@ -247,9 +252,8 @@ impl Op for Gather {
         let plane = &x.shape()[lead..];
         let large: usize = plane.iter().product();
         let small: usize = y.shape()[lead..].iter().product();
-        // SAFETY: a contiguous i64 tensor, read only.
-        let at = unsafe { at.slice::<i64>() };
-        check_indices(at, large, plane, self.add)?;
+        let at = Indices::of(&at).own();
+        check_indices(at.iter().copied(), large, plane, self.add)?;
         with_element!(y.dtype(), T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
             let (x, y) = unsafe { (x.slice::<T>(), y.slice_mut::<T>()) };

@@ -5,6 +5,7 @@ mod cpu;
 mod fused;
 mod gpu;
 
+use crate::cpu::indices::Indices;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
@@ -164,8 +165,7 @@ fn packed(cell: Cell, a: &Args) -> Result<Value> {
             &one[..]
         }
     };
-    // SAFETY: a contiguous i64 tensor, read only.
-    let sizes = unsafe { sizes.slice::<i64>() };
+    let sizes = &Indices::of(&sizes).own()[..];
     let falling = sizes.windows(2).all(|w| w[0] >= w[1]) && sizes.last().is_some_and(|&n| n > 0);
     let total = sizes.iter().try_fold(0i64, |a, &b| a.checked_add(b));
     ensure!(

@@ -3,6 +3,7 @@
 use super::{Combine, Extent, SegmentReduce, SegmentSpread};
 use crate::alloc;
 use crate::cpu::elements::Element;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -20,8 +21,7 @@ fn segment(bounds: &[i64], s: usize, length: usize) -> (usize, usize) {
 pub fn reduce(op: &SegmentReduce, x: &Tensor, bounds: &Tensor, y: &Tensor) -> Result<()> {
     let e = Extent::of(x.shape(), bounds.shape());
     let (x, bounds) = (x.prepared(x.dtype())?, bounds.prepared(DType::I64)?);
-    // SAFETY: contiguous host memory of this type.
-    let bounds = unsafe { bounds.slice::<i64>() };
+    let bounds = &Indices::of(&bounds).own()[..];
     let first = op.initial.map_or(op.combine.identity(), |v| v.f64());
     crate::typed!(
         x.dtype(),
@@ -94,8 +94,7 @@ fn run<T: Element>(
 pub fn spread(op: &SegmentSpread, g: &Tensor, bounds: &Tensor, y: &Tensor) -> Result<()> {
     let e = Extent::of(y.shape(), bounds.shape());
     let (g, bounds) = (g.prepared(g.dtype())?, bounds.prepared(DType::I64)?);
-    // SAFETY: contiguous host memory of this type.
-    let bounds = unsafe { bounds.slice::<i64>() };
+    let bounds = &Indices::of(&bounds).own()[..];
     crate::typed!(
         g.dtype(),
         T => {

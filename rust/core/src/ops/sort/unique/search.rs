@@ -1,6 +1,7 @@
 //! Places in sorted sequences.
 
 use crate::cpu::elements::Element;
+use crate::cpu::indices::Indices;
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::reduce::Reducible;
 use crate::device::Device;
@@ -158,8 +159,8 @@ fn found(
         Some(s) => Some(s.prepared(DType::I64)?),
         None => None,
     };
-    // SAFETY: contiguous host memory of this type.
-    let order = sorter.as_ref().map(|s| unsafe { s.slice::<i64>() });
+    let order = sorter.as_ref().map(|s| Indices::of(s).own());
+    let order = order.as_deref();
     ensure!(
         order.is_none_or(|o| o.iter().all(|&i| i >= 0 && (i as usize) < n)),
         Runtime,

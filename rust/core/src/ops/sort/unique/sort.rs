@@ -16,6 +16,9 @@ fn indices(n: usize) -> Result<Tensor> {
     Tensor::empty(&[n], DType::I64, Device::Cpu)
 }
 
+/// Marks in a word.
+const BITS: usize = u64::BITS as usize;
+
 /// Distinct elements in order, for each element its place among them, and how often each occurs;
 /// what is not asked for is empty.
 pub fn unique(x: &Tensor, inverse: bool, counts: bool) -> Result<[Tensor; 3]> {
@@ -91,7 +94,9 @@ fn by_counting<T: Ordinal>(
     if let Some(back) = back {
         parallel_chunks(back, 1, GRAIN, |first, back| {
             for (place, v) in back.iter_mut().zip(&x[first..]) {
-                *place = table[(v.key().wide() - low) as usize] as i64;
+                // Another thread may have changed it: any group will do then.
+                let key = v.key().wide().wrapping_sub(low) as usize;
+                *place = table.get(key).copied().unwrap_or(0) as i64;
             }
         });
     }
@@ -112,17 +117,20 @@ fn by_sorting<T: Ordinal>(
         let k = line.key(i);
         i == 0 || k != line.key(i - 1) || (T::DTYPE.is_float() && k == T::Key::MAX)
     };
-    // Parts count their groups first, to know where they begin.
+    // Parts look first where groups begin, and write by that: another thread may change the elements.
     let parts = n.div_ceil(GRAIN);
-    let mut starts = alloc::full(0usize, parts + 1);
-    parallel_chunks(&mut starts[1..], 1, 1, |first, counts| {
-        for (p, count) in (first..).zip(counts) {
-            let part = p * GRAIN..n.min((p + 1) * GRAIN);
-            *count = part.filter(|&i| begins(i)).count();
+    let mut marks = alloc::full(0u64, n.div_ceil(BITS));
+    parallel_chunks(&mut marks, 1, GRAIN / BITS, |first, marks| {
+        for (w, mark) in (first..).zip(marks) {
+            for i in w * BITS..n.min((w + 1) * BITS) {
+                *mark |= (begins(i) as u64) << (i % BITS);
+            }
         }
     });
-    for p in 0..parts {
-        starts[p + 1] += starts[p];
+    let mut starts = alloc::full(0usize, parts + 1);
+    for (p, marks) in marks.chunks(GRAIN / BITS).enumerate() {
+        let found: u32 = marks.iter().map(|m| m.count_ones()).sum();
+        starts[p + 1] = starts[p] + found as usize;
     }
     let found = starts[parts];
     let values = Tensor::empty(&[found], T::DTYPE, Device::Cpu)?;
@@ -135,7 +143,7 @@ fn by_sorting<T: Ordinal>(
             for i in p * GRAIN..n.min((p + 1) * GRAIN) {
                 // SAFETY: groups that begin in this part, and the elements in it, are its own.
                 unsafe {
-                    if begins(i) {
+                    if marks[i / BITS] >> (i % BITS) & 1 != 0 {
                         *(to as *mut T).add(group) = line.value(i);
                         if counts {
                             *(at as *mut i64).add(group) = i as i64;
