@@ -282,6 +282,17 @@ def test_every_unsafe_says_why_it_is_sound() -> None:
     assert not missing, "no `// SAFETY:` comment at\n" + "\n".join(missing)
 
 
+def test_only_pyo3_takes_and_gives_the_lock_of_the_interpreter() -> None:
+    """It counts on each thread who has it; what is done behind it, its count does not know."""
+    behind = re.compile(r"PyEval_(Save|Restore|Acquire|Release)Thread|PyGILState_(Ensure|Release)")
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in rust_files("py")
+        for match in behind.finditer(path.read_text())
+    ]
+    assert not found
+
+
 @pytest.mark.parametrize(
     ("text", "bad"),
     [

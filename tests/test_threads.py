@@ -3,11 +3,16 @@
 Every program runs in a process of its own, with a time limit: a hang is a failure.
 """
 
+import gc
 import subprocess
 import sys
 import textwrap
+import weakref
+from typing import Any
 
 import pytest
+
+import pytensorlib as torch
 
 pytestmark = pytest.mark.timed
 
@@ -222,3 +227,70 @@ def test_no_more_threads_spin_than_there_are_cpus(cpus: int) -> None:
         # A worker looks around for 500 microseconds; two CPUs full of them would take 1,000.
         assert (of_workers() - before) / jobs < 2 * alone + 750 * ({cpus} - 1)
     """)
+
+
+def test_functions_of_whole_tensors_let_other_threads_run() -> None:
+    run(
+        """
+        n = 4_000_000
+        x, k = pt.randn(n), pt.randint(0, 50, (n,))
+        mask, wide = x > 0, pt.randint(0, 1 << 60, (n,))
+        calls = dict(
+            unique=lambda: pt.unique(wide), unique_consecutive=lambda: pt.unique_consecutive(wide),
+            nonzero=lambda: pt.nonzero(mask), masked_select=lambda: pt.masked_select(x, mask),
+            mask=lambda: x[mask], histc=lambda: pt.histc(x, 100), bincount=lambda: pt.bincount(k),
+            weighted=lambda: pt.bincount(k, x), repeat=lambda: pt.repeat_interleave(k),
+            one_hot=lambda: pt.nn.functional.one_hot(k),
+        )
+        pt.set_num_threads(1)
+        sys.setswitchinterval(1e-4)
+        ticks, stop = [0], threading.Event()
+
+        def count():
+            while not stop.is_set():
+                ticks[0] += 1
+
+        other = threading.Thread(target=count)
+        other.start()
+        for name, call in calls.items():
+            call()
+            for _ in range(5):
+                # Without the lock the other thread counts from the call's begin to its end.
+                start, before = time.perf_counter(), ticks[0]
+                call()
+                took, counted = time.perf_counter() - start, ticks[0] - before
+                if counted > 1e6 * took:
+                    break
+            else:
+                raise SystemExit(f"{name}: {counted} ticks in {took:.3f} s")
+        stop.set()
+        other.join()
+    """,
+        limit=180,
+    )
+
+
+def test_modules_whose_calls_do_not_nest_are_kept_while_they_work() -> None:
+    greenlet = pytest.importorskip("greenlet").greenlet
+
+    class Waits(torch.nn.Module):
+        def forward(self) -> None:
+            greenlet.getcurrent().parent.switch()
+
+    def begun() -> tuple[Any, Any]:
+        module = Waits()
+        call = greenlet(module)
+        call.switch()
+        return call, weakref.ref(module)
+
+    (first, one), (second, two) = begun(), begun()
+    # The first call ends while the second goes on.
+    first.switch()
+    gc.collect()
+    assert one() is None and two() is not None
+    assert torch._C._modules_at_work() == "Waits"
+    second.switch()
+    del second
+    gc.collect()
+    assert two() is None
+    assert torch._C._modules_at_work() == ""

@@ -87,20 +87,22 @@ impl<T> IntoPy<T> for pytensorlib_core::error::Result<T> {
 }
 
 fn unlocked(f: &mut dyn FnMut()) {
-    // SAFETY: asks only whether this thread holds the interpreter.
-    if unsafe { pyo3::ffi::PyGILState_Check() } == 0 {
-        return f();
-    }
-    struct Guard(*mut pyo3::ffi::PyThreadState);
-    impl Drop for Guard {
-        fn drop(&mut self) {
-            // SAFETY: the state came from `PyEval_SaveThread` on this thread.
-            unsafe { pyo3::ffi::PyEval_RestoreThread(self.0) }
+    struct Here<'a>(&'a mut dyn FnMut());
+    // SAFETY: the function runs on this thread.
+    unsafe impl Send for Here<'_> {}
+    impl Here<'_> {
+        fn run(self) {
+            (self.0)()
         }
     }
-    // SAFETY: this thread holds the interpreter; kernels do not touch Python.
-    let _guard = Guard(unsafe { pyo3::ffi::PyEval_SaveThread() });
-    f();
+    let here = Here(f);
+    // SAFETY: asks only whether this thread holds the interpreter.
+    if unsafe { ffi::PyGILState_Check() } == 0 {
+        return here.run();
+    }
+    // PyO3 gives the lock away, so that it knows: whatever attaches meanwhile takes the lock again.
+    // SAFETY: this thread holds the interpreter.
+    unsafe { Python::assume_attached() }.detach(move || here.run());
 }
 
 /// Ctrl-C, where Python's own handler is to raise `KeyboardInterrupt` for it on this thread. Other
@@ -120,17 +122,11 @@ fn interruption() -> Option<Error> {
         // SAFETY: attached. The interpreter forgets the signal; other threads are told no.
         Ok(unsafe { ffi::PyOS_InterruptOccurred() } != 0)
     };
-    // SAFETY: the interpreter runs, for this thread came from it. PyO3 does not know that `unlocked`
-    // gave the lock away.
-    let state = unsafe { ffi::PyGILState_Ensure() };
-    let found = Python::attach(|py| match asked(py) {
+    Python::attach(|py| match asked(py) {
         Ok(false) => None,
         Ok(true) => Some(from_py(PyKeyboardInterrupt::new_err(()))),
         Err(e) => Some(from_py(e)),
-    });
-    // SAFETY: as it was before.
-    unsafe { ffi::PyGILState_Release(state) };
-    found
+    })
 }
 
 fn traceback() -> Option<String> {
@@ -199,9 +195,6 @@ fn place() -> Option<String> {
 }
 
 fn warn(text: &str) {
-    // SAFETY: the interpreter runs, for this thread came from it. PyO3 does not know that `unlocked`
-    // gave the lock away.
-    let state = unsafe { ffi::PyGILState_Ensure() };
     Python::attach(|py| {
         if let Ok(text) = std::ffi::CString::new(text) {
             let category = py.get_type::<PyUserWarning>();
@@ -210,8 +203,6 @@ fn warn(text: &str) {
             }
         }
     });
-    // SAFETY: as it was before.
-    unsafe { ffi::PyGILState_Release(state) };
 }
 
 pub fn install() {

@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::host;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Tensors, Value};
 use crate::tensor::Tensor;
@@ -78,7 +79,7 @@ pub fn function_of<P: Value + Clone, R: Results>(
 ) -> Result<R> {
     let on_meta = device(x) == Device::Meta;
     if !on_meta && !heeded(x) {
-        return run(&given, x);
+        return unlocked(x, || run(&given, x));
     }
     let results = match on_meta {
         true => plan(&given)?,
@@ -96,6 +97,14 @@ pub fn function_of<P: Value + Clone, R: Results>(
         run,
     };
     compute(&function, x).map(R::of)
+}
+
+/// Runs `f`, which reads `x`, without the host's lock where that is worth it.
+fn unlocked<R>(x: &[&Tensor], f: impl FnOnce() -> R) -> R {
+    match x.iter().map(|t| t.numel()).sum::<usize>() >= host::WORTH_UNLOCKING {
+        true => host::unlocked(f),
+        false => f(),
+    }
 }
 
 struct Function<P, R> {
@@ -136,7 +145,7 @@ impl<P: Value, R> Hash for Function<P, R> {
 
 impl<P: Value + Clone, R: Results> Function<P, R> {
     fn write(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let found = (self.run)(&self.given, x)?.list();
+        let found = unlocked(x, || (self.run)(&self.given, x))?.list();
         for ((to, from), planned) in y.iter().zip(&found).zip(&self.results) {
             // An interpreter may run it where other tensors live than those it was planned with.
             ensure!(
