@@ -48,25 +48,51 @@ static NAMES: PyOnceLock<Names> = PyOnceLock::new();
 const DEPTH: usize = 32;
 
 thread_local! {
-    /// The modules whose calls are at work, the outermost first, and how many.
+    /// How many calls of modules are at work, and the modules, the outermost first. Each is kept while
+    /// it is here, and has a place of its own: calls of one thread need not nest, as under greenlets.
     static AT_WORK: (Cell<usize>, [Cell<*mut ffi::PyObject>; DEPTH]) =
         const { (Cell::new(0), [const { Cell::new(std::ptr::null_mut()) }; DEPTH]) };
 }
 
 /// The classes of the modules at work on this thread: `Net > Sequential > Linear`.
 pub fn at_work() -> String {
-    AT_WORK.with(|(count, modules)| {
+    AT_WORK.with(|(_, modules)| {
         let mut out = String::new();
-        for module in &modules[..count.get().min(DEPTH)] {
-            // SAFETY: a module is alive during its call, and its class with it; the name is a text
-            // that the class owns.
-            let name = unsafe { CStr::from_ptr((*ffi::Py_TYPE(module.get())).tp_name) };
+        for module in modules.iter().map(Cell::get).filter(|m| !m.is_null()) {
+            // SAFETY: the module is kept, and its class with it; the name is a text that the class owns.
+            let name = unsafe { CStr::from_ptr((*ffi::Py_TYPE(module)).tp_name) };
             let name = name.to_string_lossy();
             out.push_str(if out.is_empty() { "" } else { " > " });
             out.push_str(name.rsplit('.').next().unwrap_or(""));
         }
         out
     })
+}
+
+/// Notes that a module's call begins; returns its place, if there is one.
+// SAFETY: the caller is attached; the module is alive.
+unsafe fn enter(module: *mut ffi::PyObject) -> Option<usize> {
+    AT_WORK.with(|(count, modules)| {
+        let depth = count.replace(count.get() + 1).min(DEPTH);
+        let free = |&i: &usize| modules[i].get().is_null();
+        let place = (depth..DEPTH).chain(0..depth).find(free)?;
+        // SAFETY: as the caller says.
+        modules[place].set(unsafe { ffi::Py_NewRef(module) });
+        Some(place)
+    })
+}
+
+/// Notes that the call that got this place has ended.
+// SAFETY: the caller is attached.
+unsafe fn leave(place: Option<usize>) {
+    let module = AT_WORK.with(|(count, modules)| {
+        count.set(count.get() - 1);
+        place.map(|i| modules[i].replace(std::ptr::null_mut()))
+    });
+    if let Some(module) = module {
+        // SAFETY: the reference was the place's own.
+        unsafe { ffi::Py_DECREF(module) };
+    }
 }
 
 /// An entry of `_parameters`, `_buffers` or `_modules`, in that order; null where there is none,
@@ -194,20 +220,13 @@ unsafe extern "C" fn call(
             false => ffi::PyObject_IsTrue(hooked),
         };
         ffi::Py_DECREF(hooked);
-        let depth = AT_WORK.with(|(count, modules)| {
-            let depth = count.get();
-            if let Some(slot) = modules.get(depth) {
-                slot.set(obj);
-            }
-            count.set(depth + 1);
-            depth
-        });
+        let place = enter(obj);
         let result = match flag {
             0 => forward(names, obj, args, kwargs),
             1 => call_hooked(py, obj, args, kwargs),
             _ => std::ptr::null_mut(),
         };
-        AT_WORK.with(|(count, _)| count.set(depth));
+        leave(place);
         if result.is_null() {
             note(py, obj);
         }
