@@ -2,6 +2,8 @@
 
 use super::adapter::Info;
 use super::key::key;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The driver's cache of pipelines, and its file.
@@ -40,13 +42,14 @@ impl Stored {
             return None;
         }
         let path = folder()?.join(name(info) + ".pipelines");
-        let data = std::fs::read(&path).ok();
-        // SAFETY: the data is what `save` wrote; wgpu compares its head, which names the adapter
-        // and the driver, and begins anew with a file that is not of this kind.
+        let file = fs::read(&path).ok();
+        let data = file.as_deref().and_then(checked);
+        // SAFETY: the data is what `save` wrote, by its checksum; wgpu compares its head, which names
+        // the adapter and the driver, and begins anew with data that is not of this kind.
         let cache = unsafe {
             device.create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
                 label: None,
-                data: data.as_deref(),
+                data,
                 fallback: true,
             })
         };
@@ -59,20 +62,60 @@ impl Stored {
         let Some(data) = self.cache.get_data() else {
             return Ok(());
         };
-        if std::fs::metadata(&self.path).is_ok_and(|m| m.len() == data.len() as u64) {
+        let sum = sum(&data);
+        let same = |file: Vec<u8>| file.starts_with(&sum) && file.len() == SUM + data.len();
+        if fs::read(&self.path).is_ok_and(same) {
             return Ok(());
         }
-        replace(&self.path, &data)
+        replace(&self.path, &[&sum[..], &data].concat())
     }
+}
+
+/// Bytes of the checksum, which come first in the file.
+const SUM: usize = 8;
+
+/// A mark of this kind of file, and the CRC-32 of what follows.
+fn sum(data: &[u8]) -> [u8; SUM] {
+    let mut sum = *b"pipe    ";
+    sum[4..].copy_from_slice(&crc32fast::hash(data).to_le_bytes());
+    sum
+}
+
+/// What follows the checksum, if it is that of it: not a file cut short, changed or of another kind.
+fn checked(file: &[u8]) -> Option<&[u8]> {
+    let (found, data) = file.split_at_checked(SUM)?;
+    (found == sum(data)).then_some(data)
 }
 
 /// Writes a file anew, and the folder where there is none: a reader sees the old one or the new one.
 pub(super) fn replace(path: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        fs::create_dir_all(folder)?;
     }
     let mut new = path.as_os_str().to_os_string();
     new.push(format!(".{}", std::process::id()));
-    std::fs::write(&new, data)?;
-    std::fs::rename(new, path)
+    let mut file = File::create(&new)?;
+    file.write_all(data)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_of_pipelines_is_not_given_to_the_driver() {
+        let data: Vec<u8> = (0..200).collect();
+        let file = [&sum(&data)[..], &data].concat();
+        assert_eq!(checked(&file), Some(&data[..]));
+        for i in 0..file.len() {
+            let mut other = file.clone();
+            other[i] ^= 16;
+            assert_eq!(checked(&other), None, "a changed byte {i}");
+            assert_eq!(checked(&file[..i]), None, "cut at {i}");
+        }
+        assert_eq!(checked(&data), None, "without a checksum");
+    }
 }
