@@ -6,7 +6,8 @@
 //! done on them, so nothing goes back to the system while the caches have room.
 //!
 //! With `PYTENSORLIB_CACHE_MB=0` nothing is kept, and each block has exactly its size, so that tools
-//! which watch the heap see a read past its end.
+//! which watch the heap see a read past its end. With `PYTENSORLIB_GUARD=1` too, and bytes of a
+//! pattern lie before and behind each block: a write to them ends the process where the block is freed.
 //!
 //! Shared locks are only ever tried, never waited for: a child of `fork` may inherit one locked.
 
@@ -94,10 +95,19 @@ pub fn fill_new(byte: Option<u8>) {
 fn exact() -> bool {
     static EXACT: OnceLock<bool> = OnceLock::new();
     *EXACT.get_or_init(|| {
-        let exact = cache_cap() == 0;
+        let exact = cache_cap() == 0 || guarded();
         LISTED.store(if exact { 0 } else { SMALL_MAX }, Relaxed);
         exact
     })
+}
+
+/// Guard bytes before a block, and as many behind it.
+const GUARD: usize = ALIGN;
+const PATTERN: u8 = 0xA5;
+
+fn guarded() -> bool {
+    static GUARDED: OnceLock<bool> = OnceLock::new();
+    *GUARDED.get_or_init(|| machine::guards_memory().unwrap_or(false))
 }
 
 /// A free block holds the address of the next one in its first bytes.
@@ -335,8 +345,15 @@ fn find(bytes: usize) -> Result<(NonNull<u8>, bool)> {
 #[cold]
 fn free_slow(block: NonNull<u8>, bytes: usize) {
     if exact() {
-        if let (Ok(layout), 1..) = (Layout::from_size_align(bytes, ALIGN), bytes) {
-            system_free(layout, block);
+        if let (Ok(layout), 1..) = (exact_layout(bytes), bytes) {
+            system_free(
+                layout,
+                if guarded() {
+                    checked(block, bytes)
+                } else {
+                    block
+                },
+            );
         }
     } else if bytes > MEDIUM_MAX {
         large_free(block, large_bytes(bytes));
@@ -356,14 +373,47 @@ fn shared_free(class: usize, block: NonNull<u8>) {
     system_free(class_layout(class), block);
 }
 
-/// A block of exactly its size, for tools that watch the heap.
+/// A block of exactly its size, for tools that watch the heap, or between guard bytes.
 fn exact_alloc(bytes: usize) -> Result<(NonNull<u8>, bool)> {
     let fits = bytes <= physical_memory();
-    let layout = Layout::from_size_align(bytes, ALIGN).ok().filter(|_| fits);
-    let block = layout.and_then(system_alloc);
+    let layout = exact_layout(bytes).ok().filter(|_| fits);
+    let mut block = layout.and_then(system_alloc);
+    if guarded() {
+        block = block.map(|whole| {
+            // SAFETY: the memory is new, and has the guards and the block between them.
+            unsafe {
+                whole.write_bytes(PATTERN, GUARD);
+                whole.add(GUARD + bytes).write_bytes(PATTERN, GUARD);
+                whole.add(GUARD)
+            }
+        });
+    }
     block
         .map(|b| (b, false))
         .ok_or_else(|| out_of_memory(bytes))
+}
+
+fn exact_layout(bytes: usize) -> std::result::Result<Layout, std::alloc::LayoutError> {
+    let guards = if guarded() { 2 * GUARD } else { 0 };
+    Layout::from_size_align(bytes.saturating_add(guards), ALIGN)
+}
+
+/// Where the memory of a block between guards begins. Ends the process where one was written to.
+fn checked(block: NonNull<u8>, bytes: usize) -> NonNull<u8> {
+    // SAFETY: a block of this size lies between two guards.
+    unsafe {
+        let whole = block.sub(GUARD);
+        for (side, at) in [("before", whole), ("behind", block.add(bytes))] {
+            let guard = std::slice::from_raw_parts(at.as_ptr(), GUARD);
+            if let Some(place) = guard.iter().position(|&b| b != PATTERN) {
+                eprintln!(
+                    "memory {side} a block of {bytes} bytes was written to: guard byte {place}"
+                );
+                std::process::abort();
+            }
+        }
+        whole
+    }
 }
 
 fn class_layout(class: usize) -> Layout {

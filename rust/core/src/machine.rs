@@ -10,6 +10,7 @@
 //! | `PYTENSORLIB_LAST_KB` | the last cache; larger results are written past it, all of them with `0` |
 //! | `PYTENSORLIB_NUM_THREADS` | threads of a loop |
 //! | `PYTENSORLIB_CACHE_MB` | free memory that the allocator keeps |
+//! | `PYTENSORLIB_GUARD` | `1`: bytes around each block of memory that nobody may write to |
 
 use crate::error::{Error, Result};
 use crate::isa::Level;
@@ -63,11 +64,22 @@ pub fn cache_cap() -> Result<Option<usize>> {
     Ok(number("PYTENSORLIB_CACHE_MB", 0)?.map(|mb| mb.saturating_mul(1 << 20)))
 }
 
+/// Whether each block of memory has guard bytes around it.
+pub fn guards_memory() -> Result<bool> {
+    let guard = read("PYTENSORLIB_GUARD", "0 or 1", |t| match t {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    })?;
+    Ok(guard.unwrap_or(false))
+}
+
 /// Fails where a variable holds what it cannot.
 pub fn check() -> Result<()> {
     forced(detect())?;
     threads()?;
     cache_cap()?;
+    guards_memory()?;
     Ok(())
 }
 
