@@ -17,6 +17,7 @@ MPI := $(CURDIR)/.distributed
 VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
 VALGRIND := $(VENV)/.valgrind-looked-for
+NIGHTLY := $(VENV)/.nightly-looked-for
 RUST := $(shell find rust shaders -type f -not -name README.md 2>/dev/null)
 
 export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
@@ -34,7 +35,7 @@ demo: $(BUILT) $(VULKAN) $(if $(RANKS),$(MPI)/.installed) ## train a small CNN o
 	@$(if $(RANKS),PATH=$(MPI)/bin:$$PATH LD_LIBRARY_PATH=$(MPI)/lib \
 		PYTHONPATH=$$(echo $(MPI)/lib/python*/site-packages)) $(PY) -m pytensorlib.examples.digits $(ARGS)
 
-test: $(TOOLS) $(VULKAN) $(AARCH64) $(VALGRIND) ## everything CI runs: formatters, linters, types, tests, conformance
+test: $(TOOLS) $(VULKAN) $(AARCH64) $(VALGRIND) $(NIGHTLY) ## everything CI runs: formatters, linters, types, tests, conformance
 	@$(PY) .ci/parts.py $(ARGS)
 
 lint: $(TOOLS) ## only the formatters, linters and types
@@ -101,6 +102,10 @@ $(AARCH64): | $(TOOLS)
 
 $(VALGRIND): | $(TOOLS)
 	@.ci/setup valgrind
+	@touch $@
+
+$(NIGHTLY): | $(TOOLS)
+	@.ci/setup nightly
 	@touch $@
 
 # One release build, shared by the demo, the tests and the benchmarks.

@@ -46,6 +46,13 @@ EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("-
 # Most loops are the same code on both levels.
 LEVELLED = [*EMULATED, *"machine cpu::gemm cpu::convert cpu::transpose".split()]
 EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
+# The core's tests of threads, and of kernels that share work out, under the thread sanitizer. The
+# standard library is compiled for it too, by the nightly toolchain.
+SANITIZED = "cargo +nightly test -q --locked -Zbuild-std -p pytensorlib-core --lib".split()
+SANITIZED += ["--target", "x86_64-unknown-linux-gnu", "--"]
+SANITIZED += "alloc cpu::pool cpu::radix cpu::fold cpu::order cpu::transpose cpu::bits".split()
+SANITIZED += "cpu::nth cpu::strided_copy shared:: dispatch:: tensor:: autograd:: storage".split()
+SANITIZER = {"RUSTFLAGS": "-Zsanitizer=thread", "CARGO_TARGET_DIR": str(ROOT / "target/races")}
 TESTS = [PYTHON, "-m", "pytest", "-q"]
 UNTIMED = "not timed and not slow"
 SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4"]
@@ -78,6 +85,7 @@ PARTS = {
     # All tests of Rust are the core's, in its own files: it compiles once.
     "cargo": ["cargo", "test", "-p", "pytensorlib-core", "--lib", "--locked", "-q"],
     "aarch64": EMULATED,
+    "races": SANITIZED,
     "timed": [*TESTS, "-m", "timed and not slow"],
     **{f"pytest-{k}": [*TESTS, "-m", UNTIMED, f"--part={k}/4"] for k in range(1, 5)},
     "conformance": REPLAY,
@@ -96,6 +104,7 @@ PARTS = {
 }
 VARIABLES = FORCED | {
     "aarch64": CROSS,
+    "races": SANITIZER,
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
 NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
@@ -105,7 +114,7 @@ NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 ASKED = {"wgpu-slow"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
-IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"timed"} - ASKED
+IN_PAIRS = {"aarch64", "aarch64-portable", "races"} | NEEDS_BUILD - {"timed"} - ASKED
 
 
 def emulates() -> bool:
@@ -122,10 +131,21 @@ def emulates() -> bool:
     )
 
 
+def sanitizes() -> bool:
+    """Return whether `.ci/setup nightly` found or installed what that part needs."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    command = ["rustc", "+nightly", "--print", "sysroot"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip(), "lib/rustlib/src/rust/library").is_dir()
+
+
 def run(name: str, aside: bool) -> tuple[str, float]:
     """Run a part; returns its result and its seconds. Output is printed as it comes, or after."""
     if name.startswith("aarch64") and not emulates():
         return "skipped: no emulator", 0.0
+    if name == "races" and not sanitizes():
+        return "skipped: no nightly toolchain", 0.0
     command = PARTS[name]
     title = f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}"
     if not aside:
