@@ -17,13 +17,16 @@ from typing import Any, cast
 __all__ = ["install"]
 
 ROOT, ALIAS = "pytensorlib", "torch"
+# A package of its own beside `torch`, which is one inside this one.
+BESIDE = "functorch"
 # Their functions are looked up in every small call, which a `__getattr__` would make slower.
 HOT = {"nn.functional", "fft", "linalg", "special"}
 
 
 def called(name: str, root: str) -> str:
     """Return the name of one of our modules under a root."""
-    return root + name[len(name.partition(".")[0]) :]
+    first, dot, rest = name.partition(".")
+    return f"{root}.{name}" if first == BESIDE else root + dot + rest
 
 
 def find_attribute(module: ModuleType, name: str) -> Any:
@@ -121,7 +124,9 @@ class Finder:
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return a spec for our module of that name, if there is one."""
         root, dot, _ = fullname.partition(".")
-        if root not in self.roots:
+        if root == BESIDE and len(self.roots) > 1:
+            dot = "."
+        elif root not in self.roots:
             return watched(fullname, path, target) if len(self.roots) > 1 else None
         if not dot:  # somebody took the package out of `sys.modules`
             return ModuleSpec(fullname, twin) if len(self.roots) > 1 else None

@@ -20,12 +20,16 @@ STUB = '''\
 """Here `import torch` means pytensorlib (`python -m pytensorlib --remove-alias` ends that)."""
 
 import sys
+from importlib import import_module
 
 del sys.modules[__name__]
 from pytensorlib._alias import install
 
 install()
+import_module(__name__)
 '''
+# Packages that PyTorch's distribution brings.
+PACKAGES = ("torch", "functorch")
 METADATA = f"""\
 Metadata-Version: 2.1
 Name: torch
@@ -41,7 +45,7 @@ class Record(Distribution):
     files_by_name = {
         "METADATA": METADATA,
         "INSTALLER": INSTALLER + "\n",
-        "top_level.txt": "torch\n",
+        "top_level.txt": "\n".join([*PACKAGES, ""]),
     }
 
     def read_text(self, filename: str) -> str | None:
@@ -98,7 +102,7 @@ def add() -> Path:
         )
     remove()
     record = f"torch-{__version__}.dist-info"
-    files = {"torch/__init__.py": STUB}
+    files = {f"{package}/__init__.py": STUB for package in PACKAGES}
     files |= {f"{record}/{name}": text for name, text in Record.files_by_name.items()}
     lines = [line(name, text.encode()) for name, text in files.items()]
     files[f"{record}/RECORD"] = "\n".join([*lines, f"{record}/RECORD,,"]) + "\n"
@@ -115,8 +119,8 @@ def remove() -> list[Path]:
     """Undo `add`; return what was removed."""
     folder = place()
     removed = [record for record in records(folder) if is_ours(record)]
-    if removed and (folder / "torch/__init__.py").is_file():
-        removed.append(folder / "torch")
+    if removed:
+        removed += [folder / p for p in PACKAGES if (folder / p / "__init__.py").is_file()]
     for path in removed:
         shutil.rmtree(path)
     return removed

@@ -71,6 +71,10 @@ def test_alias_is_installed_used_and_removed(environment):
     used = environment.run("-W", "error", "-c", USE)
     assert used.returncode == 0, used.stderr
     assert used.stdout.strip() == "pytensorlib"
+    first = environment.run(
+        "-W", "error", "-c", "import functorch, torch; functorch.make_functional"
+    )
+    assert first.returncode == 0, first.stderr
     as_module = environment.run("-m", "torch.utils.data.sampler")
     assert as_module.returncode == 0, as_module.stderr
     # Nothing that has no use for it is slower: no file runs when Python starts.

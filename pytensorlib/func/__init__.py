@@ -114,6 +114,16 @@ def functional_call(
     )
 
 
+def stacked_leaf(tensors: Sequence[Any], name: str) -> Any:
+    """Return tensors stacked to a leaf, which needs a gradient if they do."""
+    needs = tensors[0].requires_grad
+    if any(t.requires_grad is not needs for t in tensors):
+        raise RuntimeError(
+            f"Expected {name} from each model to have the same .requires_grad in all models"
+        )
+    return pt.stack(list(tensors)).detach().requires_grad_(needs)
+
+
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the buffers of several modules, stacked by name.
 
@@ -150,18 +160,10 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
 
-    def stacked(tensors: list[Any]) -> Any:
-        needs = tensors[0].requires_grad
-        if any(t.requires_grad is not needs for t in tensors):
-            raise RuntimeError(
-                "Expected each parameter to have the same .requires_grad in all models"
-            )
-        return pt.stack(tensors).detach().requires_grad_(needs)
-
     params = [dict(m.named_parameters()) for m in models]
     buffers = [dict(m.named_buffers()) for m in models]
     return tuple(
-        {name: stacked([one[name] for one in each]) for name in each[0]}
+        {name: stacked_leaf([one[name] for one in each], name) for name in each[0]}
         for each in (params, buffers)
     )  # type: ignore[return-value]
 
@@ -189,10 +191,10 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
     >>> torch.func.replace_all_batch_norm_modules_(net)[1].running_mean is None
     True
     """
+    from .._functorch.batch_norm_replacement import batch_norm_without_running_stats
+
     for module in root.modules():
-        if isinstance(module, pt.nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
-            module.running_mean = module.running_var = module.num_batches_tracked = None
-            module.track_running_stats = False
+        batch_norm_without_running_stats(module)
     return root
 
 

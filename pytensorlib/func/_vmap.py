@@ -167,6 +167,17 @@ def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int) -> A
     return _C.stack(values, dim) if size else _C.stack(values, dim).narrow(dim, 0, 0)
 
 
+def check_out_dims(out_dims: Any, func: Func) -> None:
+    """Refuse what is no dimension."""
+    for dim in pytree.tree_leaves(out_dims):
+        if dim is not None and not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({called(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
+                "or a python collection of ints representing where in the outputs the vmapped "
+                "dimension should appear."
+            )
+
+
 def run(
     func: Func, slices: list[tuple[Any, ...]], draws: Draws, kwargs: dict[str, Any]
 ) -> list[Any]:
@@ -250,13 +261,7 @@ def vmap(
     check_randomness(randomness)
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
-    for dim in pytree.tree_leaves(out_dims):
-        if dim is not None and not isinstance(dim, int):
-            raise ValueError(
-                f"vmap({called(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
-                "or a python collection of ints representing where in the outputs the vmapped "
-                "dimension should appear."
-            )
+    check_out_dims(out_dims, func)
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from importlib import import_module
 from typing import Any
 
-from . import _C
-from ._named import fill
-from ._named_modules import EAGER
+from .. import _C
+from .._named import fill
+from .._named_modules import EAGER
 
 __all__: list[str] = []
 
@@ -88,7 +89,7 @@ def _log_api_usage_once(*args: Any) -> None:
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Return device, dtype, non_blocking and memory format out of the arguments of `to`."""
-    from .nn._convert import _parse_to as parse
+    from ..nn._convert import _parse_to as parse
 
     return parse(args, kwargs)
 
@@ -106,7 +107,7 @@ def _get_default_device() -> str:
 
 def _get_accelerator(check: bool | None = None) -> Any:
     """Return the device of the GPU, or that of the CPU where there is none."""
-    from . import accelerator
+    from .. import accelerator
 
     return accelerator.current_accelerator() or _C.device("cpu")
 
@@ -193,8 +194,39 @@ def _len_torch_function_stack() -> int:
     return len(_C._torch_function_modes())
 
 
+class _DisableFuncTorch:
+    """For a block, do without transforms at work: no call here depends on one.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch._C._DisableFuncTorch():
+    ...     pass
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Enter."""
+
+    def __exit__(self, *error: Any) -> None:
+        """Leave."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return False: there is no stack of transforms."""
+    return False
+
+
 def attach() -> None:
-    """Give the names above to the extension and to its `_nn`."""
+    """Give the names above to the extension and to its `_nn`, and modules in it a place."""
+    # `torch._C._functorch` is a file beside this one.
+    _C.__path__ = list(__path__)
+    functorch = import_module(f"{_C.__name__}._functorch")
+    _C._debug_only_are_vmap_fallback_warnings_enabled = (
+        functorch._are_vmap_fallback_warnings_enabled
+    )
+    _C._debug_only_display_vmap_fallback_warnings = functorch._set_vmap_fallback_warning_enabled
     for name in globals().keys() - _IMPORTED:
         for extension in (_C, _C._nn):
             if not hasattr(extension, name):

@@ -1,0 +1,1 @@
+"""Where `functorch` kept its parts before they became PyTorch's."""

@@ -1,0 +1,7 @@
+"""`rearrange` by its older name."""
+
+from __future__ import annotations
+
+from ..func import rearrange
+
+__all__ = ["rearrange"]
