@@ -18,6 +18,7 @@ from . import (
     _alias,  # finds all that follows
     _deterministic,
     _device_block,
+    _removed,
     _tensor_facts,
 )
 from ._C import *  # noqa: F403
@@ -33,6 +34,7 @@ from .torch_version import TorchVersion as _TorchVersion
 _attach(_C.Tensor)
 _device_block.attach(_C.device)
 _tensor_facts.attach(_C.Tensor)
+_removed.attach(_C.Tensor)
 _absent.attach(_C.Tensor)
 
 # The rest uses what stands above, and each other in this order.
@@ -211,6 +213,28 @@ _HOMES = {
         "set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype".split(),
         "amp.autocast_mode",
     ),
+    **dict.fromkeys(
+        "_adaptive_avg_pool2d _adaptive_avg_pool3d _add_relu _add_relu_ _addmm_activation "
+        "_aminmax _assert_async _assert_scalar _assert_tensor_metadata _cast_Byte _cast_Char "
+        "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
+        "_compute_linear_combination _conj _conj_copy _conj_physical "
+        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _convolution "
+        "_convolution_mode _debug_has_internal_overlap _dim_arange _disable_dynamo "
+        "_efficientzerotensor _embedding_bag _embedding_bag_forward_only _euclidean_dist "
+        "_fft_c2c _fft_c2r _fft_r2c _functional_assert_async _fused_rms_norm "
+        "_grid_sampler_2d_cpu_fallback _grouped_mm _has_compatible_shallow_copy_type "
+        "_index_put_impl_ _int_mm _is_functional_tensor _is_zerotensor _lazy_clone "
+        "_linalg_det _linalg_eigh _linalg_slogdet _linalg_svd _log_softmax_backward_data "
+        "_logcumsumexp _lu_with_info _make_dual _masked_scale _masked_softmax _neg_view "
+        "_neg_view_copy _nnpack_available _pack_padded_sequence _pad_packed_sequence "
+        "_pin_memory _prelu_kernel _print _reshape_from_tensor _safe_softmax "
+        "_scaled_dot_product_attention_math _segment_reduce _shape_as_tensor "
+        "_softmax_backward_data _stack _to_cpu _transform_bias_rescale_qkv _trilinear _unique "
+        "_unique2 _unpack_dual _unsafe_index _unsafe_index_put _use_cudnn_ctc_loss "
+        "_use_cudnn_rnn_flatten_weight _weight_norm _weight_norm_interface".split(),
+        "_private",
+    ),
+    **dict.fromkeys("eig lstsq matrix_rank solve symeig".split(), "_removed"),
     "_dirichlet_grad": "_C",
     "_is_all_true": "_C",
     "_is_any_true": "_C",

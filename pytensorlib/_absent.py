@@ -121,9 +121,6 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.package torch.utils.cpp_extension torch.utils.hipify
         torch.utils.viz torch.utils.backcompat torch.contrib torch.utils.serialization
     """,
-    ("PyTorch removed it", "the function of that name in torch.linalg"): """
-        torch.Tensor: eig lstsq solve symeig
-    """,
     ("PyTorch gave it up", "Tensor.reshape, Tensor.requires_grad_, torch.distributions"): """
         torch.Tensor: reinforce resize resize_as volatile
     """,

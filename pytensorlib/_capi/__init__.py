@@ -194,6 +194,21 @@ def _len_torch_function_stack() -> int:
     return len(_C._torch_function_modes())
 
 
+class _VariableFunctionsClass:
+    """The functions of `torch` as attributes of one object."""
+
+    def __getattr__(self, name: str) -> Any:
+        import pytensorlib as pt
+
+        found = None if name.startswith("__") else getattr(pt, name, None)
+        if not callable(found) or isinstance(found, type):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return found
+
+
+_VariableFunctions = _VariableFunctionsClass()
+
+
 class _DisableFuncTorch:
     """For a block, do without transforms at work: no call here depends on one.
 
