@@ -1,4 +1,7 @@
-"""What checkpoints call to make tensors and parameters; the names are part of the format."""
+"""What checkpoints call to make tensors and parameters; the names are part of the format.
+
+What else `torch._utils` has is in `_background`.
+"""
 
 from __future__ import annotations
 
@@ -158,3 +161,14 @@ def _with_state(t: Any, state: Any) -> Any:
                 raise CorruptCheckpointError("an attribute of a tensor would hide one of its own")
             setattr(t, name, value)
     return t
+
+
+def __getattr__(name: str) -> Any:
+    from . import _background
+
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(_background, name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -60,6 +60,7 @@ _alias.adopt(globals(), _file_options.__all__)
 # What tells where the tensors of a file go.
 MAP_LOCATION = Callable[[Any, str], Any] | pt.device | str | dict[str, str] | None
 
+DEFAULT_PROTOCOL = 2  # of pickles
 MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_START = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little")
 LEGACY_PROTOCOL = 1001

@@ -382,7 +382,7 @@ class FunctionalModuleWithBuffers(nn.Module):
     def forward(self, params: Any, buffers: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the module with these parameters and buffers."""
         given = dict(zip(self.all_names_map, (*params, *buffers), strict=True))
-        with _reparametrize_module(self.stateless_model, given):
+        with _reparametrize_module(self.stateless_model, given, tie_weights=True):
             return self.stateless_model(*args, **kwargs)
 
 
@@ -420,7 +420,7 @@ class FunctionalModule(nn.Module):
     def forward(self, params: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the module with these parameters."""
         given = dict(zip(self.names_map, params, strict=True))
-        with _reparametrize_module(self.stateless_model, given):
+        with _reparametrize_module(self.stateless_model, given, tie_weights=True):
             return self.stateless_model(*args, **kwargs)
 
 

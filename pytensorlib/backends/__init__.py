@@ -6,6 +6,9 @@ and restore them work; they change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from . import (
     cpu,
     cuda,
@@ -42,3 +45,47 @@ __all__ = [
 ]
 
 fp32_precision = "none"
+# Whether switches may be set outside `flags`. PyTorch's module takes it back where that is asked.
+__allow_nonbracketed_mutation_flag = True
+
+
+def disable_global_flags() -> None:
+    """Note that switches are to be set by `flags` alone; they change nothing here in any case.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> callable(torch.backends.disable_global_flags)
+    True
+    """
+    global __allow_nonbracketed_mutation_flag  # noqa: PLW0603
+    __allow_nonbracketed_mutation_flag = False
+
+
+def flags_frozen() -> bool:
+    """Return whether `disable_global_flags` was called.
+
+    Returns
+    -------
+    bool
+        False at first.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.backends.flags_frozen()
+    False
+    """
+    return not __allow_nonbracketed_mutation_flag
+
+
+@contextmanager
+def __allow_nonbracketed_mutation() -> Iterator[None]:
+    """Let switches be set anywhere for a block."""
+    global __allow_nonbracketed_mutation_flag  # noqa: PLW0603
+    before = __allow_nonbracketed_mutation_flag
+    __allow_nonbracketed_mutation_flag = True
+    try:
+        yield
+    finally:
+        __allow_nonbracketed_mutation_flag = before

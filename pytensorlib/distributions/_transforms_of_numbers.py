@@ -130,6 +130,11 @@ def _inside(y: Tensor) -> Tensor:
     return y.clamp(min=finfo.tiny, max=1.0 - finfo.eps)
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """Return the sigmoid moved into (0, 1)."""
+    return _inside(pt.sigmoid(x))
+
+
 class SigmoidTransform(_Rising):
     """y = 1 / (1 + exp(-x)).
 
@@ -149,7 +154,7 @@ class SigmoidTransform(_Rising):
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return _inside(pt.sigmoid(x))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         y = _inside(y)

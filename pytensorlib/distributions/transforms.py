@@ -1,6 +1,7 @@
 """Invertible transforms with the logarithm of their volume change."""
 
 from .. import _alias
+from . import _transforms_of_numbers
 from ._transform import (
     ComposeTransform,
     IndependentTransform,
@@ -28,6 +29,8 @@ from ._transforms_of_vectors import (
     StackTransform,
     StickBreakingTransform,
 )
+
+_clipped_sigmoid = _transforms_of_numbers._clipped_sigmoid
 
 __all__ = [
     "AbsTransform",

@@ -253,18 +253,36 @@ class PruningContainer(BasePruningMethod):
         return found
 
 
-def _amount(amount: Any, size: int) -> int:
-    """Return how many of `size` an amount means."""
+def _validate_pruning_amount_init(amount: Any) -> None:
+    """Refuse what is no number of elements, and no part of them."""
     if not isinstance(amount, (int, float)):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    whole = isinstance(amount, int)
-    if amount < 0 or (not whole and float(amount) > 1):
-        raise ValueError(f"amount={amount} should either be a float in [0, 1] or an int >= 0")
-    if whole and amount > size:
+    if amount < 0 or (isinstance(amount, float) and amount > 1):
         raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={size}"
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
+            "integer"
         )
-    return int(amount) if whole else round(float(amount) * size)
+
+
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """Refuse a number of elements that is larger than there are."""
+    if isinstance(amount, int) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune="
+            f"{tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """Return how many of `tensor_size` an amount means."""
+    return amount if isinstance(amount, int) else round(amount * tensor_size)
+
+
+def _amount(amount: Any, size: int) -> int:
+    """Return how many of `size` an amount means, once it is checked."""
+    _validate_pruning_amount_init(amount)
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
 class Identity(BasePruningMethod):
@@ -303,7 +321,7 @@ class RandomUnstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        _amount(amount, 2**62)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -334,7 +352,7 @@ class L1Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        _amount(amount, 2**62)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -375,7 +393,7 @@ class RandomStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        _amount(amount, 2**62)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -411,7 +429,7 @@ class LnStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
-        _amount(amount, 2**62)
+        _validate_pruning_amount_init(amount)
         self.amount, self.n, self.dim = amount, n, dim
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -420,19 +438,35 @@ class LnStructured(BasePruningMethod):
         n = _amount(self.amount, t.shape[dim])
         if not n:
             return default_mask
-        norms = pt.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
+        norms = _compute_norm(t, self.n, dim)
         return _whole(t, dim, norms, n) * default_mask.to(dtype=t.dtype)
 
 
-def _dim(t: Tensor, dim: int) -> int:
+def _validate_structured_pruning(t: Tensor) -> None:
+    """Refuse a tensor without slices."""
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to multidimensional tensors. Found tensor of "
-            f"shape {tuple(t.shape)} with {t.dim()} dims"
+            f"shape {t.shape} with {t.dim()} dims"
         )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    """Refuse what is no dimension of a tensor."""
     if not -t.dim() <= dim < t.dim():
-        raise IndexError(f"Invalid index {dim} for tensor of size {tuple(t.shape)}")
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _dim(t: Tensor, dim: int) -> int:
+    """Return the dimension of slices, counted from the front, once it is checked."""
+    _validate_structured_pruning(t)
+    _validate_pruning_dim(t, dim)
     return dim % t.dim()
+
+
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """Return the norms of the slices along a dimension."""
+    return pt.norm(t, p=n, dim=[d for d in range(t.dim()) if d != dim % t.dim()])
 
 
 class CustomFromMask(BasePruningMethod):

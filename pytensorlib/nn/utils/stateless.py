@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ... import Tensor
+from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
 
@@ -22,9 +22,13 @@ def _groups(module: Any, tie_weights: bool) -> dict[str, list[str]]:
     return {name: group for group in names.values() for name in group}
 
 
-def _check(module: Any, given: dict[str, Any], tied: dict[str, list[str]], strict: bool) -> None:
-    known = {n for n, _ in module.named_parameters(remove_duplicate=False)}
-    known |= {n for n, _ in module.named_buffers(remove_duplicate=False)}
+def _check(
+    module: Any,
+    accessor: NamedMemberAccessor,
+    given: dict[str, Any],
+    tied: dict[str, list[str]],
+    strict: bool,
+) -> None:
     for name, value in given.items():
         others = [n for n in tied.get(name, []) if n in given and given[n] is not value]
         if others:
@@ -32,43 +36,45 @@ def _check(module: Any, given: dict[str, Any], tied: dict[str, list[str]], stric
                 f"functional_call got multiple values for keys {sorted([name, *others])}, which "
                 "are tied. Consider using tie_weights=False"
             )
-    if strict:
-        unexpected = sorted(set(given) - known)
-        reached = {n for name in given for n in tied.get(name, [name])}
-        missing = sorted(known - reached)
-        if unexpected or missing:
-            raise RuntimeError(
-                f"Error(s) in functional_call for {type(module).__name__}: unexpected keys "
-                f"{unexpected}, missing keys {missing}"
-            )
+    if not strict:
+        return
+    reached = {n for name in given for n in tied.get(name, [name])}
+    missing, unexpected = accessor.check_keys(reached)
+    lines = [
+        f"{what} key(s): {', '.join(map(repr, names))}."
+        for what, names in (("Unexpected", unexpected), ("Missing", missing))
+        if names
+    ]
+    if lines:
+        text = "\n\t".join([f"Error(s) in reparametrizing for {module._get_name()}:", *lines])
+        raise RuntimeError(text)
 
 
 @contextlib.contextmanager
 def _reparametrize_module(
-    module: Any, given: dict[str, Any], *, tie_weights: bool = True, strict: bool = False
+    module: Any,
+    parameters_and_buffers: dict[str, Any],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
 ) -> Iterator[None]:
-    """Put tensors in the place of a module's for a block."""
+    """Put tensors in the place of a module's for a block.
+
+    What the module assigns meanwhile is in `parameters_and_buffers` afterwards.
+    """
+    given = parameters_and_buffers
     tied = _groups(module, tie_weights)
-    _check(module, given, tied, strict)
+    accessor = NamedMemberAccessor(module)
+    _check(module, accessor, given, tied, strict)
     everything = {n: v for name, v in given.items() for n in tied.get(name, [name])} | given
-    undo: list[tuple[str, dict[str, Any], str, Any]] = []
+    old, _ = accessor.swap_tensors_dict(everything, allow_missing=True)
     try:
-        for name, value in everything.items():
-            if not isinstance(value, Tensor):
-                raise TypeError(f"{name} must be a Tensor, got {type(value).__name__}")
-            path, _, leaf = name.rpartition(".")
-            owner = module.get_submodule(path)
-            table = next((t for t in (owner._parameters, owner._buffers) if leaf in t), None)
-            if table is None:
-                raise AttributeError(f"{type(owner).__name__} has no attribute `{leaf}`")
-            undo.append((name, table, leaf, table[leaf]))
-            table[leaf] = value
         yield
     finally:
-        for name, table, leaf, old in reversed(undo):
-            if name in given:  # the module may have assigned another buffer
-                given[name] = table[leaf]
-            table[leaf] = old
+        if stack_weights:  # the first tensor to be replaced is the last to come back
+            old = dict(reversed(old.items()))
+        new, _ = accessor.swap_tensors_dict(old, allow_missing=True)
+        given.update((name, value) for name, value in new.items() if name in given)
 
 
 def functional_call(
@@ -114,3 +120,6 @@ def functional_call(
     given = parameters_and_buffers
     with _reparametrize_module(module, given, tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))
+
+
+_functional_call = functional_call

@@ -19,6 +19,10 @@ from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
+_T = TypeVar("_T")
+_worker_init_fn_t = Callable[[int], None]
+# What makes a batch of a list of samples.
+_collate_fn_t = Callable[[list[_T]], Any]
 
 FIXED = {
     "batch_size",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,10 @@ __all__ = [
     "default_collate_fn_map",
     "default_convert",
 ]
+
+
+# The kinds of elements of arrays that are no numbers.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def _is_of_numpy(x: Any, *names: str) -> bool:
