@@ -415,7 +415,7 @@ class Recorded:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or run what it was recorded to do."""
-        if stance == "force_eager" or _C._is_interpreted() or _C._torch_function_modes():
+        if stance == "force_eager" or _C._is_interpreted() or _C._torch_function_modes(True):
             return self._function(*args, **kwargs)
         if _C._has_saved_tensor_hooks():
             return self._function(*args, **kwargs)

@@ -9,6 +9,7 @@ import enum
 import operator
 from collections.abc import Iterator
 from copy import deepcopy
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from . import _C, _spectral
@@ -21,12 +22,23 @@ if TYPE_CHECKING:
 __all__ = ["attach"]
 
 
+def _as_method(function: Any) -> Any:
+    """Return a function once more, as a method that is told by itself."""
+    method = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    method.__kwdefaults__, method.__doc__ = function.__kwdefaults__, function.__doc__
+    method.__annotations__ = function.__annotations__
+    method.__qualname__ = f"Tensor.{function.__name__}"
+    return method
+
+
 class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
     _disabled_torch_function = staticmethod(_C._disabled_torch_function_impl)
 
-    stft, istft = _spectral.stft, _spectral.istft
+    stft, istft = _as_method(_spectral.stft), _as_method(_spectral.istft)
 
     # NumPy's own operators must leave `array + tensor` to the tensor.
     __array_priority__ = 1000
@@ -38,12 +50,8 @@ class _Methods:
         """Compute as for plain tensors; results are of the subclass."""
         if not all(issubclass(cls, kind) for kind in types):
             return NotImplemented
-        before = _C._torch_function_off(True)
-        try:
-            result = func(*args, **(kwargs or {}))
-        finally:
-            _C._torch_function_off(before)
-        return _of_class(result, cls)
+        result = _C._disabled_torch_function_impl(func, types, args, kwargs)
+        return result if func in _AS_THEY_ARE else _of_class(result, cls)
 
     __torch_dispatch__ = staticmethod(_C._disabled_torch_dispatch_impl)
 
@@ -103,11 +111,11 @@ class _Methods:
             _C._enable_torch_function()
 
     def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
-        before = _C._torch_function_off(True)
+        before = _C._rest_torch_function(2)
         try:
             return _str(self, tensor_contents=tensor_contents)
         finally:
-            _C._torch_function_off(before)
+            _C._rest_torch_function(before)
 
     def __format__(self: Any, spec: str) -> str:
         # A subclass still shows its name where no number format is asked for.
@@ -577,6 +585,10 @@ class _Methods:
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+# Attributes that are other tensors: they keep their class.
+_AS_THEY_ARE = {vars(_C.Tensor)[name].__get__ for name in ("_base", "grad")}
+
+
 def _of_class(result: Any, cls: Any) -> Any:
     """Give tensors in a result the class of an argument."""
     if isinstance(result, _C.Tensor):
@@ -744,3 +756,5 @@ def attach(tensor_class: Any) -> None:
             or name == "__array_priority__"
         ):
             setattr(tensor_class, name, value)
+    # Two names of one operator.
+    tensor_class.__rdiv__ = tensor_class.__rtruediv__

@@ -695,4 +695,9 @@ def attach(tensor_class: Any) -> None:
         if callable(value):
             setattr(tensor_class, name, value)
     for name in NEVER.split():
-        setattr(tensor_class, name, property(lambda self: False, doc="False: there are none."))
+
+        def never(self: Any) -> bool:
+            return False
+
+        never.__name__ = name
+        setattr(tensor_class, name, property(never, doc="False: there are none."))

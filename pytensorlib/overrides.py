@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
+import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _C
+from . import _C, _absent, _asking
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -28,7 +30,7 @@ __all__ = [
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of an argument answers for functions of tensors itself.
+    """Return whether a mode, or the class of an argument, answers for functions of tensors itself.
 
     Parameters
     ----------
@@ -38,7 +40,8 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     Returns
     -------
     bool
-        True where the class of one defines ``__torch_function__``; plain tensors do not count.
+        True under a mode, and where the class of one defines ``__torch_function__``; plain tensors
+        do not count.
 
     Examples
     --------
@@ -46,7 +49,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> torch.overrides.has_torch_function([torch.zeros(1), 2])
     False
     """
-    return bool(_C._overloaded_args(list(relevant_args)))
+    return _C._has_torch_function(list(relevant_args))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -86,7 +89,8 @@ def has_torch_function_variadic(*args: Any) -> bool:
     Returns
     -------
     bool
-        True where the class of one defines ``__torch_function__``; plain tensors do not count.
+        True under a mode, and where the class of one defines ``__torch_function__``; plain tensors
+        do not count.
 
     Examples
     --------
@@ -134,17 +138,13 @@ def handle_torch_function(
     >>> torch.overrides.handle_torch_function(double, [unit], unit)
     'double answered'
     """
-    found = _C._overloaded_args(list(relevant_args))
-    types = tuple(type(obj) for obj in found)
-    for obj in found:
-        result = type(obj).__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(
-        f"no implementation found for '{name}' on types that implement __torch_function__: "
-        f"{list(types)}"
-    )
+    answer = _C._answered_of(public_api, list(relevant_args), args, kwargs)
+    if answer is NotImplemented:
+        name = f"{public_api.__module__}.{public_api.__name__}"
+        raise TypeError(
+            f"no implementation found for '{name}' on types that implement __torch_function__: []"
+        )
+    return answer
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -170,55 +170,135 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def _places() -> dict[str, Any]:
+    """Return what functions are looked for in, by its name."""
     import pytensorlib as pt
 
-    f = pt.nn.functional
-    names = {"torch": pt, "torch.nn.functional": f, "torch.Tensor": pt.Tensor}
-    return names | {f"torch.{n}": getattr(pt, n) for n in ("linalg", "fft", "special")}
+    return {
+        "torch": pt,
+        "torch.functional": pt.functional,
+        "torch.nn.functional": pt.nn.functional,
+        "torch.Tensor": pt.Tensor,
+        "torch.linalg": pt.linalg,
+        "torch.fft": pt.fft,
+        "torch.special": pt.special,
+    }
 
 
-# Operators of Python that the class of tensors has slots for, and properties that are operators.
-_SLOTS = """
-    abs add and eq floordiv ge getitem gt le lshift lt matmul mod mul ne neg or pow radd rand
-    rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub rtruediv rxor setitem sub
-    truediv xor
-""".split()
-_PROPERTIES = ("H", "T", "mH", "mT")
+# Functions that ask elsewhere than where their names are public.
+_ELSEWHERE = {
+    "torch.autograd": ("backward", "grad"),
+    "torch.nn.init": ("constant_", "kaiming_uniform_", "normal_", "uniform_"),
+}
+# What ends in an underscore is another form of what is listed, but of the class.
+_IGNORED = {
+    "torch": """
+        arange are_deterministic_algorithms_enabled as_strided as_tensor asarray
+        autocast_decrement_nesting autocast_increment_nesting bartlett_window blackman_window
+        broadcast_shapes can_cast clear_autocast_cache compile compiled_with_cxx11_abi cond empty
+        empty_permuted empty_strided eye fill fork from_dlpack from_file from_numpy frombuffer
+        full get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_device
+        get_default_dtype get_deterministic_debug_mode get_device_module
+        get_float32_matmul_precision get_num_interop_threads get_num_threads get_printoptions
+        get_rng_state graph hamming_window hann_window init_num_threads initial_seed
+        is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_available
+        is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
+        is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled
+        is_storage is_tensor is_warn_always_enabled kaiser_window linspace load logspace
+        manual_seed normal ones printoptions promote_types rand rand_like randint randint_like
+        randn randn_like randperm range result_type save scalar_tensor seed set_anomaly_enabled
+        set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype set_default_device
+        set_default_dtype set_default_tensor_type set_deterministic_debug_mode
+        set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads
+        set_printoptions set_rng_state set_warn_always sparse_bsc_tensor sparse_bsr_tensor
+        sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sym_int
+        tensor thread_safe_generator to_dlpack tril_indices triu_indices typename
+        use_deterministic_algorithms vander vmap wait while_loop zeros
+    """,
+    "torch.functional": "broadcast_shapes",
+    "torch.nn.functional": """
+        assert_int_or_pair grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid
+        tanh upsample upsample_bilinear upsample_nearest
+    """,
+    "torch.fft": "fftfreq rfftfreq",
+    "torch.Tensor": """
+        _is_all_true _is_any_true eig lstsq new new_empty new_empty_strided new_full new_ones
+        new_tensor new_zeros reinforce solve stride symeig to_padded_tensor to_sparse_bsc
+        to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten
+    """,
+}
+# What is no function of Python's in PyTorch, but here.
+_BUILT_IN = {
+    "torch": frozenset(
+        """
+        get_device hash_tensor histogramdd is_complex is_conj is_floating_point is_inference is_neg
+        is_nonzero is_same_size is_signed numel slice_inverse view_as_complex_copy
+        view_as_real_copy
+        """.split()
+    ),
+    "torch.Tensor": frozenset(
+        """
+        apply_ const_data_ptr cuda get_device is_nonzero is_pinned is_same_size is_set_to map2_ map_
+        new new_tensor numpy pin_memory record_stream resize_ resize_as_ type untyped_storage xpu
+        """.split()
+    ),
+}
 
 
 @functools.cache
-def _overridable() -> dict[str, Any]:
-    """Return the functions that classes may answer for, by their full names."""
-    taking = {
-        (place, schema.partition("(")[0].partition(".")[0])
-        for schema, place, *_ in _C._schemas()
-        if "Tensor" in schema.partition("(")[2].rpartition("->")[0]
-    }
-    found: dict[str, Any] = {}
-    for name, place in _places().items():
-        home = name.partition(".")[2].replace("nn.functional", "nn") or "torch"
-        for key, value in vars(place).items():
-            private = key.startswith("_") and not key.startswith("__")
-            if private or type(value) is not type(_C.add):
+def _ignored_names() -> dict[str, frozenset[str]]:
+    """Return the names in each place of functions that do not ask."""
+    return {place: frozenset(text.split()) for place, text in _IGNORED.items()}
+
+
+def _listed(place: str, home: Any, name: str) -> Any:
+    """Return what a name in a place stands for, and None where that is not listed."""
+    of_class = place == "torch.Tensor"
+    if not of_class and (name[0] == "_" or name[-1] == "_" or not name[0].islower()):
+        return None
+    value = vars(home).get(name) if of_class else getattr(home, name)
+    if of_class:
+        private = name.startswith("_") and not name.startswith("__")
+        if name in _asking._NEVER or (private and name not in _asking._PRIVATE):
+            return None
+        if getattr(object, name, None) == value:
+            return None
+        return value if callable(value) or hasattr(value, "__get__") else None
+    kinds = (type(_C.add), types.FunctionType, types.BuiltinFunctionType)
+    return value if isinstance(value, kinds) else None
+
+
+@functools.cache
+def _named() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what asks, and what does not, by full names."""
+    asking: dict[str, Any] = {}
+    ignored: dict[str, Any] = {}
+    for place, home in _places().items():
+        silent = _ignored_names().get(place, frozenset())
+        for name in sorted(vars(home) if place == "torch.Tensor" else dir(home)):
+            value = _listed(place, home, name)
+            if value is None or isinstance(value, _absent.Missing):
                 continue
-            known = {(home, n) for n in (key, key.removesuffix("_"), value.__name__)}
-            if home == "Tensor" or (known | {("torch", key)}) & taking:
-                found[f"{name}.{key}"] = value
-    tensor = _C.Tensor
-    found |= {f"torch.Tensor.__{n}__": getattr(tensor, f"__{n}__") for n in _SLOTS}
-    getters = {n: vars(tensor)[n].__get__ for n in _PROPERTIES}
-    return found | {f"torch.Tensor.{n}.__get__": getter for n, getter in getters.items()}
+            if name in silent:
+                ignored[f"{place}.{name}"] = value
+            else:
+                asking[f"{place}.{name}"] = value
+    return asking, ignored
+
+
+def _getter(value: Any) -> Any:
+    """Return the getter of an attribute, and any other function as it is."""
+    return value if callable(value) else value.__get__
 
 
 def get_overridable_functions() -> dict[Any, list[Callable]]:
     """Return the functions for which ``__torch_function__`` is asked.
 
-    What is written in Python is not among them, but what it calls.
-
     Returns
     -------
     dict
-        Modules, and the class of tensors, with lists of functions.
+        Modules, and the class of tensors, with lists of functions; attributes of tensors with a
+        list of their ``__get__``.
 
     Examples
     --------
@@ -226,11 +306,11 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
     >>> torch.add in torch.overrides.get_overridable_functions()[torch]
     True
     """
-    found: dict[Any, list[Callable]] = {place: [] for place in _places().values()}
-    names = _places()
-    for full, value in _overridable().items():
-        home = full.removesuffix(".__get__").rpartition(".")[0]
-        found[names[home]].append(value)
+    found: dict[Any, list[Callable]] = {}
+    places = _places()
+    for full, value in _named()[0].items():
+        home = places[full.rpartition(".")[0]] if callable(value) else value
+        found.setdefault(home, []).append(_getter(value))
     return found
 
 
@@ -240,8 +320,7 @@ def get_ignored_functions() -> set[Callable]:
     Returns
     -------
     set
-        Those that read no tensor, such as `torch.zeros`, and those that are written in Python,
-        which ask through what they call.
+        Those that read no tensor, such as `torch.zeros`: classes are not asked, modes are.
 
     Examples
     --------
@@ -250,9 +329,7 @@ def get_ignored_functions() -> set[Callable]:
     >>> torch.zeros in ignored, torch.add in ignored
     (True, False)
     """
-    asked = set(_overridable().values())
-    values = (v for place in _places().values() for k, v in vars(place).items() if k[0] != "_")
-    return {v for v in values if callable(v) and not isinstance(v, type) and v not in asked}
+    return {_getter(value) for value in _named()[1].values()}
 
 
 def get_testing_overrides() -> dict[Callable, Callable]:
@@ -271,10 +348,20 @@ def get_testing_overrides() -> dict[Callable, Callable]:
     """
 
     def stand_in(function: Callable) -> Callable:
+        if function.__name__ == "__get__":
+            return lambda self: -1
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):  # a slot, or several forms
             return lambda *args, **kwargs: -1
+        # Tensors that are written as separate arguments.
+        parameters = [
+            p.replace(kind=p.VAR_POSITIONAL, default=p.empty)
+            if p.default == () and p.name in ("matrices", "operands", "tensors")
+            else p
+            for p in signature.parameters.values()
+        ]
+        signature = signature.replace(parameters=parameters)
 
         def answer(*args: Any, **kwargs: Any) -> int:
             signature.bind(*args, **kwargs)
@@ -283,7 +370,11 @@ def get_testing_overrides() -> dict[Callable, Callable]:
         answer.__signature__ = signature  # type: ignore[attr-defined]
         return answer
 
-    return {function: stand_in(function) for function in _overridable().values()}
+    functions = [_getter(value) for value in _named()[0].values()]
+    for place, names in _ELSEWHERE.items():
+        home = importlib.import_module(place.replace("torch", _C.__name__.partition(".")[0], 1))
+        functions += [getattr(home, name) for name in names]
+    return {function: stand_in(function) for function in functions}
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:
@@ -308,7 +399,13 @@ def is_tensor_method_or_property(func: Callable) -> bool:
     """
     if getattr(func, "__name__", None) == "__get__":
         return True
-    return any(func is v or func == v for v in get_overridable_functions()[_C.Tensor])
+    return func in _tensor_methods()
+
+
+@functools.cache
+def _tensor_methods() -> frozenset[Callable]:
+    """Return the methods of tensors that ask."""
+    return frozenset(get_overridable_functions()[_C.Tensor])
 
 
 def resolve_name(f: Callable) -> str | None:
@@ -330,7 +427,23 @@ def resolve_name(f: Callable) -> str | None:
     >>> torch.overrides.resolve_name(torch.Tensor.add), torch.overrides.resolve_name(len)
     ('torch.Tensor.add', None)
     """
-    return next((name for name, value in _overridable().items() if value == f), None)
+    return _resolved().get(f)
+
+
+@functools.cache
+def _resolved() -> dict[Callable, str]:
+    """Return the full names of functions."""
+    found: dict[Callable, str] = {}
+    for full, value in (_named()[1] | _named()[0]).items():
+        if callable(value):
+            found[value] = full
+        else:
+            found |= {
+                getattr(value, how): f"{full}.{how}"
+                for how in ("__get__", "__set__")
+                if hasattr(value, how)
+            }
+    return found
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable:
@@ -490,3 +603,6 @@ def _pop_mode_temporarily() -> Iterator[Any]:
         yield mode
     finally:
         _C._push_torch_function_mode(mode)
+
+
+_asking.install()

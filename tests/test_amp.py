@@ -230,7 +230,7 @@ def test_blocks_nest_and_end_with_errors() -> None:
             raise ZeroDivisionError
         assert (x @ x).dtype == torch.bfloat16
     assert (x @ x).dtype == torch.float32
-    assert not torch._C._torch_function_modes()
+    assert not torch._C._torch_function_modes(True)
 
 
 def test_a_decorator_runs_its_function_in_a_block() -> None:

@@ -150,18 +150,21 @@ class DisableTorchFunction:
     """
 
     __slots__ = ("_before",)
+    _rest = 2
 
     def __enter__(self) -> None:
         """Turn them off."""
-        self._before = _C._torch_function_off(True)
+        self._before = _C._rest_torch_function(self._rest)
+        if self._before > self._rest:
+            _C._rest_torch_function(self._before)
 
     def __exit__(self, *error: Any) -> None:
         """Leave it as it was before."""
-        _C._torch_function_off(self._before)
+        _C._rest_torch_function(self._before)
 
 
 class DisableTorchFunctionSubclass(DisableTorchFunction):
-    """While it is on, no class answers for functions of tensors on this thread; modes rest too.
+    """While it is on, no class answers for functions of tensors on this thread; modes do.
 
     Examples
     --------
@@ -175,18 +178,40 @@ class DisableTorchFunctionSubclass(DisableTorchFunction):
     """
 
     __slots__ = ()
+    _rest = 1
+
+
+class _EnableTorchFunction(DisableTorchFunction):
+    """While it is on, classes and modes answer again."""
+
+    __slots__ = ()
+    _rest = 0
+
+    def __enter__(self) -> None:
+        """Turn them on."""
+        self._before = _C._rest_torch_function(0)
+
+
+def _resting() -> int:
+    """Return who is not asked on this thread: nobody (0), classes (1), or also modes (2)."""
+    rest = _C._rest_torch_function(2)
+    _C._rest_torch_function(rest)
+    return rest
 
 
 def _is_torch_function_enabled() -> bool:
     """Return whether classes are asked on this thread."""
-    off = _C._torch_function_off(True)
-    _C._torch_function_off(off)
-    return not off
+    return _resting() == 0
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Return whether neither classes nor modes are asked on this thread."""
+    return _resting() == 2
 
 
 def _is_torch_function_mode_enabled() -> bool:
     """Return whether a mode is on in this thread."""
-    return bool(_C._torch_function_modes())
+    return _resting() != 2 and bool(_C._torch_function_modes())
 
 
 def _len_torch_function_stack() -> int:
@@ -231,6 +256,21 @@ class _DisableFuncTorch:
 def _are_functorch_transforms_active() -> bool:
     """Return False: there is no stack of transforms."""
     return False
+
+
+def _get_function_stack_at(level: int) -> Any:
+    """Return a mode of this thread; the first one is asked last."""
+    return _C._torch_function_modes()[level]
+
+
+def _push_on_torch_function_stack(mode: Any) -> None:
+    """Let a mode answer on this thread."""
+    _C._push_torch_function_mode(mode)
+
+
+def _pop_torch_function_stack() -> Any:
+    """Take the mode away that is asked first, and return it."""
+    return _C._pop_torch_function_mode()
 
 
 def attach() -> None:

@@ -129,16 +129,15 @@ def _enabled() -> bool:
 def _install() -> None:
     """Let the mode see calls while a device has autocast on, after all modes of the program."""
     wanted = _enabled()
-    modes = _C._torch_function_modes()
+    modes = _C._torch_function_modes(True)
     if wanted == any(mode is _MODE for mode in modes):
         return
-    for _ in modes:
-        _C._pop_torch_function_mode()
+    taken = [_C._take_torch_function_mode() for _ in modes]
     if wanted:
-        _C._push_torch_function_mode(_MODE)
-    for mode in modes:
+        _C._push_torch_function_mode(_MODE, True)
+    for mode, inner in reversed(taken):
         if mode is not _MODE:
-            _C._push_torch_function_mode(mode)
+            _C._push_torch_function_mode(mode, inner)
 
 
 def _known(device_type: Any) -> str:

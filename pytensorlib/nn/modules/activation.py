@@ -58,7 +58,7 @@ class ReLU(_Inplace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return pt.relu_(input) if self.inplace else pt.relu(input)
+        return F.relu(input, self.inplace)
 
 
 class SELU(_Inplace):

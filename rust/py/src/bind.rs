@@ -118,7 +118,7 @@ fn answered(
     if asked != name {
         function = py.get_type::<PyTensor>().getattr(asked)?;
     }
-    overrides::answer(&function, &args, kwargs.as_ref())
+    overrides::answer(&function, &args, kwargs.as_ref(), overrides::Call::Operator)
 }
 
 /// Keyword arguments as the interpreter hands them over: a tuple of names, or null, and values.

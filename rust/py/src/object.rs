@@ -43,6 +43,7 @@ struct Class {
     offset: usize,
     dict: usize,
     weak: usize,
+    new: Option<ffi::newfunc>,
     free: [*mut ffi::PyObject; KEPT],
     len: usize,
 }
@@ -57,6 +58,7 @@ static CLASS: Cell = Cell(UnsafeCell::new(Class {
     offset: 0,
     dict: 0,
     weak: 0,
+    new: None,
     free: [std::ptr::null_mut(); KEPT],
     len: 0,
 }));
@@ -95,6 +97,23 @@ pub fn make(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyTensor>> {
 pub unsafe fn content(object: *mut ffi::PyObject) -> *const PyTensor {
     // SAFETY: all objects of the class have their content at this offset.
     unsafe { object.byte_add((*CLASS.0.get()).offset).cast() }
+}
+
+// SAFETY: the interpreter calls this attached, for the class or one below it.
+unsafe extern "C" fn new(
+    ty: *mut ffi::PyTypeObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the class had a constructor, whose objects are of this class.
+    unsafe {
+        let first = (*CLASS.0.get()).new.expect("the class has a constructor");
+        let object = first(ty, args, kwargs);
+        if !object.is_null() {
+            (*content(object)).claim(object);
+        }
+        object
+    }
 }
 
 // SAFETY: the interpreter calls this for an object without references, attached.
@@ -179,6 +198,7 @@ pub fn install(py: Python<'_>, sample: Tensor) -> PyResult<()> {
         c.dict = (*ty).tp_dictoffset as usize;
         c.weak = (*ty).tp_weaklistoffset as usize;
         (*ty).tp_dealloc = Some(dealloc);
+        c.new = (*ty).tp_new.replace(new);
     }
     Ok(())
 }

@@ -51,11 +51,20 @@ fn answered(
     b: &Bound<'_, PyAny>,
     names: [&str; 2],
 ) -> PyResult<Option<Py<PyAny>>> {
-    let answer = match crate::convert::is_tensor(a) {
-        true => overrides::method(a.py(), names[0], &[a, b]),
-        false => overrides::method(a.py(), names[1], &[b, a]),
-    };
-    match answer {
+    match crate::convert::is_tensor(a) {
+        true => answered_by(names[0], a, b),
+        false => answered_by(names[1], b, a),
+    }
+}
+
+/// As [`answered`], for the method `name` of the first operand.
+#[cold]
+fn answered_by(
+    name: &str,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<PyAny>>> {
+    match overrides::method(a.py(), name, &[a, b]) {
         // The other operand is asked next, as where no class answers.
         Err(e) if e.is_instance_of::<PyTypeError>(a.py()) => Ok(Some(a.py().NotImplemented())),
         answer => answer,
@@ -245,7 +254,7 @@ unsafe extern "C" fn compare(
             let a = Bound::from_borrowed_ptr(py, a);
             let b = Bound::from_borrowed_ptr(py, b);
             if overrides::active() {
-                if let Some(y) = overrides::method(py, &format!("__{public}__"), &[&a, &b])? {
+                if let Some(y) = answered_by(&format!("__{public}__"), &a, &b)? {
                     return Ok(y);
                 }
             }

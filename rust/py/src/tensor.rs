@@ -111,6 +111,15 @@ impl PyTensor {
         drop(old);
     }
 
+    /// Makes this object that of its tensor, if that has none.
+    pub fn claim(&self, me: *mut ffi::PyObject) {
+        // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
+        let slot = unsafe { (*self.inner.get()).wrapper() };
+        if slot.load(Ordering::Relaxed).is_null() {
+            self.adopt(me);
+        }
+    }
+
     fn adopt(&self, me: *mut ffi::PyObject) {
         self.me.set(me);
         // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
@@ -270,11 +279,13 @@ impl PyTensor {
                 return Ok(PyTensor::new(raw.get().0.clone()));
             }
         }
-        let py = args.py();
-        let made = py
-            .import("pytensorlib._tensor")?
-            .call_method("_legacy_new", args, kwargs)?;
-        Ok(PyTensor::new(borrow(&made)?))
+        let constructor = args.py().import("pytensorlib._tensor")?;
+        // Nobody is asked how an object is made.
+        let before = crate::overrides::rest();
+        crate::overrides::set_rest(crate::overrides::Rest::All);
+        let made = constructor.call_method("_legacy_new", args, kwargs);
+        crate::overrides::set_rest(before);
+        Ok(PyTensor::new(borrow(&made?)?))
     }
 
     /// A tensor sharing `data`'s memory as an object of class `cls`.
@@ -808,15 +819,23 @@ impl PyTensor {
         crate::lists::to_list(slf.py(), &slf.get().get())
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        let t = self.get();
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        if let Some(y) = answered(slf, "__len__", &[])? {
+            let n: i64 = y.extract(slf.py())?;
+            let text = "__len__() should return >= 0";
+            return usize::try_from(n).map_err(|_| PyValueError::new_err(text));
+        }
+        let t = slf.get().get();
         if t.ndim() == 0 {
             return Err(PyTypeError::new_err("len() of a 0-d tensor"));
         }
         Ok(t.size(0))
     }
-    fn __bool__(&self) -> PyResult<bool> {
-        let t = self.get();
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        if let Some(y) = answered(slf, "__bool__", &[])? {
+            return y.extract(slf.py());
+        }
+        let t = slf.get().get();
         match t.numel() {
             1 if t.dtype().is_complex() => Ok(t.complex_item().py()? != (0.0, 0.0)),
             1 => Ok(t.item().py()?.truth()),
@@ -828,18 +847,28 @@ impl PyTensor {
             )),
         }
     }
-    fn __float__(&self) -> PyResult<f64> {
-        Ok(self.single()?.item().py()?.f64())
+    fn __float__(slf: &Bound<'_, Self>) -> PyResult<f64> {
+        if let Some(y) = answered(slf, "__float__", &[])? {
+            return y.extract(slf.py());
+        }
+        Ok(slf.get().single()?.item().py()?.f64())
     }
-    fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self.single()?.item().py()? {
+    fn __int__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = answered(slf, "__int__", &[])? {
+            return Ok(y);
+        }
+        let py = slf.py();
+        match slf.get().single()?.item().py()? {
             Scalar::Float(f) => Ok(f.into_pyobject(py)?.call_method0("__int__")?.unbind()),
             Scalar::UInt(u) => Ok(u.into_pyobject(py)?.into_any().unbind()),
             s => Ok(s.i64().into_pyobject(py)?.into_any().unbind()),
         }
     }
-    fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let t = self.get();
+    fn __index__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = answered(slf, "__index__", &[])? {
+            return Ok(y);
+        }
+        let (py, t) = (slf.py(), slf.get().get());
         if !t.dtype().is_integral() || t.numel() != 1 {
             return Err(PyTypeError::new_err(
                 "only integer tensors of a single element can be converted to an index",
@@ -900,7 +929,7 @@ impl PyTensor {
         binary(op::Div, self, o, true)
     }
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        caught("neg", || match answered(slf, "__neg__", false)? {
+        caught("neg", || match answered(slf, "__neg__", &[])? {
             Some(y) => Ok(y),
             None if slf.get().get().is_sparse() => Ok(slf.call_method0("neg")?.unbind()),
             None => wrap(
@@ -910,7 +939,7 @@ impl PyTensor {
         })
     }
     fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        if let Some(y) = answered(slf, "__pos__", false)? {
+        if let Some(y) = answered(slf, "__pos__", &[])? {
             return Ok(y);
         }
         match slf.get().get().dtype() {
@@ -921,7 +950,7 @@ impl PyTensor {
         }
     }
     fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        caught("abs", || match answered(slf, "__abs__", false)? {
+        caught("abs", || match answered(slf, "__abs__", &[])? {
             Some(y) => Ok(y),
             None if slf.get().get().is_sparse() => Ok(slf.call_method0("abs")?.unbind()),
             None => wrap(
@@ -931,6 +960,9 @@ impl PyTensor {
         })
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = answered(slf, "__invert__", &[])? {
+            return Ok(y);
+        }
         if !slf.get().get().dtype().is_integral() {
             return Err(PyTypeError::new_err(
                 "~ (operator.invert) is only implemented on integer and Boolean-type tensors",
@@ -946,6 +978,16 @@ impl PyTensor {
         if modulo.is_some_and(|m| !m.is_none()) {
             return Ok(slf.py().NotImplemented());
         }
+        match answered(slf, "__pow__", &[o]) {
+            Err(e) if e.is_instance_of::<PyTypeError>(slf.py()) => {
+                return Ok(slf.py().NotImplemented())
+            }
+            answer => {
+                if let Some(y) = answer? {
+                    return Ok(y);
+                }
+            }
+        }
         named(slf, "pow", o)
     }
     fn __rpow__(
@@ -954,6 +996,9 @@ impl PyTensor {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let _ = modulo;
+        if let Some(y) = answered(slf, "__rpow__", &[o])? {
+            return Ok(y);
+        }
         if operand(o)?.is_none() {
             return Ok(slf.py().NotImplemented());
         }
@@ -1271,7 +1316,7 @@ impl PyTensor {
     /// torch.Size([3, 2])
     #[getter(T)]
     fn reversed(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match answered(slf, "T", true)? {
+        match read(slf, "T")? {
             Some(y) => Ok(y),
             None => wrap(slf.py(), slf.get().get().transposed_property("T").py()?),
         }
@@ -1285,7 +1330,7 @@ impl PyTensor {
     /// torch.Size([4, 3, 2])
     #[getter(mT)]
     fn matrices_transposed(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match answered(slf, "mT", true)? {
+        match read(slf, "mT")? {
             Some(y) => Ok(y),
             None => wrap(slf.py(), slf.get().get().transposed_property("mT").py()?),
         }
@@ -1300,7 +1345,7 @@ impl PyTensor {
     ///         [2.-0.j]])
     #[getter(H)]
     fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match answered(slf, "H", true)? {
+        match read(slf, "H")? {
             Some(y) => Ok(y),
             None => wrap(slf.py(), slf.get().get().transposed_property("H").py()?),
         }
@@ -1314,7 +1359,7 @@ impl PyTensor {
     /// torch.Size([4, 3, 2])
     #[getter(mH)]
     fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match answered(slf, "mH", true)? {
+        match read(slf, "mH")? {
             Some(y) => Ok(y),
             None => wrap(slf.py(), slf.get().get().transposed_property("mH").py()?),
         }
@@ -1328,6 +1373,9 @@ impl PyTensor {
     /// tensor([1.])
     #[getter]
     fn real(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = read(&slf, "real")? {
+            return Ok(y);
+        }
         let t = slf.get().get();
         match t.dtype().is_complex() {
             true => wrap(slf.py(), t.real_part(0).py()?),
@@ -1347,8 +1395,11 @@ impl PyTensor {
     /// >>> torch.tensor([1 + 2j]).imag
     /// tensor([2.])
     #[getter]
-    fn imag(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let t = self.get();
+    fn imag(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = read(slf, "imag")? {
+            return Ok(y);
+        }
+        let (py, t) = (slf.py(), slf.get().get());
         if !t.dtype().is_complex() {
             return Err(PyRuntimeError::new_err(format!(
                 "imag is not implemented for tensors with non-complex dtypes, got {}",
@@ -1415,9 +1466,6 @@ impl PyTensor {
     /// >>> (2 * x).detach()
     /// tensor([2., 2.])
     fn detach(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        if let Some(y) = answered(slf, "detach", false)? {
-            return Ok(y);
-        }
         let (py, t) = (slf.py(), slf.get().get());
         // A detached tensor is a view in PyTorch, so that in-place rules apply to it.
         wrap(py, t.detached().py_of("detach")?)
@@ -1540,18 +1588,41 @@ impl PyTensor {
     }
 }
 
-/// What the class of a tensor answers for a method or property, where it does.
+/// What modes and classes answer for an operator, where one does.
 #[inline]
-fn answered(slf: &Bound<'_, PyTensor>, name: &str, getter: bool) -> PyResult<Option<Py<PyAny>>> {
+fn answered(
+    slf: &Bound<'_, PyTensor>,
+    name: &str,
+    others: &[&Bound<'_, PyAny>],
+) -> PyResult<Option<Py<PyAny>>> {
+    match crate::overrides::active() {
+        true => answered_now(slf, name, others),
+        false => Ok(None),
+    }
+}
+
+/// As [`answered`], for an attribute that is an operator.
+fn read(slf: &Bound<'_, PyTensor>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     if !crate::overrides::active() {
         return Ok(None);
     }
-    let name = crate::overrides::asked(name);
-    let mut function = slf.py().get_type::<PyTensor>().getattr(name)?;
-    if getter {
-        function = function.getattr("__get__")?;
-    }
-    crate::overrides::answer(&function, &PyTuple::new(slf.py(), [slf])?, None)
+    let getter = slf
+        .py()
+        .get_type::<PyTensor>()
+        .getattr(name)?
+        .getattr("__get__")?;
+    let args = PyTuple::new(slf.py(), [slf])?;
+    crate::overrides::answer(&getter, &args, None, crate::overrides::Call::Operator)
+}
+
+#[cold]
+fn answered_now(
+    slf: &Bound<'_, PyTensor>,
+    name: &str,
+    others: &[&Bound<'_, PyAny>],
+) -> PyResult<Option<Py<PyAny>>> {
+    let all = [&[slf.as_any()], others].concat();
+    crate::overrides::method(slf.py(), name, &all)
 }
 
 /// A Python number.

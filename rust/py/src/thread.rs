@@ -38,11 +38,11 @@ pub fn elsewhere(f: &mut (dyn FnMut() + Send)) -> Result<()> {
     let outer = CHAIN.with_borrow(Clone::clone);
     let first = outer.is_none();
     let chain = outer.unwrap_or_default();
-    let (off, place) = (overrides::is_off(), device::default_device());
+    let (rest, place) = (overrides::rest(), device::default_device());
     let current = device::current_gpu();
     let work = Mutex::new(f);
     let inside = |py: Python<'_>| {
-        overrides::set_off(off);
+        overrides::set_rest(rest);
         device::set_default_device(place);
         device::set_current_gpu(current);
         CHAIN.set(Some(chain.clone()));
