@@ -292,6 +292,10 @@ def _suffixes(tensor: Any) -> list[str]:
             found.append(f"grad_fn=<{node.name().rsplit('::', 1)[-1]}>")
         elif tensor.requires_grad:
             found.append("requires_grad=True")
+    forward = sys.modules.get(f"{__package__}.autograd.forward_ad")
+    tangent = None if forward is None else forward.unpack_dual(tensor).tangent
+    if tangent is not None:
+        found.append(f"tangent={tangent}")
     return found
 
 

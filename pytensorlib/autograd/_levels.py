@@ -14,7 +14,7 @@ from threading import local
 from typing import Any
 
 from .. import _C
-from ..overrides import TorchFunctionMode
+from .function import Function, _apply_below, _by_jvp, _check_transformed, _generated, _watching
 from .functional import _grad as gradients
 from .graph import get_gradient_edge
 
@@ -131,30 +131,46 @@ class quiet:
         _state.quiet = self.before
 
 
-class Watch(TorchFunctionMode):
+class Watch:
     """Notes to which tensors a function writes that it did not make.
 
     With `forward`, what is computed under ``no_grad`` is recorded too: tangents go through it.
+    Functions in `again` write what they wrote before, however often they are called.
     """
 
-    def __init__(self, forward: bool = False, rests: bool = False) -> None:
+    def __init__(
+        self, forward: bool = False, rests: bool = False, again: frozenset[str] = frozenset()
+    ) -> None:
         self.forward, self.rests = forward, rests and not forward
+        self.again = again
         self.made: set[int] = set()
         # What was written to, kept so that no other tensor takes its place in memory.
         self.written: list[Any] = []
         self.generators: dict[Any, Any] = {}
         self.on = False
 
+    def apply(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Apply a function with a derivative of its own."""
+        _check_transformed(cls)
+        if not cls.__name__.endswith("Generated"):
+            by_jvp = self.forward and cls.jvp is not Function.jvp
+            cls = _by_jvp(cls, args) if by_jvp else _generated(cls)
+        return _apply_below(self, cls, args, kwargs)
+
     def __enter__(self) -> Any:
+        _watching.append(self)
         self.on = not (self.rests and getattr(_state, "quiet", False))
         stack = _state.__dict__.setdefault("stack", [])
         stack.append(self)
-        return super().__enter__() if self.on else self
+        if self.on:
+            _C._push_torch_function_mode(self, True)
+        return self
 
     def __exit__(self, *error: Any) -> None:
+        _watching.remove(self)
         _state.stack.pop()
         if self.on:
-            super().__exit__(*error)
+            _C._pop_torch_function_mode()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
@@ -171,7 +187,8 @@ class Watch(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         out = kwargs.get("out")
         if _writes(name) and args:
-            self.note(args[0])
+            if name not in self.again:
+                self.note(args[0])
         elif out is not None:
             for t in out if isinstance(out, (tuple, list)) else (out,):
                 self.note(t)

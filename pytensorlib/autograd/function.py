@@ -34,6 +34,8 @@ class FunctionCtx:
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = None
     _forward_cls: Any = None
+    # What `save_for_forward` kept, while `jvp` runs.
+    _for_forward: Any = None
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward; at most one call, the last one counts."""
@@ -52,6 +54,8 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[_C.Tensor, ...]:
         """The tensors given to `save_for_backward`, checked for changes made since."""
+        if self._for_forward is not None:
+            return self._for_forward
         return () if self._saved is None else self._saved.unpack()
 
     def mark_dirty(self, *args: Any) -> None:
@@ -85,11 +89,21 @@ class BackwardCFunction(FunctionCtx):
         return self._forward_cls.jvp(self, *args)
 
 
+@staticmethod  # type: ignore[misc]
+def _refuse_both(ctx: Any, *grad_outputs: Any) -> Any:
+    raise RuntimeError(
+        "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should "
+        "only implement one of them."
+    )
+
+
 class FunctionMeta(type):
     """Give each Function class a ctx class of its own, named as its node in the graph."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
+        if "vjp" in attrs:
+            cls.backward = _refuse_both if "backward" in attrs else attrs["vjp"]
         cls._backward_cls = type(
             name + "Backward",
             (BackwardCFunction,),
@@ -171,10 +185,93 @@ class Function(metaclass=FunctionMeta):
             "autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Return the outputs for all slices at once, and their dimensions; to be written.
+
+        A subclass that writes it is not run for each slice where its arguments are what is mapped.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and put the function into the graph."""
+        if _watching:
+            return _watching[-1].apply(cls, args, kwargs)
         return _C._function_apply(cls, *args, **kwargs)
+
+
+# The transforms and levels of forward mode that are at work: the last one is asked how to apply a
+# function.
+_watching: list[Any] = []
+
+
+def _apply_below(watching: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply a function as those that are asked after one want it."""
+    place = _watching.index(watching)
+    above = _watching[place:]
+    del _watching[place:]
+    try:
+        return cls.apply(*args, **kwargs)
+    finally:
+        _watching.extend(above)
+
+
+def _check_transformed(cls: Any) -> None:
+    """Refuse a function of a program whose `forward` sets up its own context."""
+    own = cls.__module__.partition(".")[0] in ("pytensorlib", "torch")
+    if cls.setup_context is _default_setup_context and not own:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+            "jacrev, ...), it must override the setup_context staticmethod: write "
+            f"{cls.__name__}.forward without ctx, and {cls.__name__}.setup_context(ctx, inputs, "
+            "output)."
+        )
+
+
+def _generated(cls: Any) -> Any:
+    """Return a function by the name that its nodes have within a transform."""
+    found = vars(cls).get("_within_transforms")
+    if found is None:
+        found = type(cls)(f"{cls.__name__}Generated", (cls,), {})
+        cls._within_transforms = found
+    return found
+
+
+def _by_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
+    """Return a function whose `backward` is the transpose of its `jvp`."""
+    from ._levels import gradients
+
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        ctx._for_forward = getattr(ctx, "saved_for_forward", None)
+        with _C._Mode(True):
+            # Any values do: a jvp is linear in them.
+            along = [
+                _C.zeros_like(a.detach()).requires_grad_() if isinstance(a, _C.Tensor) else None
+                for a in args
+            ]
+            slopes = cls.jvp(ctx, *along)
+            slopes = slopes if isinstance(slopes, (tuple, list)) else (slopes,)
+            live = [
+                (s, g)
+                for s, g in zip(slopes, grad_outputs, strict=True)
+                if s is not None and s.requires_grad and g is not None
+            ]
+            found = iter(
+                gradients(
+                    [s for s, _ in live],
+                    [t for t in along if t is not None],
+                    [g for _, g in live],
+                    create_graph=True,
+                )
+            )
+        return tuple(None if t is None else next(found) for t in along)
+
+    own = {"backward": staticmethod(backward)}
+    return type(cls)(f"{cls.__name__}Generated", (cls,), own)
 
 
 # Kept to tell whether a subclass has a setup_context of its own.

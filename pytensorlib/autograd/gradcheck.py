@@ -228,9 +228,11 @@ def _check_reentrant(first: list[Any], second: list[Any], nondet_tol: float) -> 
             )
 
 
-def _mismatch(analytical: Any, numerical: Any, output: int, index: int) -> GradcheckError:
+def _mismatch(
+    analytical: Any, numerical: Any, output: int, index: int, how: str = ""
+) -> GradcheckError:
     return GradcheckError(
-        f"Jacobian mismatch for output {output} with respect to input {index},\n"
+        f"Jacobian {how}mismatch for output {output} with respect to input {index},\n"
         f"numerical:{numerical}\nanalytical:{analytical}\n"
     )
 
@@ -345,6 +347,8 @@ def _run(func: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, A
         func, inputs = _over_reals(func, inputs)
         raw = func(*inputs)
     outputs = _differentiable(raw)
+    if options["check_forward_ad"]:
+        _check_forward(func, inputs, raw, options)
     if not outputs:
         tensors = tuple(o for o in _as_tuple(raw) if _is_tensor(o))
         for per_input in _numerical(func, inputs, tensors, options["eps"]):
@@ -359,6 +363,44 @@ def _run(func: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, A
             _check_undefined(func, inputs)
         if options["check_batched_grad"]:
             _check_batched(outputs, _checked(inputs))
+
+
+def _check_forward(
+    func: Callable[..., Any], inputs: tuple[Any, ...], raw: Any, options: dict[str, Any]
+) -> None:
+    """Compare tangents with finite differences, and those of a batch with single ones."""
+    from ._forward_check import check_batched, check_projected, check_whole
+
+    def close(a: Any, b: Any) -> bool:
+        return _close(a, b, options["rtol"], options["atol"])
+
+    tensors, eps = tuple(o for o in _as_tuple(raw) if _is_tensor(o)), options["eps"]
+    agree = False
+    if options["fast_mode"]:
+        directions = [_direction(x) for x in _checked(inputs)]
+        pairs = zip(_checked(inputs), directions, strict=True)
+        slopes = [_difference(func, inputs, x.data, u * eps, eps) for x, u in pairs]
+        agree = check_projected(func, inputs, directions, slopes, close)
+    if not agree:
+        numerical = _numerical(func, inputs, tensors, eps)
+        check_whole(func, inputs, numerical, close, _mismatch)
+    if options["check_batched_forward_grad"]:
+        differs = check_batched(func, inputs, close)
+        if differs is not None:
+            index, together, apart = differs
+            raise GradcheckError(
+                "While computing batched gradients, got values that differ: tangents of a batch "
+                f"along input {index} are not those computed one by one.\nbatched:{together}\n"
+                f"single:{apart}"
+            )
+
+
+def _direction(x: Any) -> Any:
+    """Return a random vector of length one in the shape of a tensor, the same each time."""
+    generator = _C.Generator()
+    generator.manual_seed(0)
+    u = _C.rand(x.shape, generator=generator, dtype=_C.float64)
+    return (u / u.norm().clamp(min=1e-30)).to(x.dtype)
 
 
 def _check_batched(outputs: tuple[Any, ...], inputs: list[Any]) -> None:
@@ -612,8 +654,14 @@ def gradcheck(
         raise AssertionError(
             "Expected at least one of check_forward_ad or check_backward_ad to be True"
         )
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: there is no forward mode to check")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
     options = {
         "eps": eps,
         "atol": atol,
@@ -623,6 +671,8 @@ def gradcheck(
         "check_grad_dtypes": check_grad_dtypes,
         "check_batched_grad": check_batched_grad,
         "check_backward_ad": check_backward_ad,
+        "check_forward_ad": check_forward_ad,
+        "check_batched_forward_grad": check_batched_forward_grad,
         "fast_mode": fast_mode,
     }
     try:
