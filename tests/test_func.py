@@ -340,8 +340,12 @@ def test_vmap_obeys_randomness() -> None:
 
 def test_vmap_refuses_writes_that_slices_would_share() -> None:
     kept = torch.zeros(2)
-    with pytest.raises(RuntimeError, match="all slices share"):
+    with pytest.raises(RuntimeError, match="has more elements than `self`.*broadcast shape"):
         vmap(lambda r: kept.add_(r))(torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="all slices share"):
+        vmap(lambda r: r * kept.add_(1))(torch.ones(3, 2))
+    kept.fill_(7)
+    assert vmap(lambda r: r + kept.zero_())(torch.ones(3, 2)).tolist() == [[1.0, 1.0]] * 3
     rows = torch.ones(3, 2)
     vmap(lambda r: r.mul_(2))(rows)
     assert rows.tolist() == [[2.0, 2.0]] * 3
@@ -462,12 +466,14 @@ def test_dual_level_is_one() -> None:
     with forward_ad.dual_level():
         with pytest.raises(RuntimeError, match="Nested forward mode"):
             forward_ad.enter_dual_level()
-        with pytest.raises(RuntimeError, match="shape and dtype"):
+        with pytest.raises(RuntimeError, match="different size than that of the original"):
             forward_ad.make_dual(X, X[:2])
         with pytest.raises(ValueError, match="floating point or complex"):
             forward_ad.make_dual(torch.arange(3), torch.arange(3))
-    with pytest.raises(RuntimeError, match="not the last one"):
+    with pytest.raises(RuntimeError, match="must be a positive number"):
         forward_ad.exit_dual_level()
+    with pytest.raises(RuntimeError, match="not the last one"):
+        forward_ad.exit_dual_level(level=1)
     w = torch.ones(3, dtype=torch.float64, requires_grad=True)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(X, ONES)

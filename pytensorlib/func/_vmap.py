@@ -10,6 +10,7 @@ from .. import _C
 from ..autograd._levels import Watch, quiet
 from ..utils import _pytree as pytree
 from ..utils._pytree_spec import _broadcast_to_and_flatten
+from ._batch import AGAIN, AGAIN_SAME, Batch, whole
 
 __all__ = ["Draws", "check_randomness", "vmap"]
 
@@ -147,7 +148,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and not isinstance(a, _C.Tensor) and bool(a == b)
 
 
-def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int) -> Any:
+def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int, batch: Batch) -> Any:
     """Return one output of all slices."""
     name = called(func)
     if dim is None:
@@ -163,7 +164,16 @@ def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int) -> A
                 f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. "
                 "Did you mean to set out_dims= to None for output?"
             )
+    if not -values[0].dim() - 1 <= dim <= values[0].dim():
+        last = values[0].dim()
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-last - 1}, {last}], but got "
+            f"{dim})"
+        )
     # Without slices there is one run, which tells the shape.
+    found = whole(values, dim, batch.mapped) if size else None
+    if found is not None:
+        return found
     return _C.stack(values, dim) if size else _C.stack(values, dim).narrow(dim, 0, 0)
 
 
@@ -179,7 +189,11 @@ def check_out_dims(out_dims: Any, func: Func) -> None:
 
 
 def run(
-    func: Func, slices: list[tuple[Any, ...]], draws: Draws, kwargs: dict[str, Any]
+    func: Func,
+    slices: list[tuple[Any, ...]],
+    draws: Draws,
+    kwargs: dict[str, Any],
+    batch: Batch,
 ) -> list[Any]:
     """Return what the function gives for each slice."""
     outputs: list[Any] = []
@@ -187,11 +201,13 @@ def run(
     for index, args in enumerate(slices):
         if index and draws.randomness == "same":
             draws.again()
+        batch.begin(index)
         if index > 1:  # each does what the first two did
-            with quiet():
+            with quiet(), batch:
                 outputs.append(func(*args, **kwargs))
             continue
-        with Watch() as watch:
+        again = AGAIN_SAME if draws.randomness == "same" else AGAIN
+        with Watch(again=again) as watch, batch:
             outputs.append(func(*args, **kwargs))
         for generator, state in watch.generators.items():
             draws.states.setdefault(generator, state)
@@ -269,7 +285,9 @@ def vmap(
         parts = [sliced(x, dim, size) for x, dim in zip(flat, dims, strict=True)]
         slices = [spec.unflatten(one) for one in zip(*parts, strict=True)]
         draws = Draws(randomness)
-        outputs = [pytree.tree_flatten(y) for y in run(func, slices, draws, kwargs)]
+        pairs = zip(flat, dims, parts, strict=True)
+        batch = Batch(randomness, size, [m for m in pairs if m[1] is not None])
+        outputs = [pytree.tree_flatten(y) for y in run(func, slices, draws, kwargs, batch)]
         if not size:
             draws.again()
         form = outputs[0][1]
@@ -281,7 +299,10 @@ def vmap(
         places = placed(func, out_dims, form)
         columns = zip(*(leaves for leaves, _ in outputs), strict=True)
         return form.unflatten(
-            [joined(func, column, dim, size) for column, dim in zip(columns, places, strict=True)]
+            [
+                joined(func, column, dim, size, batch)
+                for column, dim in zip(columns, places, strict=True)
+            ]
         )
 
     return wrapped

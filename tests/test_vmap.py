@@ -1,0 +1,209 @@
+"""What `vmap` does with views, writes and random numbers. Numbers are those of PyTorch 2.13."""
+
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib.autograd import Function
+from pytensorlib.func import grad, jvp, vmap
+
+
+def test_vmap_as_strided_counts_the_offset_from_each_slice() -> None:
+    x = torch.arange(24.0).view(2, 3, 4)
+    found = vmap(lambda t: t.as_strided((2,), (1,), 0))(x)
+    assert found.tolist() == [[0.0, 1.0], [12.0, 13.0]]
+    found = vmap(lambda t: t.as_strided((2,), (4,), storage_offset=1), in_dims=1)(x)
+    assert found.tolist() == [[1.0, 5.0], [5.0, 9.0], [9.0, 13.0]]
+    nested = vmap(vmap(lambda t: t.as_strided((1,), (1,), 1)))(x)
+    assert nested.flatten().tolist() == [1.0, 5.0, 9.0, 13.0, 17.0, 21.0]
+
+
+def test_vmap_of_slices_gives_the_tensor_itself() -> None:
+    x = torch.ones(2, 3)
+    assert vmap(lambda v: v)(x) is x
+    assert vmap(lambda v: v, 1, 1)(x) is x
+    assert vmap(torch.Tensor.neg_)(x) is x
+    assert x.tolist() == [[-1.0] * 3] * 2
+
+
+def test_vmap_of_views_gives_a_view() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    first = vmap(lambda v: v[1:])(x)
+    assert first.data_ptr() == x[:, 1:].data_ptr()
+    first.zero_()
+    assert x.tolist() == [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]]
+    assert vmap(lambda v: v, 0, 1)(x).stride() == (1, 3)
+    w = torch.ones(2, 3, requires_grad=True)
+    vmap(lambda v: v[1:] * 2)(w).sum().backward()
+    assert w.grad.tolist() == [[0.0, 2.0, 2.0]] * 2
+
+
+def test_vmap_random_numbers_are_those_of_one_call_for_all_slices() -> None:
+    x = torch.zeros(3, 2)
+    for make in (torch.rand, torch.randn):
+        torch.manual_seed(3)
+        found = vmap(lambda v, make=make: make(20), randomness="different")(x)
+        torch.manual_seed(3)
+        assert torch.equal(found, make(3, 20))
+    torch.manual_seed(3)
+    two = vmap(lambda v: torch.rand(3) + torch.randn(3), randomness="different")(x)
+    torch.manual_seed(3)
+    assert torch.equal(two, torch.rand(3, 3) + torch.randn(3, 3))
+    torch.manual_seed(3)
+    found = vmap(lambda v: torch.normal(v, 2.0), in_dims=1, randomness="different")(x)
+    torch.manual_seed(3)
+    assert torch.equal(found, torch.empty(2, 3).normal_(0, 2.0))
+
+
+def test_vmap_random_numbers_in_place_follow_the_slices() -> None:
+    x = torch.zeros(4, 20)
+    torch.manual_seed(3)
+    found = vmap(lambda v: v.normal_(), in_dims=1, out_dims=1, randomness="different")(x)
+    assert found is x
+    torch.manual_seed(3)
+    assert torch.equal(x, torch.zeros(4, 20).t().normal_().t())
+    torch.manual_seed(3)
+    same = vmap(lambda v: v.normal_(), in_dims=1, randomness="same")(torch.zeros(20, 4))
+    torch.manual_seed(3)
+    assert torch.equal(same, torch.randn(20).expand(4, 20))
+
+
+@pytest.mark.parametrize(
+    ("function", "randomness", "text"),
+    [
+        (lambda v, kept: kept.normal_(), "different", "different inplace randomness on an unbatch"),
+        (lambda v, kept: kept.bernoulli_(v), "same", "same randomness with a batched tensor input"),
+        (lambda v, kept: kept.bernoulli_(v), "different", "more elements than `self`"),
+        (lambda v, kept: torch.bernoulli(v), "same", "same randomness with a batched tensor input"),
+        (lambda v, kept: torch.rand(2, out=kept), "same", "calling out variants of random"),
+        (lambda v, kept: kept.copy_(v), "error", "inplace arithmetic.*more elements than `self`"),
+        (lambda v, kept: kept.fill_(v[0]), "error", "fill_.self.*doesn't match the broadcast"),
+    ],
+)
+def test_vmap_refuses_what_slices_cannot_share(function: Any, randomness: str, text: str) -> None:
+    kept = torch.zeros(2)
+    with pytest.raises(RuntimeError, match=text):
+        vmap(lambda v: function(v, kept), randomness=randomness)(torch.full((3, 2), 0.5))
+
+
+def test_vmap_may_write_the_same_to_what_slices_share() -> None:
+    kept = torch.ones(2)
+    assert vmap(lambda v: v + kept.zero_())(torch.ones(3, 2)).tolist() == [[1.0, 1.0]] * 3
+    torch.manual_seed(3)
+    vmap(lambda v: v + kept.uniform_(), randomness="same")(torch.ones(3, 2))
+    torch.manual_seed(3)
+    assert torch.equal(kept, torch.rand(2))
+
+
+class Twice(Function):
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * g
+
+
+class TwiceEach(Twice):
+    generate_vmap_rule = True
+
+
+class AtOnce(Twice):
+    seen: list = []
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+        AtOnce.seen.append((info.batch_size, info.randomness, in_dims, tuple(x.shape)))
+        return 3 * x, in_dims[0]
+
+
+class BothWays(AtOnce):
+    generate_vmap_rule = True
+
+
+class OneReturn(Twice):
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+        return 3 * x
+
+
+class TwoDims(Twice):
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+        return 3 * x, (0, 0)
+
+
+class WithContext(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return 2 * x
+
+
+def test_vmap_of_a_function_calls_its_own_rule_once() -> None:
+    AtOnce.seen.clear()
+    x = torch.arange(6.0).view(2, 3)
+    found = vmap(lambda v: AtOnce.apply(v) + 1, in_dims=1, randomness="same")(x)
+    assert found.tolist() == [[1.0, 10.0], [4.0, 13.0], [7.0, 16.0]]
+    assert AtOnce.seen == [(3, "same", (1,), (2, 3))]
+    assert vmap(lambda v: v + AtOnce.apply(torch.ones(3)))(x)[0].tolist() == [2.0, 3.0, 4.0]
+    assert len(AtOnce.seen) == 1
+    assert torch.equal(vmap(TwiceEach.apply)(x), 2 * x)
+    assert vmap(grad(lambda v: TwiceEach.apply(v).sum()))(x).tolist() == [[2.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (Twice, "does not have vmap support"),
+        (BothWays, "both generate_vmap_rule=True and an overridden vmap"),
+        (OneReturn, "to have two returns.*Got a <class"),
+        (TwoDims, "returned an incompatible .output, out_dims. tuple"),
+        (WithContext, "must override the setup_context staticmethod"),
+    ],
+)
+def test_vmap_of_a_function_without_a_rule_raises(function: Any, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        vmap(function.apply)(torch.ones(2, 3))
+
+
+def test_transforms_refuse_a_function_that_sets_up_its_own_context() -> None:
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
+        grad(lambda v: WithContext.apply(v).sum())(x)
+    names = []
+
+    def named(v: Any) -> Any:
+        y = Twice.apply(v)
+        names.append(y.grad_fn.name())
+        return y.sum()
+
+    grad(named)(x)
+    assert names == ["TwiceGeneratedBackward"]
+    assert Twice.apply(x.requires_grad_()).grad_fn.name() == "TwiceBackward"
+
+
+class OnlyForward(Function):
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x**2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return 20 * t * ctx.saved_tensors[0]
+
+
+def test_jvp_of_a_function_is_its_own() -> None:
+    x, t = torch.tensor([1.0, 3.0]), torch.tensor([1.0, 0.5])
+    value, slope = jvp(OnlyForward.apply, (x,), (t,))
+    assert value.tolist() == [1.0, 9.0]
+    assert slope.tolist() == [20.0, 30.0]
