@@ -136,6 +136,7 @@ def _modules() -> Iterator[tuple[str, Any]]:
     import pytensorlib as pt
 
     from . import (
+        _capi,
         _lowrank,
         _seldom,
         _symbolic,
@@ -145,6 +146,7 @@ def _modules() -> Iterator[tuple[str, Any]]:
         functional,
         linalg,
         nn,
+        sparse,
         special,
     )
 
@@ -156,6 +158,8 @@ def _modules() -> Iterator[tuple[str, Any]]:
         yield f"torch.{name}", module
     yield "torch.nn.init", nn.init
     yield "torch.autograd", autograd
+    yield "torch.sparse", sparse
+    yield "torch._C._nn", _capi
 
 
 def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
@@ -168,7 +172,9 @@ def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
         chosen = overrides._ELSEWHERE.get(home)
         public = getattr(module, "__all__", None) if module.__name__.count("._") else None
         for name, value in list(vars(module).items()):
-            if not isinstance(value, FunctionType) or id(value) in seen or name[0] == "_":
+            if not isinstance(value, FunctionType) or id(value) in seen:
+                continue
+            if name[0] == "_" and name not in (chosen or ()):
                 continue
             if public is not None and name not in public:
                 continue

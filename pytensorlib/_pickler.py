@@ -11,6 +11,7 @@ import pytensorlib as pt
 from . import _C
 from ._allowed import CONSTANTS
 from ._file_options import location_tag, options
+from ._tensor import _get_obj_state
 from .storage import TypedStorage
 
 __all__ = ["CheckpointPickler", "SavedStorage", "location_of"]
@@ -203,7 +204,7 @@ class CheckpointPickler(Base):
 
     def reduced(self, obj: Any) -> Any:
         """Return what makes a tensor again: a function and its arguments."""
-        state = getattr(obj, "__dict__", None) or {}
+        state = _get_obj_state(obj)
         kind = type(obj)
         if kind is pt.nn.Parameter:
             args: tuple[Any, ...] = (obj.data, obj.requires_grad, OrderedDict())

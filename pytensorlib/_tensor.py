@@ -5,6 +5,7 @@ The functions here become methods of `_C.Tensor` when the package is imported, b
 
 from __future__ import annotations
 
+import copyreg
 import enum
 import operator
 from collections.abc import Iterator
@@ -495,7 +496,7 @@ class _Methods:
 
     def __copy__(self: Any) -> Any:
         # A shallow copy is another handle on the same data.
-        return _rebuilt(type(self), self.detach(), self.requires_grad, self.__dict__)
+        return _rebuilt(type(self), self.detach(), self.requires_grad, _get_obj_state(self))
 
     def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
         if not self.is_leaf:
@@ -506,46 +507,54 @@ class _Methods:
         if id(self) in memo:
             return memo[id(self)]
         if self._is_any_sparse:
-            copied = _rebuilt(type(self), self.detach().clone(), self.requires_grad, {})
+            copied = _as_class(type(self), self.detach().clone(), self.requires_grad)
             memo[id(self)] = copied
             if self.grad is not None:
                 copied.grad = deepcopy(self.grad, memo)
             copied.__dict__.update(deepcopy(self.__dict__, memo))
             return copied
-        if type(self).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
+        wraps = type(self) is not _C.Tensor and self.is_meta
+        if wraps or type(self).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
             # What it holds is the class's to copy.
-            copied = memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+            copied = (self if wraps else self.detach()).clone()
+            if type(copied) is not type(self):
+                raise RuntimeError(
+                    "The default implementation of __deepcopy__() for wrapper subclasses only "
+                    "works for subclass types that properly implement clone(): "
+                    f"{type(self).__name__}.clone() gave a {type(copied).__name__}"
+                )
+            memo[id(self)] = copied.requires_grad_(self.requires_grad)
             if self.grad is not None:
                 copied.grad = deepcopy(self.grad, memo)
-            missing = {k: v for k, v in self.__dict__.items() if k not in copied.__dict__}
-            copied.__dict__.update(deepcopy(missing, memo))
+            missing = {k: v for k, v in _attributes(self).items() if not hasattr(copied, k)}
+            _set_obj_state(copied, deepcopy(missing, memo))
             return copied
         # Tensors that share memory go on sharing it in the copy.
         storage = deepcopy(self.untyped_storage(), memo)
         data = _C.empty((0,), dtype=self.dtype, device=self.device)
         data.set_(storage, self.storage_offset(), tuple(self.shape), self.stride())
-        copied = _rebuilt(type(self), data, self.requires_grad, {})
+        copied = _as_class(type(self), data, self.requires_grad)
         memo[id(self)] = copied
         if self.grad is not None:
             copied.grad = deepcopy(self.grad, memo)
-        copied.__dict__.update(deepcopy(self.__dict__, memo))
+        _set_obj_state(copied, deepcopy(_attributes(self), memo))
         return copied
 
     def __reduce_ex__(self: Any, protocol: Any) -> Any:
         if self.is_meta:
             kept = (type(self), str(self.dtype), tuple(self.shape), self.stride())
-            return _unpickled_meta, (*kept, self.requires_grad, dict(self.__dict__))
+            return _unpickled_meta, (*kept, self.requires_grad, _get_obj_state(self))
         if self._is_any_sparse:
             x = self.detach().cpu()
             parts = (x._indices(), x._values(), tuple(x.shape), x.is_coalesced())
-            attributes = dict(self.__dict__)
+            attributes = _get_obj_state(self)
             made = (type(self), parts, self.requires_grad, attributes, self.is_sparse_csr)
             return _unpickled_sparse, made
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
         state = (type(self), raw, str(self.dtype), tuple(self.shape), self.requires_grad)
-        return _unpickled, (*state, dict(self.__dict__))
+        return _unpickled, (*state, _get_obj_state(self))
 
     def backward(
         self: Any,
@@ -696,13 +705,43 @@ def _sizes(size: Any) -> Any:
     return size if isinstance(size, Size) else Size((size,) if isinstance(size, int) else size)
 
 
-def _rebuilt(cls: type, data: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    """Return `data` as a tensor of class `cls` with the attributes of the one it replaces."""
+def _as_class(cls: type, data: Any, requires_grad: bool) -> Any:
+    """Return `data` as a tensor of class `cls`."""
     if cls is not _C.Tensor:
         data = data.as_subclass(cls)
-    data.requires_grad_(requires_grad)
-    data.__dict__.update(attributes)
-    return data
+    return data.requires_grad_(requires_grad)
+
+
+def _rebuilt(cls: type, data: Any, requires_grad: bool, state: Any) -> Any:
+    """Return `data` as a tensor of class `cls` with the state of the one it replaces."""
+    data = _as_class(cls, data, requires_grad)
+    own = getattr(cls, "__setstate__", None)
+    if own is not None and own is not getattr(_C.Tensor, "__setstate__", None):
+        data.__setstate__(state)
+        return data
+    return _set_obj_state(data, state)
+
+
+def _attributes(x: Any) -> dict[str, Any]:
+    """Return the attributes of an object, those in slots of its class too."""
+    slots = {name for name in copyreg._slotnames(type(x)) if hasattr(x, name)}  # type: ignore[attr-defined]
+    return {name: getattr(x, name) for name in slots} | x.__dict__
+
+
+def _get_obj_state(x: Any) -> Any:
+    """Return what an object says that its state is: by default all attributes it has."""
+    own = getattr(type(x), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return x.__getstate__()
+    return _attributes(x)
+
+
+def _set_obj_state(x: Any, state: Any) -> Any:
+    """Give an object the attributes of another's state, and return it."""
+    for values in state if isinstance(state, tuple) else (state,):
+        for name, value in (values or {}).items():
+            setattr(x, name, value)
+    return x
 
 
 def _unpickled(

@@ -14,6 +14,7 @@ import pytensorlib as pt
 
 from . import _C
 from ._pickle_vm import CorruptCheckpointError
+from ._tensor import _get_obj_state, _set_obj_state  # noqa: F401  (libraries ask for them here)
 from .storage import TypedStorage
 
 

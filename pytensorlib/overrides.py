@@ -186,6 +186,8 @@ def _places() -> dict[str, Any]:
 
 # Functions that ask elsewhere than where their names are public.
 _ELSEWHERE = {
+    "torch._C._nn": ("_parse_to",),
+    "torch.sparse": ("sparse_coo_tensor", "sparse_csr_tensor"),
     "torch.autograd": ("backward", "grad"),
     "torch.nn.init": ("constant_", "kaiming_uniform_", "normal_", "uniform_"),
 }
@@ -229,6 +231,8 @@ _IGNORED = {
 }
 # What is no function of Python's in PyTorch, but here.
 _BUILT_IN = {
+    "torch._C._nn": frozenset(_ELSEWHERE["torch._C._nn"]),
+    "torch.sparse": frozenset(_ELSEWHERE["torch.sparse"]),
     "torch": frozenset(
         """
         get_device hash_tensor histogramdd is_complex is_conj is_floating_point is_inference is_neg
@@ -371,7 +375,8 @@ def get_testing_overrides() -> dict[Callable, Callable]:
         return answer
 
     functions = [_getter(value) for value in _named()[0].values()]
-    for place, names in _ELSEWHERE.items():
+    for place in ("torch.autograd", "torch.nn.init"):
+        names = _ELSEWHERE[place]
         home = importlib.import_module(place.replace("torch", _C.__name__.partition(".")[0], 1))
         functions += [getattr(home, name) for name in names]
     return {function: stand_in(function) for function in functions}

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import io
 import pickle
 import subprocess
 import sys
@@ -89,6 +90,67 @@ def test_copies_and_pickles_keep_the_subclass():
     for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
         assert type(twin) is Plain
         assert twin.tolist() == [1, 2]
+
+
+class Wrapping(torch.Tensor):
+    """Holds a tensor in a slot and has no memory of its own."""
+
+    __slots__ = ["elem", "other"]
+
+    @staticmethod
+    def __new__(cls, elem):
+        made = torch.Tensor._make_subclass(cls, elem.to("meta"), elem.requires_grad)
+        made.elem = elem
+        return made
+
+    def clone(self):
+        return type(self)(self.elem.clone())
+
+
+class Stateful(torch.Tensor):
+    """Says itself what it keeps."""
+
+    def __getstate__(self):
+        return {"kept": self.kept, "more": 7}
+
+    def __setstate__(self, state):
+        self.kept, self.more = state["kept"], state["more"]
+
+
+def saved(x):
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def test_copies_of_a_wrapping_subclass_have_what_is_in_its_slots():
+    x = Wrapping(torch.arange(2.0))
+    x.other, x.name_of_mine = 5, "bar"
+    deep = copy.deepcopy(x)
+    assert type(deep) is Wrapping
+    assert deep.elem is not x.elem
+    for twin in (deep, pickle.loads(pickle.dumps(x)), saved(x)):
+        assert twin.elem.tolist() == [0, 1]
+        assert (twin.other, twin.name_of_mine) == (5, "bar")
+
+
+def test_copies_of_a_subclass_have_the_state_that_it_gives():
+    x = torch.ones(2).as_subclass(Stateful)
+    x.kept = [1]
+    for twin in (copy.copy(x), pickle.loads(pickle.dumps(x)), saved(x)):
+        assert type(twin) is Stateful
+        assert twin.tolist() == [1, 1]
+        assert (twin.kept, twin.more) == ([1], 7)
+    assert copy.deepcopy(x).kept == [1]
+
+
+def test_gradient_of_a_subclass_keeps_its_class_and_object():
+    y = torch.empty(2)
+    y.grad = Further(torch.ones(2))
+    y.grad.name_of_mine = 3
+    assert type(y.grad) is Further
+    assert y.grad.name_of_mine == 3
 
 
 def test_parameters_give_plain_tensors():

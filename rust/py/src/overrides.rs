@@ -7,7 +7,7 @@ pub use asked::asked;
 
 use crate::convert::is_tensor;
 use crate::tensor::PyTensor;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyDeprecationWarning, PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -213,7 +213,15 @@ fn answer_of<'py>(
     };
     let name = intern!(py, "__torch_function__");
     if let Some(object) = mode.as_ref().and_then(|m| m.mode.as_ref()) {
-        let result = ask(object.object.bind(py).getattr(name)?)?;
+        let own = object.object.bind(py);
+        let asked = own.getattr(name)?;
+        if belongs_to(&asked, own.get_type().as_any())? {
+            return Err(PyRuntimeError::new_err(
+                "Defining your mode's `__torch_function__` as a classmethod is not supported, \
+                 please make it a plain method",
+            ));
+        }
+        let result = ask(asked)?;
         if !result.is(py.NotImplemented()) {
             return Ok(Some(result.unbind()));
         }
@@ -223,7 +231,17 @@ fn answer_of<'py>(
             continue;
         }
         // As the object has it: an old class may say it by a method.
-        let result = ask(obj.getattr(name)?)?;
+        let asked = obj.getattr(name)?;
+        if belongs_to(&asked, obj)? {
+            let kind = match call {
+                Call::Function => py.get_type::<PyDeprecationWarning>(),
+                _ => py.get_type::<PyUserWarning>(),
+            };
+            let text = c"Defining your `__torch_function__` as a plain method is deprecated and \
+                will be an error in future, please define it as a classmethod.";
+            PyErr::warn(py, &kind, text, 1)?;
+        }
+        let result = ask(asked)?;
         if !result.is(py.NotImplemented()) {
             return Ok(Some(result.unbind()));
         }
@@ -256,6 +274,12 @@ fn answer_of<'py>(
         text.push_str(&format!("\n  - tensor subclass {}", class.repr()?));
     }
     Err(PyTypeError::new_err(text))
+}
+
+/// Whether a method is bound to an object.
+fn belongs_to(method: &Bound<'_, PyAny>, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let own = method.getattr_opt(intern!(method.py(), "__self__"))?;
+    Ok(own.is_some_and(|o| o.is(object)))
 }
 
 /// The name by which programs know a function, as `torch.Tensor.add`.
