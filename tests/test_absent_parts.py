@@ -227,20 +227,3 @@ def test_overwriting_conversion_makes_new_parameters():
         assert isinstance(net.weight, nn.Parameter)
     finally:
         torch.__future__.set_overwrite_module_params_on_conversion(False)
-
-
-def test_futures_hand_on_values_and_errors():
-    Future = torch.futures.Future
-    a, b = Future(), Future()
-    after = a.then(lambda f: f.wait() + 1).then(lambda f: f.value() * 10)
-    every = torch.futures.collect_all([a, b])
-    with pytest.raises(RuntimeError, match="no value"):
-        a.value()
-    a.set_result(1)
-    assert after.wait() == 20 and not every.done()
-    b.set_exception(KeyError("k"))
-    assert every.wait() == [a, b]
-    with pytest.raises(KeyError):
-        torch.futures.wait_all([a, b])
-    with pytest.raises(RuntimeError, match="once"):
-        a.set_result(2)

@@ -41,7 +41,7 @@ def poll(done: Callable[[], bool], seconds: float, size: int = 0) -> bool:
     return True
 
 
-class WorkFuture(Future):
+class WorkFuture(Future[Any]):
     """The result of a call under way: waiting for it lets the call go on."""
 
     def __init__(self, work: Work) -> None:
@@ -58,20 +58,8 @@ class WorkFuture(Future):
         self._work.wait()
         return super().wait()
 
-    def then(self, callback: Callable[[Future], Any]) -> Future:
-        """Return a future for what ``callback(self)`` returns."""
-        following = WorkFuture(self._work)
-
-        def go_on(future: Future) -> None:
-            try:
-                result = callback(self)
-            except Exception as error:
-                following.set_exception(error)
-            else:
-                following.set_result(result)
-
-        self.add_done_callback(go_on)
-        return following
+    def _following(self) -> Future[Any]:
+        return WorkFuture(self._work)
 
 
 class Work:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from .. import nn
 from .._named import fill, refusal, tell_missing
 from .._named_modules import EAGER
-from ..futures import Future
+from ..futures import Future, all_futures
 
 __all__ = [
     "Attribute",
@@ -514,7 +514,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return all(isinstance(item, args[0]) for item in obj)
 
 
-def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
     """Call a function and return a future that holds its result already.
 
     Parameters
@@ -540,7 +540,7 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     return future
 
 
-def wait(future: Future) -> Any:
+def wait(future: Future[Any]) -> Any:
     """Return the value of a future.
 
     Parameters
@@ -559,7 +559,7 @@ def wait(future: Future) -> Any:
     >>> torch.jit.wait(torch.jit.fork(len, "abc"))
     3
     """
-    return future.wait()
+    return all_futures([future])[0].wait()
 
 
 def onednn_fusion_enabled() -> bool:
