@@ -33,10 +33,128 @@ def test_parametrized_weight_is_computed_assigned_and_removed():
     net.weight = torch.ones(3, 2)
     assert torch.equal(weight.detach(), torch.full((3, 2), 0.5))
     parametrize.register_parametrization(net, "weight", Double())
-    assert torch.equal(net.weight, torch.ones(3, 2))
+    assert torch.equal(net.weight, torch.full((3, 2), 2.0))
     parametrize.remove_parametrizations(net, "weight")
     assert type(net) is nn.Linear and net.weight is weight
-    assert torch.equal(net.weight, torch.ones(3, 2))
+    assert torch.equal(net.weight, torch.full((3, 2), 2.0))
+
+
+class AddOne(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+def test_second_parametrization_without_an_inverse_of_the_first_takes_what_it_makes():
+    net = nn.Linear(2, 2)
+    start = net.weight.detach().clone()
+    for module in (AddOne(), Double()):
+        parametrize.register_parametrization(net, "weight", module)
+    assert torch.equal(net.weight, 2 * (start + 1))
+    assert torch.equal(net.parametrizations.weight.original, start)
+    with pytest.raises(RuntimeError, match="AddOne does not implement right_inverse"):
+        net.weight = start
+    parametrize.remove_parametrizations(net, "weight", leave_parametrized=False)
+    assert torch.equal(net.weight, start)
+
+
+def test_parametrized_start_of_a_parametrization_is_removed_again():
+    net = parametrize.register_parametrization(nn.Linear(2, 2), "weight", AddOne())
+    start = net.parametrizations.weight.original.detach().clone()
+    parametrize.register_parametrization(net.parametrizations.weight, "original", Double())
+    assert torch.equal(net.weight, start + 1)  # Double has an inverse, so its start is a half
+    parametrize.remove_parametrizations(net.parametrizations.weight, "original", False)
+    assert type(net.parametrizations.weight) is parametrize.ParametrizationList
+    parametrize.remove_parametrizations(net, "weight", leave_parametrized=False)
+    assert torch.equal(net.weight, start / 2)
+
+
+def test_parametrized_buffer_is_the_same_buffer_when_removed():
+    net = nn.BatchNorm1d(3)
+    mean = net.running_mean
+    parametrize.register_parametrization(net, "running_mean", AddOne())
+    assert torch.equal(net.running_mean, torch.ones(3))
+    parametrize.remove_parametrizations(net, "running_mean")
+    assert net.running_mean is mean and torch.equal(mean, torch.ones(3))
+
+
+class Inverse(nn.Module):
+    """Keeps a tensor, and has an inverse that does not."""
+
+    def __init__(self, inverse):
+        super().__init__()
+        self.right_inverse = inverse
+
+    def forward(self, x):
+        return x
+
+
+@pytest.mark.parametrize(
+    ("inverse", "text"),
+    [
+        (lambda x: None, "Tensor or a Sequence of"),
+        (lambda x: (None, x), "of the sequence with type"),
+        (lambda x: x.bool(), "outputs one tensor, it may not change the dtype"),
+        (lambda x: x.to("meta"), "outputs one tensor, it may not change the device"),
+    ],
+)
+def test_first_parametrization_with_a_wrong_inverse_is_refused(inverse, text):
+    net = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=text):
+        parametrize.register_parametrization(net, "weight", Inverse(inverse))
+    assert not parametrize.is_parametrized(net)
+
+
+@pytest.mark.parametrize(
+    ("inverse", "text"),
+    [
+        (lambda x: (x, x), "right_inverse must return a tensor"),
+        (lambda x: x.bool(), "must have the same dtype"),
+        (lambda x: x[:-1], "must have the same shape"),
+    ],
+)
+def test_second_parametrization_with_a_wrong_inverse_is_refused(inverse, text):
+    net = parametrize.register_parametrization(nn.Linear(2, 2), "weight", AddOne())
+    with pytest.raises(ValueError, match=text):
+        parametrize.register_parametrization(net, "weight", Inverse(inverse))
+    assert len(net.parametrizations.weight) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (lambda x: 2, "must return a tensor"),
+        (lambda x: x.bool(), "may not change the dtype"),
+        (lambda x: x[:-1], "may not change the shape"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_parametrization_that_changes_the_kind_of_tensor_is_refused(made, text, first):
+    net = nn.Linear(2, 2)
+    if not first:
+        parametrize.register_parametrization(net, "weight", AddOne())
+    wrong = nn.Identity()
+    wrong.forward = made
+    with pytest.raises(ValueError, match=text):
+        parametrize.register_parametrization(net, "weight", wrong)
+
+
+def test_transferred_parametrizations_make_the_same_of_missing_parameters():
+    net, other = nn.Linear(3, 3), nn.Linear(3, 3)
+    net.more = nn.Parameter(torch.randn(3, 3))
+    for name in ("weight", "more"):
+        for module in (AddOne(), Double()):
+            parametrize.register_parametrization(net, name, module)
+    parametrize.transfer_parametrizations_and_params(net, other)
+    for name in ("weight", "more"):
+        assert torch.equal(getattr(net, name), getattr(other, name))
+    parametrize.remove_parametrizations(other, "weight")
+    assert parametrize.is_parametrized(net, "weight")
+
+
+def test_orthogonal_weight_of_another_shape_is_refused():
+    net = parametrizations.orthogonal(nn.Linear(3, 4))
+    with pytest.raises(ValueError, match=r"of shape torch.Size\(\[4, 3\]\)"):
+        net.weight = torch.randn(5, 5)
 
 
 def test_parametrization_that_changes_the_shape_is_refused_unless_unsafe():
@@ -44,7 +162,7 @@ def test_parametrization_that_changes_the_shape_is_refused_unless_unsafe():
         def forward(self, x):
             return x.flatten()
 
-    with pytest.raises(ValueError, match="may not change the dtype or the shape"):
+    with pytest.raises(ValueError, match="may not change the shape"):
         parametrize.register_parametrization(nn.Linear(2, 3), "weight", Flat())
     net = parametrize.register_parametrization(nn.Linear(2, 3), "weight", Flat(), unsafe=True)
     assert net.weight.shape == (6,)
@@ -222,3 +340,81 @@ def test_states_of_modules_are_stacked():
     assert params["weight"].is_leaf and buffers["num_batches_tracked"].shape == (3,)
     with pytest.raises(RuntimeError, match="at least one"):
         torch.func.stack_module_state([])
+
+
+class Scaled(nn.Module):
+    """Has a parameter, a buffer, and attributes that are neither."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 1)
+        self.register_buffer("shift", torch.ones(1))
+        self.factor = torch.full((1,), 2.0)
+        self.rate = 0.5
+
+    def forward(self, x, *, more=0):
+        return self.layer(x) * self.factor + self.shift + getattr(self, "extra", 0) + more
+
+
+def test_functional_call_takes_attributes_unknown_names_and_no_tensor_at_all():
+    net, x = Scaled(), torch.tensor([[3.0]])
+    call = torch.func.functional_call
+    given = {"layer.weight": torch.ones(1, 1), "layer.bias": None, "factor": torch.zeros(1)}
+    assert call(net, given, x).item() == 1
+    assert call(net, {**given, "extra": torch.tensor(5.0)}, x).item() == 6
+    assert call(net, {**given, "factor": torch.ones(1)}, (x,), {"more": 1}).item() == 5
+    assert not hasattr(net, "extra") and net.factor.item() == 2
+    assert net.layer.bias is not None and net.shift is not None
+
+
+def test_functional_call_hands_back_what_the_module_assigned():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x + self.count
+
+    net, given = Counter(), {"count": torch.tensor(4.0)}
+    assert torch.func.functional_call(net, given, torch.zeros(())).item() == 5
+    assert given["count"].item() == 5 and net.count.item() == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "text"),
+    [
+        ({"layer.weight": "no"}, TypeError, "no is not an instance of torch.Tensor"),
+        ({"rate": torch.ones(1)}, TypeError, "attribute `rate`: 0.5 is not an instance"),
+        ({"other.weight": torch.ones(1)}, AttributeError, "Scaled has no attribute `other`"),
+        ({"shift.weight": torch.ones(1)}, TypeError, "submodule `shift`: "),
+        ({"": torch.ones(1)}, KeyError, "empty string"),
+    ],
+)
+def test_functional_call_with_what_cannot_be_replaced_leaves_the_module(given, kind, text):
+    net = Scaled()
+    weight = net.layer.weight
+    with pytest.raises(kind, match=text):
+        torch.func.functional_call(net, {"layer.weight": torch.ones(1, 1), **given}, torch.ones(1))
+    assert net.layer.weight is weight
+
+
+def test_functional_call_that_is_strict_names_missing_and_unexpected_keys():
+    net, given = Scaled(), {"layer.weight": torch.ones(1, 1), "extra": torch.ones(1)}
+    with pytest.raises(RuntimeError) as told:
+        torch.func.functional_call(net, given, torch.ones(1), strict=True)
+    assert str(told.value) == (
+        "Error(s) in reparametrizing for Scaled:\n\tUnexpected key(s): 'extra'.\n\t"
+        "Missing key(s): 'layer.bias', 'shift'."
+    )
+
+
+def test_stateless_functional_call_says_that_it_has_another_name():
+    from pytensorlib.nn.utils import stateless
+
+    with pytest.warns(FutureWarning, match="Please use `torch.func.functional_call` instead"):
+        found = stateless.functional_call(nn.Identity(), {}, torch.ones(1))
+    assert found.item() == 1
+    with pytest.raises(RuntimeError, match="can't be used with nn.DataParallel"):
+        torch.func.functional_call(nn.DataParallel(nn.Identity()), {}, torch.ones(1))

@@ -60,7 +60,8 @@ def functional_call(
     module : Module
         Stays as it is.
     parameter_and_buffer_dicts : dict, or sequence of dicts
-        Tensors by name, as in ``state_dict``; a name is in one of them only.
+        Tensors by name, as in ``state_dict``, or of any attribute; None is no tensor. A name is in
+        one of them only.
     args : object or tuple, optional
         What it is called with by position.
     kwargs : dict, optional
@@ -109,7 +110,7 @@ def functional_call(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(dicts)}"
         )
-    return stateless.functional_call(
+    return stateless._functional_call(
         module, given, args, kwargs, tie_weights=tie_weights, strict=strict
     )
 

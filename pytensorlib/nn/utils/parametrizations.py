@@ -87,8 +87,9 @@ def _is_orthogonal(q: Tensor) -> bool:
 class _Orthogonal(Module):
     base: Any
 
-    def __init__(self, orthogonal_map: str, trivialized: bool) -> None:
+    def __init__(self, shape: Any, orthogonal_map: str, trivialized: bool) -> None:
         super().__init__()
+        self.shape = shape
         self.orthogonal_map = orthogonal_map
         self.trivialized = trivialized
         if trivialized:
@@ -120,6 +121,11 @@ class _Orthogonal(Module):
 
     @pt.no_grad()
     def right_inverse(self, Q: Tensor) -> Tensor:  # noqa: N803
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. "
+                f"Got a tensor of shape {Q.shape}."
+            )
         q, start = Q, pt.zeros_like(Q)
         n, k = q.shape[-2:]
         transposed = n < k
@@ -203,7 +209,7 @@ def orthogonal(
         )
     if kind == "householder" and weight.is_complex():
         raise ValueError("The householder parametrization does not support complex tensors.")
-    made = _Orthogonal(kind, use_trivialization)
+    made = _Orthogonal(weight.shape, kind, use_trivialization)
     return parametrize.register_parametrization(module, name, made, unsafe=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -64,6 +64,39 @@ def _put(original: Any, value: Tensor) -> None:
         original.set_(value)
 
 
+def _check_kind(made: Any, shape: Any, dtype: Any) -> None:
+    """Raise where a parametrization does not make a tensor of this shape and type."""
+    if not isinstance(made, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+    for what, own, new in (("dtype", dtype, made.dtype), ("shape", shape, made.shape)):
+        if new != own:
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless "
+                f"the `unsafe` flag is enabled.\nunparametrized {what}: {own}\n"
+                f"parametrized {what}: {new}"
+            )
+
+
+def _check_inverse(parametrization: Any, made: Tensor, name: str) -> None:
+    """Raise where the inverse of a parametrization does not make a tensor of the same kind."""
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        back = parametrization.right_inverse(made)
+    except NotImplementedError:
+        return
+    if not isinstance(back, Tensor):
+        got = type(back).__name__
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {got}")
+    for what, own, new in (("dtype", made.dtype, back.dtype), ("shape", made.shape, back.shape)):
+        if new != own:
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} "
+                f"as module.{name}, unless the `unsafe` flag is enabled.\n"
+                f"module.{name}.{what}: {own}\nreturned {what}: {new}"
+            )
+
+
 class ParametrizationList(ModuleList):
     """The functions that make a parameter, applied one after the other, and what they start from.
 
@@ -92,15 +125,14 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         start: Any = original
+        shape, dtype = original.shape, original.dtype
         with pt.no_grad():
             for module in reversed(modules):
                 if hasattr(module, "right_inverse"):
-                    try:
+                    with contextlib.suppress(NotImplementedError):
                         start = module.right_inverse(start)
-                    except NotImplementedError:
-                        pass
         self.is_tensor = bool(isinstance(start, Tensor))
-        if not self.is_tensor and not isinstance(start, (tuple, list)):
+        if not self.is_tensor and not isinstance(start, Sequence):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
                 f"Got {type(start).__name__}"
@@ -113,10 +145,15 @@ class ParametrizationList(ModuleList):
                     f"original.dtype: {original.dtype}\n"
                     f"right_inverse(original).dtype: {start.dtype}"
                 )
-            if isinstance(original, Parameter) and start is not original:
+            if start.device != original.device:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the device.\n"
+                    f"original.device: {original.device}\n"
+                    f"right_inverse(original).device: {start.device}"
+                )
+            if start is not original:
                 _put(original, start)
-                start = original
-            _own(self, start, "original")
+            _own(self, original, "original")
         else:
             for i, tensor in enumerate(start):
                 if not isinstance(tensor, Tensor):
@@ -127,20 +164,14 @@ class ParametrizationList(ModuleList):
                     )
                 if isinstance(original, Parameter):
                     tensor = Parameter(tensor, original.requires_grad)  # noqa: PLW2901
+                tensor.requires_grad_(original.requires_grad)
                 _own(self, tensor, f"original{i}")
         if not unsafe:
-            made = self()
-            if not isinstance(made, Tensor):
-                raise ValueError(
-                    f"A parametrization must return a tensor. Got {type(made).__name__}."
-                )
-            if made.dtype != original.dtype or made.shape != original.shape:
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the "
-                    "tensor, unless the `unsafe` flag is enabled.\n"
-                    f"original: {original.dtype} {tuple(original.shape)}\n"
-                    f"parametrized: {made.dtype} {tuple(made.shape)}"
-                )
+            _check_kind(self(), shape, dtype)
+
+    def _steps(self) -> list[Any]:
+        # A list that is parametrized itself has a module more, which has no number.
+        return [module for name, module in self._modules.items() if name.isdigit()]
 
     def _starts(self) -> list[Tensor]:
         if self.is_tensor:
@@ -157,31 +188,48 @@ class ParametrizationList(ModuleList):
         """
         with pt.no_grad():
             start: Any = value
-            for module in reversed(list(self)):
+            for module in reversed(self._steps()):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(
                         f"parametrization {type(module).__name__} does not implement right_inverse."
                     )
                 start = module.right_inverse(start)
+            if self.is_tensor and not isinstance(start, Tensor):
+                raise ValueError(
+                    f"`right_inverse` should return a tensor. Got {type(start).__name__}"
+                )
+            if not self.is_tensor and not isinstance(start, Sequence):
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors. "
+                    f"Got {type(start).__name__}."
+                )
             starts = [start] if self.is_tensor else list(start)
             if len(starts) != self.ntensors:
                 raise ValueError(
                     "'right_inverse' must return a sequence of tensors of length "
                     f"{self.ntensors}. Got a sequence of length {len(starts)}."
                 )
-            for own, new in zip(self._starts(), starts, strict=True):
-                if own.dtype != new.dtype:
+            for i, (own, new) in enumerate(zip(self._starts(), starts, strict=True)):
+                if not isinstance(new, Tensor):
                     raise ValueError(
-                        f"the tensor returned by right_inverse has dtype {new.dtype} while "
-                        f"`original` has dtype {own.dtype}"
+                        "'right_inverse' must return a sequence of tensors. Got element "
+                        f"{i} of type {type(new).__name__}."
+                    )
+                if own.dtype != new.dtype:
+                    which, name = ("The tensor", "original")
+                    if not self.is_tensor:
+                        which, name = f"Tensor {i}", f"original{i}"
+                    raise ValueError(
+                        f"{which} returned by `right_inverse` has dtype {new.dtype} while "
+                        f"`{name}` has dtype {own.dtype}"
                     )
                 _put(own, new)
 
     def forward(self) -> Tensor:
         """Compute the parametrized tensor."""
-        modules = iter(self)
-        made = next(modules)(*self._starts())
-        for module in modules:
+        first, *others = self._steps()
+        made = first(*self._starts())
+        for module in others:
             made = module(made)
         return made
 
@@ -244,7 +292,8 @@ def register_parametrization(
         The parameter, which goes on as ``parametrizations.<name>.original``.
     parametrization : Module
         ``forward`` makes the tensor; ``right_inverse`` gives what to start from, so that the
-        tensor can be assigned to. After one is registered, another takes what it makes.
+        tensor can be assigned to. After one is registered, another takes what it makes; what is
+        started from stays.
     unsafe : bool, default False
         Whether shape and type may change.
 
@@ -252,6 +301,11 @@ def register_parametrization(
     -------
     Module
         The same module.
+
+    Raises
+    ------
+    ValueError
+        There is no such tensor, or shape or type would change.
 
     Examples
     --------
@@ -267,21 +321,11 @@ def register_parametrization(
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         known = module.parametrizations[tensor_name]
-        if not (unsafe or known.unsafe):
+        if not unsafe:
             before = getattr(module, tensor_name)
             after = parametrization(before)
-            if not isinstance(after, Tensor) or (after.dtype, after.shape) != (
-                before.dtype,
-                before.shape,
-            ):
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the "
-                    "tensor, unless the `unsafe` flag is enabled."
-                )
-        if hasattr(parametrization, "right_inverse"):
-            with pt.no_grad():
-                wanted = parametrization.right_inverse(getattr(module, tensor_name))
-                known.right_inverse(wanted)
+            _check_kind(after, before.shape, before.dtype)
+            _check_inverse(parametrization, after, tensor_name)
         known.append(parametrization)
         known.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
@@ -364,20 +408,16 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     if known.is_tensor:
         kept = known.original
         if leave_parametrized:
-            made = getattr(module, tensor_name).detach()
-            if isinstance(kept, Parameter):
-                _put(kept, made)
-            else:
-                kept = made
+            with pt.no_grad():
+                _put(kept, getattr(module, tensor_name))
     else:
         if not leave_parametrized:
             raise ValueError(
                 "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is "
                 "parametrized in terms of a sequence of tensors."
             )
-        made = getattr(module, tensor_name).detach()
-        needs = known.original0.requires_grad
-        kept = Parameter(made, needs) if known._parameters else made
+        made = getattr(module, tensor_name)
+        kept = Parameter(made.detach()) if made.requires_grad else made
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _own(module, kept, tensor_name)
@@ -443,8 +483,8 @@ def transfer_parametrizations_and_params(
     for name in [tensor_name] if tensor_name else list(from_module.parametrizations):
         known = from_module.parametrizations[name]
         if not hasattr(to_module, name):
-            setattr(to_module, name, Parameter(known._starts()[0].detach().clone()))
-        for module in known:
+            setattr(to_module, name, Parameter(getattr(from_module, name).detach().clone()))
+        for module in known._steps():
             register_parametrization(to_module, name, deepcopy(module), unsafe=known.unsafe)
         own = to_module.parametrizations[name]
         for old, new in zip(own._starts(), known._starts(), strict=True):
