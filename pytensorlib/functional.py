@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _C
 
-__all__ = ["broadcast_shapes", "einsum", "histogramdd", "resize_as_", "split", "tensordot"]
+if TYPE_CHECKING:
+    from ._C import (
+        atleast_1d,
+        atleast_2d,
+        atleast_3d,
+        block_diag,
+        broadcast_tensors,
+        cartesian_prod,
+        cdist,
+        chain_matmul,
+        meshgrid,
+        norm,
+        unique_consecutive,
+        unravel_index,
+    )
 
-# What PyTorch also has here, and the package itself holds.
-_ALSO = """
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "cdist",
+    "chain_matmul",
+    "einsum",
+    "histogramdd",
+    "meshgrid",
+    "norm",
+    "resize_as_",
+    "split",
+    "tensordot",
+    "unique_consecutive",
+    "unravel_index",
+]
+
+# Operators that are functions of Python's here, as in PyTorch.
+_OPERATORS = """
     atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul
-    istft lu meshgrid norm pca_lowrank stft svd_lowrank unique unique_consecutive unravel_index
+    meshgrid norm unique_consecutive unravel_index
 """.split()
+# What PyTorch also has here, and the package itself holds.
+_ALSO = "istft lu pca_lowrank stft svd_lowrank unique".split()
 
 
 def __getattr__(name: str) -> Any:
@@ -315,3 +352,61 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         left, right = list(range(-n, 0)), list(range(n))
     return _C._tensordot(a, b, left, right, out=out)
+
+
+# What PyTorch has as functions of Python's: programs look at their defaults and their code. To type
+# checkers they are the operators, whose forms the stub tells apart.
+if not TYPE_CHECKING:
+
+    def atleast_1d(*tensors: Any) -> Any:
+        return _C.atleast_1d(*tensors)
+
+    def atleast_2d(*tensors: Any) -> Any:
+        return _C.atleast_2d(*tensors)
+
+    def atleast_3d(*tensors: Any) -> Any:
+        return _C.atleast_3d(*tensors)
+
+    def block_diag(*tensors: Any) -> Any:
+        return _C.block_diag(*tensors)
+
+    def broadcast_tensors(*tensors: Any) -> Any:
+        return _C.broadcast_tensors(*tensors)
+
+    def cartesian_prod(*tensors: Any) -> Any:
+        return _C.cartesian_prod(*tensors)
+
+    def cdist(
+        x1: Any,
+        x2: Any,
+        p: float = 2.0,
+        compute_mode: Any = "use_mm_for_euclid_dist_if_necessary",
+    ) -> Any:
+        return _C.cdist(x1, x2, p, compute_mode)
+
+    def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+        return _C.chain_matmul(*matrices, out=out)
+
+    def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+        return _C.meshgrid(*tensors, indexing=indexing)
+
+    def norm(
+        input: Any,
+        p: Any = "fro",
+        dim: Any = None,
+        keepdim: bool = False,
+        out: Any = None,
+        dtype: Any = None,
+    ) -> Any:
+        return _C.norm(input, p, dim, keepdim, dtype=dtype, out=out)
+
+    def unique_consecutive(
+        input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+    ) -> Any:
+        return _C.unique_consecutive(input, return_inverse, return_counts, dim)
+
+    def unravel_index(indices: Any, shape: Any) -> Any:
+        return _C.unravel_index(indices, shape)
+
+    for _name in _OPERATORS:
+        globals()[_name].__doc__ = getattr(_C, _name).__doc__

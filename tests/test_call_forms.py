@@ -109,3 +109,47 @@ def test_gradient_of_a_function_that_is_no_tensor_is_refused(gradient: object) -
 
     with pytest.raises(RuntimeError, match="expected Variable or None"):
         Double.apply(torch.ones(2, requires_grad=True)).sum().backward()
+
+
+# What PyTorch 2.13 has as functions of Python's: their defaults, by position and by name.
+PYTHONS = {
+    "atleast_1d": (None, None),
+    "atleast_2d": (None, None),
+    "atleast_3d": (None, None),
+    "block_diag": (None, None),
+    "broadcast_tensors": (None, None),
+    "cartesian_prod": (None, None),
+    "cdist": ((2.0, "use_mm_for_euclid_dist_if_necessary"), None),
+    "chain_matmul": (None, {"out": None}),
+    "meshgrid": (None, {"indexing": None}),
+    "norm": (("fro", None, False, None, None), None),
+    "unravel_index": (None, None),
+}
+
+
+@pytest.mark.parametrize("name", PYTHONS)
+def test_functions_that_programs_look_into_are_pythons(name):
+    function = getattr(torch, name)
+    assert type(function).__name__ == "function" and function.__name__ == name
+    assert function.__module__ == torch.functional.__name__
+    assert getattr(torch.functional, name) is function
+    assert (function.__defaults__, function.__kwdefaults__) == PYTHONS[name]
+    assert function.__doc__ == getattr(torch._C, name).__doc__
+
+
+def test_functions_around_operators_take_what_the_operators_take():
+    x, y = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([5.0])
+    assert [tuple(t.shape) for t in torch.atleast_2d(y, x[0])] == [(1, 1), (1, 2)]
+    assert [tuple(t.shape) for t in torch.atleast_2d((y, x[0]))] == [(1, 1), (1, 2)]
+    assert torch.atleast_1d(torch.tensor(1.0)).shape == (1,)
+    assert torch.norm(x, 1, 0, True, dtype=torch.float64).tolist() == [[4.0, 6.0]]
+    out = torch.empty(2)
+    assert torch.norm(x, 1, 0, False, out) is out
+    assert [t.shape for t in torch.meshgrid(y, x[0], indexing="xy")] == [(2, 1), (2, 1)]
+    assert torch.cdist(x, x, 1.0)[0, 1] == 4
+    assert torch.chain_matmul(x, x).tolist() == (x @ x).tolist()
+    assert torch.unique_consecutive(torch.tensor([1, 1, 2]), return_counts=True)[1].tolist() == [
+        2,
+        1,
+    ]
+    assert [int(i) for i in torch.unravel_index(torch.tensor(3), (2, 2))] == [1, 1]

@@ -48,8 +48,11 @@ def public() -> Iterator[tuple[str, str, Any]]:
     """Yield each operator as its place, its name and its object."""
     for place, module in PLACES.items():
         for name, value in vars(module).items():
-            if type(value) is BUILTIN and not name.startswith("_"):
-                yield place, name, value
+            # Some are functions of Python's around the operator.
+            around = not place and name in torch.functional._OPERATORS
+            operator = getattr(torch._C, name) if around else value
+            if type(operator) is BUILTIN and not name.startswith("_"):
+                yield place, name, operator
 
 
 def section_of(place: str, name: str) -> str | None:

@@ -1,6 +1,8 @@
 """Modules: what is registered, saved, moved, hooked and shown."""
 
 import copy
+import functools
+import inspect
 import math
 import pickle
 from collections import OrderedDict
@@ -612,3 +614,17 @@ def test_skip_init_makes_the_module_and_takes_no_random_numbers():
     assert torch.equal(torch.rand(3), wanted)
     with pytest.raises(RuntimeError, match="'device' arg"):
         nn.utils.skip_init(nn.ReLU)
+
+
+def test_signature_of_a_module_is_that_of_any_call():
+    net = nn.Sequential(nn.Linear(2, 2))
+    assert str(inspect.signature(net)) == "(*args, **kwargs)"
+    assert str(inspect.signature(functools.partial(net[0]))) == "(*args, **kwargs)"
+    assert list(inspect.signature(nn.Linear).parameters)[:2] == ["in_features", "out_features"]
+    assert list(inspect.signature(net[0].forward).parameters) == ["input"]
+
+    class Own(nn.Module):
+        def __call__(self, x, y=3):
+            return x
+
+    assert str(inspect.signature(Own())) == "(x, y=3)"

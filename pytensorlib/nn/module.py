@@ -132,6 +132,18 @@ def _missing_forward(self: Any, *input: Any) -> Any:
     )
 
 
+class _CallSignature:
+    """What `inspect.signature` of a module is; the extension's own call has none."""
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        if module is None or type(module).__call__ is not Module.__call__:
+            raise AttributeError("__signature__")
+        from inspect import Parameter, Signature
+
+        kinds = {"args": Parameter.VAR_POSITIONAL, "kwargs": Parameter.VAR_KEYWORD}
+        return Signature([Parameter(name, kind) for name, kind in kinds.items()])
+
+
 class Module(Hookable, Stateful, Tree, Convertible):
     """Base class of all neural network modules: a tree of parameters, buffers and other modules.
 
@@ -160,6 +172,7 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
     dump_patches = False
     call_super_init = False
+    __signature__ = _CallSignature()
     training: bool
     forward: Callable[..., Any] = _missing_forward
 
