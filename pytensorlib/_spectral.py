@@ -234,6 +234,8 @@ _PARTS = 32
 
 def _overlapped(frames: Tensor, hop: int) -> Tensor:
     """Add frames, (batch, frames, n), that lie `hop` apart."""
+    if frames.is_complex():
+        return _C.complex(*(_overlapped(x.contiguous(), hop) for x in (frames.real, frames.imag)))
     batch, count, n = frames.shape
     parts = -(-n // hop)
     if parts > _PARTS:
@@ -265,7 +267,8 @@ def istft(
     """Return the signal whose `stft` is nearest to `input`.
 
     By Griffin and Lim, "Signal estimation from modified short-time Fourier transform", 1984: frames
-    times the window are added, over the sum of the windows' squares.
+    times the window are added, over the sum of the windows' squares, which are complex where the
+    window is.
 
     Parameters
     ----------
@@ -328,14 +331,8 @@ def istft(
         half = spectra[..., : n_fft // 2 + 1]
         frames = _C._fft.irfft(half, n_fft, norm=norm)
     shape = _padded(window, win, n_fft, _C.real(frames) if return_complex else frames)
-    frames = frames * shape
-    if return_complex:
-        parts = [_overlapped(part.contiguous(), hop) for part in (frames.real, frames.imag)]
-        signal = _C.complex(*parts)
-    else:
-        signal = _overlapped(frames, hop)
-    squares = (shape * shape.conj()).real if shape.is_complex() else shape * shape
-    envelope = _overlapped(squares.expand(1, frames.size(1), n_fft), hop)
+    signal = _overlapped(frames * shape, hop)
+    envelope = _overlapped((shape * shape).expand(1, frames.size(1), n_fft), hop)
     start = n_fft // 2 if center else 0
     end = signal.size(1)
     if length is not None:

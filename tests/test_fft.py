@@ -198,6 +198,17 @@ def test_complex_frames_and_back():
     torch.testing.assert_close(torch.istft(y, 8, return_complex=True), x)
 
 
+@pytest.mark.parametrize(("n", "length", "hop"), [(16, 16, 4), (16, 10, 4), (80, 80, 2)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_istft_of_a_complex_window_gives_the_signal_back(n, length, hop, dtype):
+    rng = np.random.default_rng(n)
+    window = torch.from_numpy(rng.normal(size=length) + 1j * rng.normal(size=length))
+    x = torch.from_numpy(rng.normal(size=(2, 200))).to(dtype)
+    y = torch.stft(x, n, hop, length, window, return_complex=True)
+    back = torch.istft(y, n, hop, length, window, length=200, return_complex=True)
+    torch.testing.assert_close(back, x.to(torch.complex128))
+
+
 @pytest.mark.parametrize(("n", "hop"), [(16, 16), (16, 5), (16, 4), (10, 3), (8, 1), (80, 2)])
 def test_frames_are_added_over_the_squares_of_windows(n, hop):
     rng = np.random.default_rng(n + hop)
