@@ -57,6 +57,22 @@ def test_sample_density_and_entropy_are_those_recorded(
         close(d.entropy().reshape(-1), entropy, tol)
 
 
+@pytest.mark.parametrize("n", [1, 5, 200])
+def test_entropy_of_multinomial_is_that_of_its_sum_to_the_last_digits(n: int) -> None:
+    p = [0.2, 0.5, 0.3]
+    want = 0.0
+    for a in range(n + 1):
+        for b in range(n + 1 - a):
+            counts = (a, b, n - a - b)
+            log = math.lgamma(n + 1) + sum(
+                k * math.log(q) - math.lgamma(k + 1) for k, q in zip(counts, p, strict=True)
+            )
+            want -= math.exp(log) * log
+    d = dist.Multinomial(n, torch.tensor(p, dtype=torch.float64))
+    assert d.entropy().item() == pytest.approx(want, rel=1e-11)
+    assert d.entropy().dtype == torch.float64
+
+
 @pytest.mark.parametrize("text", [row[0] for row in RECORDED])
 def test_expanded_distribution_is_the_same_for_each_of_the_batch(text: str) -> None:
     d = made(text)

@@ -81,7 +81,7 @@ class Multinomial(Wrapped, Distribution):
         return orders + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
-        n = pt.tensor(self.total_count)
+        n = self._categorical.probs.new_tensor(self.total_count)
         one = n * self._categorical.entropy() - pt.lgamma(n + 1)
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weights = pt.exp(self._binomial.log_prob(counts)) * pt.lgamma(counts + 1)
