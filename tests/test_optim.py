@@ -189,6 +189,27 @@ def test_state_dict_loaded_into_another_goes_on_alike():
     np.testing.assert_array_equal(p.detach().numpy(), q.detach().numpy())
 
 
+NUMBERS = {
+    optim.NAdam: {"step": torch.float32, "mu_product": torch.float32},
+    optim.ASGD: {"step": torch.float32, "eta": torch.float32, "mu": torch.float32},
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_numbers_of_the_optimizer_keep_their_type_when_loaded(kind, dtype):
+    p = torch.ones(3, dtype=dtype, requires_grad=True)
+    opt = kind([p], lr=0.01)
+    p.grad = torch.full_like(p, 0.3)
+    opt.step()
+    other = kind([p.detach().clone().requires_grad_()], lr=0.01)
+    other.load_state_dict(opt.state_dict())
+    (loaded,) = other.state.values()
+    found = {k: v.dtype for k, v in loaded.items() if v.ndim == 0}
+    assert found == NUMBERS[kind]
+    assert {v.dtype for v in loaded.values() if v.ndim} == {dtype}
+
+
 def test_param_groups_own_options_override_defaults():
     a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
     opt = optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.5)

@@ -392,7 +392,7 @@ class Optimizer:
         """Take over what `state_dict` of the same kind of optimizer returned.
 
         State tensors move to the device and, where that is a floating one, the dtype of their
-        parameter; step counts keep theirs.
+        parameter; step counts and other numbers of the optimizer keep theirs.
 
         Raises
         ------
@@ -562,10 +562,14 @@ def _mark_shards(states: Any) -> None:
                 places.mark(value, place)
 
 
+# State that is one number for a parameter, whatever its type: bfloat16 would lose count.
+_NUMBERS = ("step", "mu_product", "eta", "mu")
+
+
 def _placed(value: Any, param: Any, group: dict[str, Any], key: str | None = None) -> Any:
     """Return loaded state `value` on the device, and if floating in the dtype, of `param`."""
     if isinstance(value, pt.Tensor):
-        if key == "step":
+        if key == "step" or (key in _NUMBERS and value.ndim == 0):
             on_device = group.get("capturable") or group.get("fused")
             return value.to(dtype=pt.float32, device=param.device) if on_device else value
         if param.is_floating_point() or param.is_complex():
