@@ -54,7 +54,8 @@ def test_sample_density_and_entropy_are_those_recorded(
         with pytest.raises(NotImplementedError):
             d.entropy()
     else:
-        close(d.entropy().reshape(-1), entropy, tol)
+        # PyTorch takes a multinomial's logarithms of factorials in float32, whatever its type.
+        close(d.entropy().reshape(-1), entropy, 1e-6 if "Multinomial" in text else tol)
 
 
 @pytest.mark.parametrize("n", [1, 5, 200])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ... import Tensor
+from ..module import Module
 
 __all__ = ["NamedMemberAccessor", "set_tensor", "swap_submodule", "swap_tensor"]
 
@@ -184,11 +185,16 @@ class NamedMemberAccessor:
 
     def get_submodule(self, name: str) -> Any:
         """Return the module of that name; the empty name is the module itself."""
-        found = self.module
+        found, path = self.module, ""
         for part in name.split(".") if name else ():
+            path = f"{path}.{part}" if path else part
             inner = found._modules.get(part) or getattr(found, part, _MISSING)
             if inner is _MISSING:
                 raise AttributeError(f"{found._get_name()} has no attribute `{part}`")
+            if not isinstance(inner, Module):
+                raise TypeError(
+                    f"submodule `{path}`: {inner} is not an instance of torch.nn.Module"
+                )
             found = inner
         return found
 

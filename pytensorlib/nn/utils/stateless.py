@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from ..parallel import DataParallel
 from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
@@ -93,7 +95,8 @@ def functional_call(
     module : Module
         Stays as it is.
     parameters_and_buffers : dict of str to Tensor
-        By name, as in ``state_dict``; others are the module's own.
+        By name, as in ``state_dict``, or of any attribute; None is no tensor. Others are the
+        module's own.
     args : object or tuple, optional
         What it is called with by position.
     kwargs : dict, optional
@@ -108,6 +111,15 @@ def functional_call(
     object
         What the module returns.
 
+    Raises
+    ------
+    RuntimeError
+        With `strict`, names are missing or unexpected.
+    TypeError
+        A value is no tensor, or what it would replace is none.
+    ValueError
+        The names of one tensor have different values.
+
     Examples
     --------
     >>> import pytensorlib as torch
@@ -116,10 +128,31 @@ def functional_call(
     >>> torch.func.functional_call(net, zeros, torch.ones(2)).item()
     0.0
     """
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be "
+        "removed in a future version of PyTorch. Please use `torch.func.functional_call` instead "
+        "which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
+
+
+def _functional_call(
+    module: Any,
+    parameters_and_buffers: dict[str, Any],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in the place of its own."""
+    if isinstance(module, DataParallel):
+        raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     given = parameters_and_buffers
     with _reparametrize_module(module, given, tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))
-
-
-_functional_call = functional_call
