@@ -97,6 +97,24 @@ def race(library: ctypes.CDLL, call: Callable[[], Any], targets: list[Any], seco
                 break
 
 
+def forms(op: Any, call: Any) -> Iterable[tuple[Callable[[], Any], list[Any]]]:
+    """Yield an operator's forms, each with the tensors that are written to meanwhile."""
+    function, args, kwargs = op.function(torch), call.args, call.kwargs
+    targets = writable((args, kwargs))
+    yield lambda: function(*args, **kwargs), targets
+    if op.inplace and isinstance(args[0], torch.Tensor):
+        yield lambda: op.in_place(torch)(*args, **kwargs), targets
+    if op.out:
+        try:
+            found = function(*args, **kwargs)
+        except RAISED:
+            return
+        own = [t.contiguous() for t in leaves(found) if isinstance(t, torch.Tensor)]
+        out = own[0] if isinstance(found, torch.Tensor) else tuple(own)
+        # What a kernel left in its result is somebody else's by the time it reads it again.
+        yield lambda: function(*args, **kwargs, out=out), writable(own)
+
+
 def large_calls() -> Iterable[tuple[str, list[Any], Callable[..., Any]]]:
     """Yield calls whose kernels look at their arguments more than once, or on several threads."""
     n = 1 << 17
@@ -136,6 +154,14 @@ def large_calls() -> Iterable[tuple[str, list[Any], Callable[..., Any]]]:
             lambda x: torch.cummax(x, 0),
         ):  # fmt: skip
             yield f"{name} {getattr(f, '__name__', 'call')}", [values], f
+    values = doubles(n)
+    for f in (
+        lambda x, y, i: torch.sort(x, out=(y, i)),
+        lambda x, y, i: torch.topk(x, 1000, out=(y, i)),
+        lambda x, y, i: torch.cummax(x, 0, out=(y, i)),
+        lambda x, y, i: torch.max(x.view(-1, 8), 1, out=(y, i)),
+    ):
+        yield "out", [values, doubles(n), ints(10, n)], f
     for f in (
         torch.bincount,
         lambda i: torch.bincount(i, torch.ones(n)),
@@ -201,10 +227,8 @@ def main() -> None:
             for sample in op.samples()[:4]:
                 print(op.name, dtype, flush=True)
                 faulthandler.dump_traceback_later(60, exit=True)
-                called = tensors(sample, dtype)
-                targets = writable((called.args, called.kwargs))
-                function = op.function(torch)
-                race(library, lambda: function(*called.args, **called.kwargs), targets, 0.01)
+                for call, targets in forms(op, tensors(sample, dtype)):
+                    race(library, call, targets, 0.01)
     # What the guards of live blocks say is read when they are freed.
     gc.collect()
     print("done", flush=True)
