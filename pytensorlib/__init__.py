@@ -178,7 +178,7 @@ _HOMES = {
     **dict.fromkeys(
         "get_device_module get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "
         "is_warn_always_enabled set_anomaly_enabled set_default_tensor_type set_flush_denormal "
-        "set_num_interop_threads set_warn_always".split(),
+        "set_num_interop_threads set_vital set_warn_always".split(),
         "_settings",
     ),
     **dict.fromkeys(
@@ -187,6 +187,7 @@ _HOMES = {
         "_tensor_facts",
     ),
     "DisableTorchFunction": "_C",
+    "Tag": "_C",
     "Event": "_streams",
     "Future": "futures",
     "PyTorchFileReader": "_C",
@@ -257,6 +258,8 @@ if not TYPE_CHECKING:  # to checkers a wrong name is an error
     def __getattr__(name: str) -> _Any:
         from importlib import import_module
 
+        if name == "torch":  # as PyTorch, which imports itself
+            return _sys.modules[__name__]
         if name in _LATER:
             return import_module(f"{__name__}.{name}")
         home = _home_of(name)

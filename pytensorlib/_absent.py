@@ -17,23 +17,6 @@ GROUPS: dict[tuple[str, str], str] = {
     ("there is no TorchScript compiler", NO_GRAPHS): """
         torch.jit torch.utils.jit torch.utils.bundled_inputs torch.utils.mobile_optimizer
         torch.utils.model_dump torch.utils.throughput_benchmark torch.utils.show_pickle
-        torch: AggregationType AVG SUM AliasDb AnyType Argument ArgumentSpec AwaitType
-        torch: BenchmarkConfig BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule
-        torch: ClassType Code CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType
-        torch: ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext
-        torch: DeviceObjType DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck
-        torch: FloatType FunctionSchema FutureType Gradient Graph GraphExecutorState IODescriptor
-        torch: InferredType IntType InterfaceType JITException ListType LiteScriptModule
-        torch: LockingLogger ModuleDict NoneType NoopLogger NumberType OperatorInfo OptionalType
-        torch: ParameterDict PyObjectType RRefType ScriptClass
-        torch: ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator
-        torch: ScriptList ScriptListIterator ScriptMethod
-        torch: ScriptModuleSerializer ScriptObject ScriptObjectProperty
-        torch: SerializationStorageContext StaticModule StreamObjType StringType SymBoolType
-        torch: SymIntType TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use
-        torch: Value fork wait import_ir_module import_ir_module_from_buffer
-        torch: merge_type_from_type_comment parse_ir parse_schema parse_type_comment
-        torch: unify_type_list cpp
     """,
     ("programs are not traced into graphs", NO_GRAPHS): """
         torch.compiler torch.export torch.fx torch.nativert torch.onnx torch.utils.debug_log
@@ -41,7 +24,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: sym_fresh_size
     """,
     ("there is one way into an operator, which has no keys", "torch.library.custom_op"): """
-        torch: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Tag
+        torch: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard
         torch.overrides: enable_reentrant_dispatch redispatch_function
         torch.utils.backend_registration torch.utils.cpp_backtrace
     """,
@@ -49,17 +32,16 @@ GROUPS: dict[tuple[str, str], str] = {
         "of what PyTorch builds on communication between processes this is not here",
         "torch.distributed's functions and DistributedDataParallel, over MPI",
     ): """
-        torch.distributed torch.monitor torch.numa torch.utils.file_baton
+        torch.distributed torch.monitor torch.utils.file_baton
         torch: is_distributed
         torch.Tensor: is_distributed
     """,
     ("there are no quantized tensors", "model.to(torch.bfloat16) or .half()"): """
         torch.ao torch.quantization torch.nn.intrinsic torch.nn.qat torch.nn.quantizable
         torch.nn.quantized
-        torch: choose_qparams_optimized dequantize empty_quantized fused_moving_avg_obs_fake_quant
+        torch: choose_qparams_optimized dequantize empty_quantized
         torch: int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
         torch: q_zero_point
-        torch: quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
         torch: quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm
         torch: quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
         torch: quantized_rnn_relu_cell quantized_rnn_tanh_cell
@@ -107,19 +89,17 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor
         torch.Tensor: ccol_indices row_indices to_sparse_bsc to_sparse_bsr to_sparse_csc
         torch.sparse.semi_structured
-        torch.sparse: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT
-        torch.sparse: SparseSemiStructuredTensorCUTLASS to_sparse_semi_structured
     """,
     ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """
         torch.utils.data.datapipes torch.utils.data.graph torch.utils.data.graph_settings
         torch.utils.data.backward_compatibility
-        torch.utils.data: DFIterDataPipe DataChunk IterDataPipe MapDataPipe argument_validation
-        torch.utils.data: functional_datapipe guaranteed_datapipes_determinism non_deterministic
+        torch.utils.data: DFIterDataPipe DataChunk argument_validation
+        torch.utils.data: guaranteed_datapipes_determinism non_deterministic
         torch.utils.data: runtime_validation runtime_validation_disabled
     """,
     ("it builds or packs programs", "torch.library.custom_op, torch.save"): """
         torch.package torch.utils.cpp_extension torch.utils.hipify
-        torch.utils.viz torch.utils.backcompat torch.contrib torch.utils.serialization
+        torch.utils.backcompat torch.contrib torch.utils.serialization
     """,
     ("PyTorch gave it up", "Tensor.reshape, Tensor.requires_grad_, torch.distributions"): """
         torch.Tensor: reinforce resize resize_as volatile

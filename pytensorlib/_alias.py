@@ -45,6 +45,10 @@ def find_attribute(module: ModuleType, name: str) -> Any:
     path = vars(module).get("__path__")
     if path is not None and PathFinder.find_spec(f"{home}.{name}", path) is not None:
         return importlib.import_module(f"{home}.{name}")
+    from ._named import stands_in
+
+    if stands_in(vars(module), name):
+        return vars(module)[name]
     from ._absent import why
 
     reason = why(f"{home}.{name}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import builtins
 import collections
+import contextlib
 import contextvars
 import functools
 import gc
@@ -21,7 +22,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -587,3 +588,30 @@ def _is_of_c(cls: type) -> bool:
 def _is_optimizer(x: Any) -> bool:
     module = sys.modules.get("pytensorlib.optim.optimizer")
     return module is not None and isinstance(x, module.Optimizer)
+
+
+class TracingContext:
+    """What PyTorch's compiler knows while it traces: it never does here."""
+
+    @staticmethod
+    def try_get() -> None:
+        """Return None."""
+
+    @staticmethod
+    def get() -> None:
+        """Raise: nothing is traced."""
+        raise RuntimeError("TracingContext.get() must be called within an ongoing trace.")
+
+
+def active_fake_mode() -> None:
+    """Return None: there are no fake tensors."""
+
+
+def detect_fake_mode(inputs: Any = None) -> None:
+    """Return None: there are no fake tensors."""
+
+
+@contextlib.contextmanager
+def tracing(context: Any) -> Iterator[Any]:
+    """Do nothing for a block: nothing is traced."""
+    yield context

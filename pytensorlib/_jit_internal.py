@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from . import jit
@@ -100,3 +101,23 @@ def boolean_dispatch(
     function.__doc__ = if_true.__doc__ or if_false.__doc__
     function.__module__, function.__name__ = module_name or __name__, func_name or "function"
     return function
+
+
+def _qualified_name(obj: Any, mangle_name: bool = True) -> str:
+    """Return the full name of a class or function."""
+    own = getattr(obj, "_jit_override_qualname", None)
+    if own is not None:
+        return own
+    name = getattr(obj, "__name__", None) or type(obj).__name__
+    module = getattr(obj, "__module__", None)
+    if module is None:
+        raise RuntimeError(
+            f"Could not get qualified name for class '{name}': __module__ can't be None."
+        )
+    return f"__torch__.{name}" if module == "__main__" else f"{module}.{name}"
+
+
+@contextlib.contextmanager
+def _disable_emit_hooks() -> Iterator[None]:
+    """Do nothing for a block: no code is emitted."""
+    yield

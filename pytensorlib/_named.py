@@ -7,18 +7,20 @@ a library that only mentions them works. Calling one raises `NotImplementedError
 
 from __future__ import annotations
 
+import ast
 import enum
 import importlib
 import importlib.machinery
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from ._alias import explain
 
-__all__ = ["PartFinder", "fill", "install", "refusal", "refusing", "tell_missing"]
+__all__ = ["PartFinder", "fill", "install", "lacking", "refusal", "refusing", "tell_missing"]
 
 OURS = __name__.partition(".")[0]
 
@@ -54,9 +56,10 @@ def shown(name: str) -> str:
 
 
 def _placed(value: Any, name: str, module: str, why: str) -> Any:
-    value.__module__, value.__name__, value.__qualname__ = module, name, name
+    owner, _, _ = name.partition(".")  # `name` may be that of a member
+    value.__module__, value.__name__, value.__qualname__ = module, name.rpartition(".")[2], name
     value.__doc__ = _DOC.format(
-        why=why, ours=OURS + module[len(module.partition(".")[0]) :], name=name
+        why=why, ours=OURS + module[len(module.partition(".")[0]) :], name=owner
     )
     return value
 
@@ -70,8 +73,13 @@ def refusal(name: str, module: str, why: str) -> Any:
     return _placed(function, name, module, why)
 
 
-def refusing(name: str, module: str, why: str, bases: tuple[type, ...] = ()) -> Any:
-    """Return a class that can be subclassed and asked for, and of which none can be made."""
+def refusing(
+    name: str, module: str, why: str, bases: tuple[type, ...] = (), members: str = ""
+) -> Any:
+    """Return a class that can be subclassed and asked for, and of which none can be made.
+
+    It has `members`, which refuse too.
+    """
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         raise NotImplementedError(f"{shown(module)}.{name}: {why}")
@@ -80,29 +88,95 @@ def refusing(name: str, module: str, why: str, bases: tuple[type, ...] = ()) -> 
         return cls
 
     space = {"__init__": __init__, "__class_getitem__": classmethod(__class_getitem__)}
-    return _placed(type(name, bases, space), name, module, why)
+    return lacking(_placed(type(name, bases, space), name, module, why), why, members)
+
+
+def lacking(kind: Any, why: str, members: str) -> Any:
+    """Give a class members that refuse; return it."""
+    for member in members.split():
+        made = refusing if member.lstrip("_")[:1].isupper() else refusal
+        value = made(f"{kind.__name__}.{member}", kind.__module__, why)
+        setattr(kind, member, value if isinstance(value, type) else staticmethod(value))
+    return kind
 
 
 def fill(space: dict[str, Any], why: str, names: str) -> None:
     """Put `names` into the namespace of a module.
 
-    ``Name`` is a class, ``name`` a function and ``Name{A B}`` an enumeration of these members.
+    ``Name`` is a class, ``Name[a B]`` one that has these, ``name`` a function, ``Name{A B}`` an
+    enumeration of these members and ``name=1`` a value.
     """
     module = space["__name__"]
-    for name, members in re.findall(r"(\w+)(?:\{([^}]*)\})?", names):
-        if members:
-            value = enum.Enum(name, members.split(), module=module)  # type: ignore[misc]
-            value.__doc__ = f"A choice of something that is not here: {why}"
-            space[name] = value
-        elif name.lstrip("_")[:1].isupper():
+    found: Any
+    for name, choices, members, value in _NAME.findall(names):
+        if choices:
+            found = _CHOICE(name, choices.split(), module=module)
+            found.__doc__ = f"A choice of something that is not here: {why}"
+        elif value:
+            found = ast.literal_eval(value)
+        elif members or name.lstrip("_")[:1].isupper():
             raised = name.endswith(("Error", "Exception", "Failed", "Unsupported"))
-            space[name] = refusing(name, module, why, (RuntimeError,) if raised else ())
+            found = refusing(name, module, why, (RuntimeError,) if raised else (), members)
         else:
-            space[name] = refusal(name, module, why)
+            found = refusal(name, module, why)
+        space[name] = found
+
+
+_CHOICE: Any = enum.Enum
+_NAME = re.compile(r"(\w+)(?:\{([^}]*)\}|\[([^\]]*)\]|=(\S+))?")
+
+
+@cache
+def parts(place: str) -> list[Part]:
+    """Return what is named of a module, which may be here with other names."""
+    from ._named_modules import PARTS
+    from ._named_names import NAMES
+
+    found = [PARTS[place]] if place in PARTS else []
+    for why, text in NAMES.items():
+        for line in text.strip().splitlines():
+            where, _, names = line.strip().partition(":")
+            if where == (place or "torch"):
+                found.append(Part(why, names.strip()))
+    return found
+
+
+@cache
+def places() -> set[str]:
+    """Return the modules of the tables, and the packages that hold them."""
+    from ._named_modules import PARTS
+    from ._named_names import NAMES
+
+    lines = (line for text in NAMES.values() for line in text.strip().splitlines())
+    named = {*PARTS, *(line.strip().partition(":")[0] for line in lines)} - {"torch"}
+    found = set()
+    for name in named:
+        while name:
+            found.add(name)
+            name = name.rpartition(".")[0]
+    return found
+
+
+@cache
+def spelled(place: str) -> dict[str, str]:
+    """Return the names of a module of the tables, and why each is not here."""
+    return {name: part.why for part in parts(place) for name, *_ in _NAME.findall(part.names)}
+
+
+def stands_in(space: dict[str, Any], name: str) -> bool:
+    """Put what stands for a name into the namespace of a module that lacks it, if anything does."""
+    place = space["__name__"].partition(".")[2]
+    if name not in spelled(place):
+        return False
+    for part in parts(place):
+        for match in _NAME.finditer(part.names):
+            if match[1] == name:
+                fill(space, part.why, match[0])
+    return True
 
 
 class PartFinder:
-    """Makes the modules of `_named_modules.PARTS`, and the packages that hold them."""
+    """Makes the modules of the tables, and the packages that hold them."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -120,23 +194,18 @@ class PartFinder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module."""
-        from ._named_modules import PARTS
-
-        part = PARTS.get(module.__name__.partition(".")[2])
-        if part is None:
-            module.__doc__ = "Holds modules of which nothing is here."
-        else:
-            module.__doc__ = f"Not here: {part.why}"
+        found = parts(module.__name__.partition(".")[2])
+        why = found[0].why if found else ""
+        module.__doc__ = f"Not here: {why}" if why else "Holds modules of which nothing is here."
+        for part in found:
             fill(vars(module), part.why, part.names)
-        tell_missing(vars(module), part.why if part else "")
+        tell_missing(vars(module), why)
         explain(module)
 
 
 def has(name: str) -> bool:
     """Return whether the table has a module, or one inside it."""
-    from ._named_modules import PARTS
-
-    return bool(name) and (name in PARTS or any(part.startswith(name + ".") for part in PARTS))
+    return name in places()
 
 
 def tell_missing(space: dict[str, Any], why: str) -> None:
@@ -147,6 +216,8 @@ def tell_missing(space: dict[str, Any], why: str) -> None:
         full = f"{module}.{name}"
         if has(full.partition(".")[2]):
             return importlib.import_module(full)
+        if stands_in(space, name):
+            return space[name]
         why_not = f": {why}" if why else ""
         raise AttributeError(f"module {shown(module)!r} has no attribute {name!r}{why_not}")
 

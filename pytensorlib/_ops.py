@@ -7,6 +7,9 @@ from typing import Any
 
 import pytensorlib as pt
 
+from ._named import fill
+from ._named_modules import EAGER
+
 __all__ = ["OpOverload", "OpOverloadPacket", "Operators", "registered"]
 
 # Operators that programs defined, by "namespace::name"; `torch.library` fills it.
@@ -247,3 +250,6 @@ class Operators:
 
 
 ops = Operators()
+
+
+fill(globals(), EAGER, "OperatorBase HigherOrderOperator PyOperator TorchBindOpOverload")

@@ -17,6 +17,7 @@ __all__ = [
     "set_default_tensor_type",
     "set_flush_denormal",
     "set_num_interop_threads",
+    "set_vital",
     "set_warn_always",
 ]
 
@@ -231,3 +232,25 @@ def is_anomaly_check_nan_enabled() -> bool:
     False
     """
     return _C._is_anomaly_check_nan_enabled()
+
+
+def set_vital(vital: str, key: str, value: str) -> bool:
+    """Return False: nothing is noted of what a program uses.
+
+    Parameters
+    ----------
+    vital, key, value : str
+        Not used.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.set_vital("Dataloader", "enabled", "True")
+    False
+    """
+    return False

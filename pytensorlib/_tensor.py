@@ -797,3 +797,24 @@ def attach(tensor_class: Any) -> None:
             setattr(tensor_class, name, value)
     # Two names of one operator.
     tensor_class.__rdiv__ = tensor_class.__rtruediv__
+
+
+
+
+def _convert(ret: Any, cls: type) -> Any:
+    """Return tensors in a result as a class of tensors."""
+    if cls is _C.Tensor:
+        return ret
+    if isinstance(ret, _C.Tensor) and not isinstance(ret, cls):
+        return ret.as_subclass(cls)
+    if isinstance(ret, (tuple, list)):
+        values = (_convert(r, cls) for r in ret)
+        return type(ret)(*values) if hasattr(ret, "_fields") else type(ret)(values)
+    return ret
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
+    """Make a tensor of a subclass, or one with attributes of its own, as a file tells it."""
+    from ._utils import _rebuild_from_type_v2 as rebuild
+
+    return rebuild(func, new_type, args, state)

@@ -20,6 +20,8 @@ __all__ = [
     "view_as_real_copy",
 ]
 
+# Private functions that tensors have as methods.
+PRIVATE = "_addmm_activation _conj _conj_physical _is_zerotensor _lazy_clone _neg_view"
 # Kinds of tensors that there are none of.
 NEVER = "is_ipu is_maia is_mkldnn is_mps is_mtia is_nested is_vulkan is_xla is_xpu"
 
@@ -691,6 +693,8 @@ def attach(tensor_class: Any) -> None:
     """Give the methods above to the class of tensors."""
     for name in ("grad_dtype", "hash_tensor", "slice_inverse"):
         setattr(tensor_class, name, _Later(name, "._seldom"))
+    for name in PRIVATE.split():
+        setattr(tensor_class, name, _Later(name, "._private"))
     for name, value in vars(_Methods).items():
         if callable(value):
             setattr(tensor_class, name, value)

@@ -299,6 +299,28 @@ def _suffixes(tensor: Any) -> list[str]:
     return found
 
 
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """Return a text with what follows it, in lines of the width that is set."""
+    text = tensor_str
+    # PyTorch counts the line from one column further right; kept, or lines would break elsewhere.
+    column = len(text) - text.rfind("\n") + 1
+    if force_newline:
+        column = PRINT_OPTS.linewidth
+    for suffix in suffixes:
+        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            text += ",\n" + " " * indent + suffix
+            column = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            column += len(suffix) + 2
+    return text + ")"
+
+
+def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
+    """Return the text of a tensor, as `_str` does."""
+    return _str(inp, tensor_contents=tensor_contents)
+
+
 def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     """Return the text of a tensor; `tensor_contents` may stand in for its values."""
     kind = type(tensor)
@@ -314,19 +336,7 @@ def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
                 tensor_contents = _coordinates(tensor.detach(), indent)
             else:
                 tensor_contents = "..." if on_meta else _numbers(tensor.detach(), indent)
-    text = prefix + tensor_contents
-    # PyTorch counts the line from one column further right; kept, or lines would break elsewhere.
-    column = len(text) - text.rfind("\n") + 1
-    if tensor.is_sparse:
-        column = PRINT_OPTS.linewidth
-    for suffix in suffixes:
-        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
-            text += ",\n" + " " * indent + suffix
-            column = indent + len(suffix)
-        else:
-            text += ", " + suffix
-            column += len(suffix) + 2
-    text += ")"
+    text = _add_suffixes(prefix + tensor_contents, suffixes, indent, tensor.is_sparse)
     if parameter is not None and not plain and isinstance(tensor, parameter):
         return f"Parameter({text})"
     return text

@@ -20,6 +20,10 @@ from urllib.request import Request, urlopen
 
 import pytensorlib as pt
 
+from . import _progress
+
+tqdm = _progress.tqdm
+
 __all__ = [
     "download_url_to_file",
     "get_dir",

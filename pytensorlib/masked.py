@@ -103,6 +103,28 @@ def _whole(input: Any, mask: Any) -> Any:
     return mask.to(_C.bool).expand(input.shape)
 
 
+def _input_mask(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a mask of the input's shape; all of it where none is given."""
+    mask = kwargs.get("mask")
+    return _C.ones(input.shape, dtype=_C.bool) if mask is None else _whole(input, mask)
+
+
+def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return where a function has a result: where the mask takes an element of its line."""
+    mask = _input_mask(input, *args, **kwargs)
+    name = getattr(op, "__name__", "")
+    if name in ("cumsum", "cumprod", "softmax", "log_softmax", "softmin", "normalize"):
+        return mask
+    dim = args[0] if args else kwargs.get("dim")
+    if name == "norm" and args:
+        dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    keepdim = bool(kwargs.get("keepdim", False))
+    dims = _dims(dim, mask.ndim)
+    for d in reversed(dims):
+        mask = mask.any(d, keepdim=keepdim)
+    return mask
+
+
 def _filled(input: Any, mask: Any, value: float) -> Any:
     """Return the input with a value where the mask takes nothing."""
     return input if mask is None else input.masked_fill(~_whole(input, mask), value)

@@ -15,6 +15,7 @@ from . import _C, _absent, _asking
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
     "get_testing_overrides",
@@ -609,6 +610,24 @@ def _pop_mode_temporarily() -> Iterator[Any]:
         yield mode
     finally:
         _C._push_torch_function_mode(mode)
+
+
+def get_default_nowrap_functions() -> set[Callable]:
+    """Return functions whose results stay tensors of no class: attributes that are tensors.
+
+    Returns
+    -------
+    set
+        What gets `Tensor._base` and `Tensor.grad`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.Tensor.grad.__get__ in torch.overrides.get_default_nowrap_functions()
+    True
+    """
+    found = (getattr(_C.Tensor, name, None) for name in ("_base", "grad", "_grad"))
+    return {attribute.__get__ for attribute in found if attribute is not None}
 
 
 _asking.install()

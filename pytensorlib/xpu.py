@@ -21,3 +21,20 @@ _no_device.stand_in(
     set_stream stream synchronize temperature use_mem_pool utilization
     """,
 )
+
+
+def is_current_stream_capturing() -> bool:
+    """Return False: nothing is captured.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.xpu.is_current_stream_capturing()
+    False
+    """
+    return False

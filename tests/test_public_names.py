@@ -92,12 +92,12 @@ def test_missing_name_is_told_in_every_way_of_asking() -> None:
         ImportError, match="cannot import name 'sparse_bsr_tensor' from .*coordinates"
     ):
         exec("from pytensorlib import sparse_bsr_tensor")
-    with pytest.raises(ImportError, match="IterDataPipe.*IterableDataset"):
-        exec("from pytensorlib.utils.data import IterDataPipe")
-    with pytest.raises(ModuleNotFoundError, match="datapipes.*IterableDataset") as error:
-        importlib.import_module("pytensorlib.utils.data.datapipes.iter")
-    assert error.value.name == "pytensorlib.utils.data.datapipes"
-    assert importlib.util.find_spec("pytensorlib.utils.data.datapipes") is None
+    with pytest.raises(ImportError, match="DataChunk.*IterableDataset"):
+        exec("from pytensorlib.utils.data import DataChunk")
+    with pytest.raises(ModuleNotFoundError, match="hipify.*custom_op") as error:
+        importlib.import_module("pytensorlib.utils.hipify.constants")
+    assert error.value.name == "pytensorlib.utils.hipify"
+    assert importlib.util.find_spec("pytensorlib.utils.hipify") is None
 
 
 def test_name_that_pytorch_lacks_too_is_told_plainly() -> None:

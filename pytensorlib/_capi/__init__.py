@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
+import sys
+import weakref
 from importlib import import_module
 from typing import Any
 
 from .. import _C
-from .._named import fill
+from .._errors import LinAlgError, OutOfMemoryError
+from .._named import fill, parts
 from .._named_modules import EAGER
 
 __all__: list[str] = []
@@ -22,6 +25,38 @@ fill(
     "_IncludeDispatchKeyGuard _jit_pass_inline _jit_pass_lint",
 )
 _TensorMeta = type(_C.Tensor)
+
+
+class Tag(enum.Enum):
+    """What PyTorch's operators are marked by; `torch.library` takes marks and needs none.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.Tag.pointwise.name
+    'pointwise'
+    """
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
 
 
 class DispatchKey(enum.IntEnum):
@@ -131,8 +166,49 @@ _jit_set_profiling_executor = _jit_set_profiling_mode = _jit_set_texpr_fuser_ena
 _jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _switch
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _switch
 _jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _switch
-_has_mkl = _has_mps = _has_cuda = has_openmp = False
-has_lapack = True  # factorisations of our own
+_has_mkl = _has_mps = _has_cuda = _has_xpu = _has_cudnn = _has_mkldnn = has_openmp = False
+has_lapack = has_spectral = True  # factorisations and transforms of our own
+
+
+def _get_cpu_capability() -> str:
+    """Return the instruction set that kernels use."""
+    from ..backends.cpu import get_cpu_capability
+
+    return get_cpu_capability()
+
+
+def _is_alias_of(data: Any, other: Any) -> bool:
+    """Return whether two tensors have one storage."""
+    return bool(data.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
+
+
+def _cuda_clearCublasWorkspaces() -> None:  # noqa: N802
+    """Do nothing: there are no workspaces of cuBLAS."""
+
+
+def _set_print_stack_traces_on_fatal_signal(on: bool) -> None:
+    """Do nothing: signals are Python's, which `faulthandler` prints the stack of."""
+
+
+class _WeakTensorRef:
+    """Knows a tensor without keeping it."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._ref = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Return whether the tensor is gone."""
+        return self._ref() is None
+
+
+class _DisableTorchDispatch:
+    """While it is on, no mode is asked by `__torch_dispatch__` on this thread."""
+
+    def __enter__(self) -> None:
+        self._before = _C._leave_dispatch_modes()
+
+    def __exit__(self, *error: Any) -> None:
+        _C._restore_dispatch_modes(self._before)
 
 
 class DisableTorchFunction:
@@ -273,15 +349,67 @@ def _pop_torch_function_stack() -> Any:
     return _C._pop_torch_function_mode()
 
 
+def _switch_of(module: str, name: str) -> tuple[Any, Any]:
+    """Return what asks for a switch of a backend, and what sets it."""
+
+    def get() -> Any:
+        import pytensorlib as pt
+
+        return getattr(getattr(pt.backends, module), name)
+
+    def put(value: Any) -> None:
+        import pytensorlib as pt
+
+        setattr(getattr(pt.backends, module), name, value)
+
+    return get, put
+
+
+_get_cudnn_enabled, _set_cudnn_enabled = _switch_of("cudnn", "enabled")
+_get_cudnn_benchmark, _set_cudnn_benchmark = _switch_of("cudnn", "benchmark")
+_get_cudnn_deterministic, _set_cudnn_deterministic = _switch_of("cudnn", "deterministic")
+_get_cudnn_allow_tf32, _set_cudnn_allow_tf32 = _switch_of("cudnn", "allow_tf32")
+_get_mkldnn_enabled, _set_mkldnn_enabled = _switch_of("mkldnn", "enabled")
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
+    """Keep what is said of sums of half types; attention sums in float32 in any case."""
+    import pytensorlib as pt
+
+    pt.backends.cuda.allow_fp16_bf16_reduction_math_sdp(enabled)
+
+
+def _get_math_sdp_allow_fp16_bf16_reduction() -> bool:
+    """Return what was said of sums of half types."""
+    import pytensorlib as pt
+
+    return pt.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+
+
 def attach() -> None:
     """Give the names above to the extension and to its `_nn`, and modules in it a place."""
     # `torch._C._functorch` is a file beside this one.
     _C.__path__ = list(__path__)
+    for name in ("_nn", "_linalg", "_special", "_fft"):
+        inner = getattr(_C, name)
+        sys.modules[f"{_C.__name__}.{name}"] = inner
+        if name != "_nn":  # PyTorch's names have a prefix: `special_entr`
+            prefix = name[1:]
+            for plain, value in list(vars(inner).items()):
+                if not plain.startswith("__"):
+                    setattr(inner, f"{prefix}_{plain}", value)
     functorch = import_module(f"{_C.__name__}._functorch")
     _C._debug_only_are_vmap_fallback_warnings_enabled = (
         functorch._are_vmap_fallback_warnings_enabled
     )
     _C._debug_only_display_vmap_fallback_warnings = functorch._set_vmap_fallback_warning_enabled
+    _C._LinAlgError, _C._OutOfMemoryError = LinAlgError, OutOfMemoryError
+    for place in ("_C", "_C._nn", "_C._fft", "_C._linalg"):
+        target = globals() if place == "_C" else vars(getattr(_C, place[3:]))
+        space: dict[str, Any] = {"__name__": f"{__name__.partition('.')[0]}.{place}"}
+        for part in parts(place):
+            fill(space, part.why, part.names)
+        target.update({name: space[name] for name in space.keys() - target.keys()})
     for name in globals().keys() - _IMPORTED:
         for extension in (_C, _C._nn):
             if not hasattr(extension, name):

@@ -40,7 +40,16 @@ __all__ = [
 ]
 
 fill(globals(), EAGER, "explain export optimize_assert register_backend lookup_backend")
-disallow_in_graph = forbid_in_graph = nested_compile_region
+disallow_in_graph = forbid_in_graph = nonstrict_trace = nested_compile_region
+
+
+def reset_code_caches() -> None:
+    """Forget nothing: functions that were recorded are forgotten by `reset`."""
+
+
+def is_inductor_supported() -> bool:
+    """Return False: nothing is compiled by it."""
+    return False
 
 
 def is_compiling() -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import _C
 from .._named import fill
 from ..func import _vmap
-from ..utils import _pytree_spec
+from ..utils import _pytree, _pytree_spec
 
 __all__ = ["get_chunk_sizes", "vmap_impl"]
 
@@ -15,6 +16,7 @@ _get_name = _vmap.called
 _check_randomness_arg = _vmap.check_randomness
 _check_out_dims_is_int_or_int_pytree = _vmap.check_out_dims
 _broadcast_to_and_flatten = _pytree_spec._broadcast_to_and_flatten
+Tensor, tree_flatten, tree_unflatten = _C.Tensor, _pytree.tree_flatten, _pytree.tree_unflatten
 
 LOOP = (
     "vmap runs its function once for each slice here; there are no tensors with a hidden "
@@ -24,7 +26,7 @@ fill(
     globals(),
     LOOP,
     "restore_vmap wrap_batched unwrap_batched vmap_increment_nesting _create_batched_inputs "
-    "_unwrap_batched _flat_vmap",
+    "_unwrap_batched _flat_vmap _maybe_remove_batch_dim _add_batch_dim _remove_batch_dim",
 )
 
 

@@ -18,7 +18,8 @@ NO_FAKES = (
 fill(
     globals(),
     NO_FAKES,
-    "FakeTensorMode FakeTensorConverter FakeCopyMode TensorMetadata extract_tensor_metadata "
+    "_is_tensor_constructor FakeTensorMode FakeTensorConverter FakeCopyMode TensorMetadata "
+    "extract_tensor_metadata "
     "run_fallback_kernel UnsupportedFakeTensorException DynamicOutputShapeException "
     "DataDependentOutputException UnsupportedOperatorException MetadataMismatchError "
     "FakeTensorDeviceMismatchError UnsupportedMutationAliasingException",

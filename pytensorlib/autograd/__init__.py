@@ -46,6 +46,26 @@ __all__ = [
 
 is_grad_enabled = _C.is_grad_enabled
 
+
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
+    """Return the shapes of an output and of the gradient that enters there, of one of a batch."""
+    return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
+def _is_checkpoint_valid() -> bool:
+    """Return whether parts of a graph may be computed again: in a backward without inputs."""
+    return True
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    profiles = import_module(f"{_C.__name__}._autograd")
+    if name.startswith("__") or not hasattr(profiles, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(profiles, name)
+
+
 _ONE = (_C.Tensor, GradientEdge)
 _UNUSED = (
     "One of the differentiated Tensors appears to not have been used in the graph. "

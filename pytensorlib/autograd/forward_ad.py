@@ -318,6 +318,17 @@ _open: list[_Duals] = []
 _current_level = -1
 
 
+def _is_fwd_grad_enabled() -> bool:
+    """Return True: tangents go along wherever a level is open."""
+    return True
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_current_level":
+        return len(_open) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def enter_dual_level() -> int:
     """Open a level, in which duals are made; `dual_level` closes it by itself.
 

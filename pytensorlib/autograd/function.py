@@ -429,3 +429,27 @@ class NestedIOFunction(Function):
         result = ctx._forward_cls.backward_extended(ctx, *nested)
         result = result if isinstance(result, tuple) else (result,)
         return (None, *_tensors_in(result))
+
+
+def _nested_map(
+    condition: Callable[[Any], bool], fn: Callable[[Any], Any], condition_msg: str | None = None
+) -> Callable[[Any], Any]:
+    """Return a function that maps what fits a condition, in containers of any depth."""
+
+    def mapped(obj: Any) -> Any:
+        if condition(obj):
+            return fn(obj)
+        if obj is None:
+            return None
+        if isinstance(obj, (list, tuple)):
+            values = (mapped(x) for x in obj)
+            return type(obj)(*values) if hasattr(obj, "_fields") else type(obj)(values)
+        if isinstance(obj, dict):
+            return {name: mapped(value) for name, value in obj.items()}
+        wanted = f", but got {condition_msg}" if condition_msg else ""
+        raise ValueError(
+            f"Auto nesting doesn't know how to process an input object of type "
+            f"{type(obj).__name__}. Accepted types: {wanted or 'containers of tensors'}"
+        )
+
+    return mapped

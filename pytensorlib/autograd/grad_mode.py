@@ -61,6 +61,36 @@ class _Steps:
         return self.steps
 
 
+def decorated(make: Callable[[], Any], func: F) -> F:
+    """Return a function, coroutine or generator that runs in what `make` gives, each time."""
+    import inspect  # slow to load
+
+    if inspect.isclass(func):
+        warnings.warn(
+            "Decorating classes is deprecated: only construction runs under the mode. "
+            "Decorate functions or methods, such as __init__, instead.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    elif inspect.isgeneratorfunction(func):
+        return functools.wraps(func)(_wrap_generator(make, func))  # type: ignore[return-value]
+    elif inspect.iscoroutinefunction(func):
+        steps = _wrap_generator(make, lambda *a, **k: func(*a, **k).__await__())
+
+        @functools.wraps(func)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            return await _Steps(steps(*args, **kwargs))
+
+        return coroutine  # type: ignore[return-value]
+
+    @functools.wraps(func)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        with make():
+            return func(*args, **kwargs)
+
+    return function  # type: ignore[return-value]
+
+
 class _Mode(_C._Mode):
     """A context manager that can also decorate functions, coroutines and generators."""
 
@@ -71,33 +101,7 @@ class _Mode(_C._Mode):
         return type(self)()
 
     def __call__(self, func: F) -> F:
-        import inspect  # slow to load
-
-        make = self.clone
-        if inspect.isclass(func):
-            warnings.warn(
-                "Decorating classes is deprecated: only construction runs under the mode. "
-                "Decorate functions or methods, such as __init__, instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
-        elif inspect.isgeneratorfunction(func):
-            return functools.wraps(func)(_wrap_generator(make, func))  # type: ignore[return-value]
-        elif inspect.iscoroutinefunction(func):
-            steps = _wrap_generator(make, lambda *a, **k: func(*a, **k).__await__())
-
-            @functools.wraps(func)
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:
-                return await _Steps(steps(*args, **kwargs))
-
-            return coroutine  # type: ignore[return-value]
-
-        @functools.wraps(func)
-        def function(*args: Any, **kwargs: Any) -> Any:
-            with make():
-                return func(*args, **kwargs)
-
-        return function  # type: ignore[return-value]
+        return decorated(self.clone, func)
 
 
 class _BareMode(_Mode):

@@ -9,6 +9,21 @@ from .. import _C
 __all__ = ["Variable"]
 
 
+class _Engine:
+    """The executor of backward passes, as far as programs ask it themselves."""
+
+    def is_checkpoint_valid(self) -> bool:
+        """Return True: parts of a graph may be computed again."""
+        return True
+
+    def queue_callback(self, callback: Any) -> None:
+        """Raise: nothing is called at the end of a pass."""
+        raise NotImplementedError(
+            "Variable._execution_engine.queue_callback: nothing is called at the end of a backward "
+            "pass here; Tensor.register_post_accumulate_grad_hook calls once a gradient is there"
+        )
+
+
 class VariableMeta(type):
     """Makes every tensor a `Variable`."""
 
@@ -38,6 +53,8 @@ class Variable(metaclass=VariableMeta):
     >>> torch.autograd.Variable(x, requires_grad=True), isinstance(x, torch.autograd.Variable)
     (tensor([0.], requires_grad=True), True)
     """
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
         if data is None:

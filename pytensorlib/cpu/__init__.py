@@ -18,6 +18,15 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    facts = import_module(f"{_C.__name__}._cpu")
+    if name.startswith("__") or not hasattr(facts, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(facts, name)
+
+
 def is_available() -> bool:
     """Return True.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from .._errors import AcceleratorError, OutOfMemoryError
 from .._named import fill, tell_missing
 from .._named_modules import NO_CUDA
 from . import amp, memory, nvtx, random, streams
@@ -92,6 +93,7 @@ __all__ = [
     "synchronize",
 ]
 
+_initialized = False
 default_generators: tuple[Any, ...] = ()
 has_half = has_magma = False
 
@@ -102,7 +104,7 @@ fill(
     BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage
     CharTensor ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage
     FloatTensor HalfStorage HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage
-    ShortTensor CUDAGraph CUDAPluggableAllocator CudaError DeferredCudaCallError GreenContext
+    ShortTensor _sleep CUDAGraph CUDAPluggableAllocator CudaError DeferredCudaCallError GreenContext
     MemPool StreamContext caching_allocator_alloc caching_allocator_delete
     caching_allocator_disabled caching_allocator_enable change_current_allocator check_error
     clock_rate cudart cudaStatus current_blas_handle current_solver_handle current_stream
@@ -130,6 +132,20 @@ def is_available() -> bool:
     False
     """
     return False
+
+
+def _is_in_bad_fork() -> bool:
+    """Return False: there is no CUDA that a fork could harm."""
+    return False
+
+
+def _lazy_call(callable: Any, **kwargs: Any) -> None:
+    """Keep nothing: what waits for CUDA to begin is never called."""
+
+
+def _lazy_init() -> None:
+    """Raise: there is no CUDA."""
+    raise AssertionError(f"Torch not compiled with CUDA enabled: {NO_CUDA}")
 
 
 def is_initialized() -> bool:

@@ -55,8 +55,8 @@ fill(
     """
     AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions
     BuiltinCommHookType{ALLREDUCE FP16_COMPRESS} DeviceMesh GatherOptions Logger
-    ProcessGroupGloo ProcessGroupMPI ProcessGroupNCCL ProcessGroupUCC ReduceOptions
-    ReduceScatterOptions Reducer ScatterOptions
+    ProcessGroupGloo[create_device] ProcessGroupMPI ProcessGroupNCCL[Options] ProcessGroupUCC
+    ReduceOptions ReduceScatterOptions Reducer ScatterOptions
     init_device_mesh record_comm shrink_group
     """,
 )

@@ -6,6 +6,7 @@ import enum
 import os
 from typing import Any
 
+from .._named_modules import BY_MPI
 from . import _mpi
 
 __all__ = [
@@ -69,6 +70,11 @@ class Backend(str):
     backend_list = (UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE)
     default_device_backend_map: dict[str, str] = {}  # noqa: RUF012  (PyTorch's, a plain dict)
     backend_capability: dict[str, list[str]] = {}  # noqa: RUF012
+
+    @classmethod
+    def register_backend(cls, name: str, func: Any, *args: Any, **kwargs: Any) -> None:
+        """Raise: processes communicate by MPI alone."""
+        raise NotImplementedError(f"torch.distributed.Backend.register_backend: {BY_MPI}")
 
     def __new__(cls, name: str) -> Backend:
         """Return the name in small letters."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import enum
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -86,6 +87,17 @@ class ProcessGroup:
     """
 
     bound_device_id = None
+
+    class BackendType(enum.IntEnum):
+        """Libraries for communication, as PyTorch numbers them."""
+
+        UNDEFINED = 0
+        GLOO = 1
+        NCCL = 2
+        UCC = 3
+        MPI = 4
+        XCCL = 5
+        CUSTOM = 6
 
     def __init__(
         self,

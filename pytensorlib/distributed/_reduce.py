@@ -35,6 +35,9 @@ class ReduceOp(enum.IntEnum):
         return f"RedOpType.{self.name}"
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
+
 class Premultiplied:
     """A sum of values that are multiplied by a factor first."""
 

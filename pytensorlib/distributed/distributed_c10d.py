@@ -166,7 +166,8 @@ fill(
     BY_MPI,
     """
     AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions
-    GatherOptions Logger ProcessGroupGloo ProcessGroupMPI ProcessGroupNCCL ProcessGroupUCC
+    GatherOptions Logger ProcessGroupGloo[create_device] ProcessGroupMPI ProcessGroupNCCL[Options]
+    ProcessGroupUCC
     ReduceOptions ReduceScatterOptions Reducer ScatterOptions
     record_comm shrink_group _new_process_group_helper
     """,

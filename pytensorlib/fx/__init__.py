@@ -30,8 +30,8 @@ T = TypeVar("T")
 fill(
     globals(),
     EAGER,
-    "CodeGen Graph Interpreter Node Proxy ProxyableClassMeta Tracer Transformer map_arg "
-    "replace_pattern symbolic_trace",
+    "CodeGen Graph[create_node] Interpreter Node Proxy ProxyableClassMeta Tracer Transformer "
+    "map_arg replace_pattern symbolic_trace",
 )
 GraphModule = refusing("GraphModule", __name__, EAGER, (nn.Module,))
 

@@ -15,3 +15,49 @@ def register_pytree_flatten_spec(
 ) -> None:
     """Keep how the leaves of `cls` are found for a known structure."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
+
+
+def tree_flatten_spec(pytree: Any, spec: Any) -> list[Any]:
+    """Return the leaves of a container of a known structure.
+
+    Parameters
+    ----------
+    pytree : container
+        Any.
+    spec : TreeSpec
+        Its structure, down to the leaves that are wanted.
+
+    Returns
+    -------
+    list
+        The leaves.
+
+    Raises
+    ------
+    RuntimeError
+        A class in the structure has no function that tells its leaves.
+
+    Examples
+    --------
+    >>> from pytensorlib.fx._pytree import tree_flatten_spec
+    >>> from pytensorlib.utils import _pytree as pytree
+    >>> tree_flatten_spec([1, (2, 3)], pytree.tree_structure([0, (0, 0)]))
+    [1, 2, 3]
+    """
+    if spec.is_leaf():
+        return [pytree]
+    flatten = SUPPORTED_NODES.get(spec.type)
+    if flatten is not None:
+        children = flatten(pytree, spec)
+    else:
+        from ..utils import _pytree_nodes
+
+        known = _pytree_nodes.SUPPORTED_NODES
+        if spec.type not in known:
+            raise RuntimeError(
+                f"{type(pytree)} does not have a flatten_fn_spec associated with it. Please "
+                "register one with torch.fx._pytree.register_pytree_flatten_spec."
+            )
+        children = known[spec.type].flatten_fn(pytree)[0]
+    parts = zip(children, spec.children(), strict=False)
+    return [leaf for child, inner in parts for leaf in tree_flatten_spec(child, inner)]

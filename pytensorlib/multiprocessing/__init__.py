@@ -7,6 +7,7 @@ the others see. Memory that NumPy or another library knows stays, and a copy is 
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
@@ -102,3 +103,13 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 def __getattr__(name: str) -> Any:
     return getattr(multiprocessing, name)
+
+
+def _set_thread_name(name: str) -> None:
+    """Name this thread, as Python knows it."""
+    threading.current_thread().name = name
+
+
+def _get_thread_name() -> str:
+    """Return the name of this thread."""
+    return threading.current_thread().name

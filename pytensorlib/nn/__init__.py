@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import functional, init, modules, utils
+from . import functional, grad, init, modules, utils
 from .module import Module
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytensorlib as pt
@@ -105,3 +106,6 @@ def _make(n: int, what: str) -> Any:
 conv1d_input, conv1d_weight = _make(1, "input"), _make(1, "weight")
 conv2d_input, conv2d_weight = _make(2, "input"), _make(2, "weight")
 conv3d_input, conv3d_weight = _make(3, "input"), _make(3, "weight")
+
+# Not in `functional`, which these functions call.
+F.grad = sys.modules[__name__]  # type: ignore[attr-defined]

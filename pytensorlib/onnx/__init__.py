@@ -25,6 +25,8 @@ __all__ = [
     "unregister_custom_op_symbolic",
 ]
 
+producer_name, producer_version = "pytorch", "2.13.0"
+
 fill(
     globals(),
     NO_ONNX,

@@ -33,6 +33,8 @@ from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
+StateDict = dict[str, Any]
+DeviceDict, DeviceDtypeDict = dict[Any, Any], dict[tuple[Any, Any], Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
 
 # Those whose learning rates a recorded call may take.
@@ -177,6 +179,15 @@ class Optimizer:
     _opt_called = False
     state: defaultdict[Any, Any]
     param_groups: list[dict[str, Any]]
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: list[list[Any]], with_indices: bool = False
+    ) -> Any:
+        """Return lists as long as each other cut by the device and type of the first's tensors."""
+        from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as grouped
+
+        return grouped(tensorlistlist, with_indices)
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults

@@ -390,13 +390,17 @@ def _plain(cls: type, flatten: Any, unflatten: Any, with_keys: Any) -> None:
     )
 
 
-_by_index = _keyed(_list_flatten, SequenceKey)
+_list_flatten_with_keys = _keyed(_list_flatten, SequenceKey)
 
 
-_plain(tuple, _list_flatten, lambda values, _: tuple(values), _by_index)
+_plain(tuple, _list_flatten, lambda values, _: tuple(values), _list_flatten_with_keys)
 
 
-_plain(list, _list_flatten, lambda values, _: list(values), _by_index)
+def _list_unflatten(values: Iterable[Any], context: Any) -> list[Any]:
+    return list(values)
+
+
+_plain(list, _list_flatten, _list_unflatten, _list_flatten_with_keys)
 
 
 _plain(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys)
@@ -466,3 +470,13 @@ def _get_node_type(tree: Any) -> Any:
     if kind in SUPPORTED_NODES or not issubclass(kind, tuple) or not is_namedtuple(kind):
         return kind
     return namedtuple
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Return whether this is a struct sequence, and no class of them."""
+    return not isinstance(obj, type) and is_structseq(obj)
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Return whether this is a class of struct sequences."""
+    return isinstance(cls, type) and is_structseq(cls)

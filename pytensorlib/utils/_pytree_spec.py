@@ -377,3 +377,13 @@ def _broadcast_to_and_flatten(
             return None
         found += part
     return found
+
+
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """Return the leaves of arguments."""
+    return [leaf for value in (*args, *kwargs.values()) for leaf in tree_leaves(value)]
+
+
+def treespec_leaf() -> Any:
+    """Return the structure of a leaf."""
+    return LeafSpec()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytensorlib as pt
 
+from ..._named import lacking
+from ..._named_modules import BY_MPI
 from ...nn.module import Module
 from .._places import place_of
 from .._process_group import member
@@ -360,6 +362,13 @@ class FullyShardedDataParallel(Module):
             return super().load_state_dict(given, strict)
         with self.summon_full_params(self):
             return super().load_state_dict(given, strict)
+
+
+lacking(
+    FullyShardedDataParallel,
+    BY_MPI,
+    "optim_state_dict optim_state_dict_to_load rekey_optim_state_dict",
+)
 
 
 def _wrap_inside(module: Any, policy: Any, options: dict[str, Any]) -> int:

@@ -6,5 +6,5 @@ from ..._named import fill, tell_missing
 from ..._named_modules import BY_MPI
 from .functional import *
 
-fill(globals(), BY_MPI, "RemoteModule")
+fill(globals(), BY_MPI, "RemoteModule[init_from_module_rref]")
 tell_missing(globals(), BY_MPI)

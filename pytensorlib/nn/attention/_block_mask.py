@@ -8,6 +8,8 @@ from typing import Any
 
 import pytensorlib as pt
 
+from ..._named import lacking
+
 __all__ = ["BLOCK", "BlockMask", "ordered"]
 
 BLOCK = 128
@@ -243,3 +245,10 @@ class BlockMask:
         lines += [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}"]
         lines += [f"sparsity={self.sparsity():.2f}%", f"mask_mod={self.mask_mod!r}"]
         return "BlockMask(\n    " + ",\n    ".join(lines) + "\n)"
+
+
+lacking(
+    BlockMask,
+    "a mask is no container of tensors here; its tensors are attributes of it.",
+    "_flatten _unflatten _flatten_with_keys",
+)

@@ -18,6 +18,8 @@ from . import (
 from ._activation import *
 from ._attention import *
 from ._attention import _canonical_mask as _canonical_mask
+from ._attention import _mha_shape_check as _mha_shape_check
+from ._attention import _none_or_dtype as _none_or_dtype
 from ._dropout import *
 from ._grouped import *
 from ._grouped import ScalingType as ScalingType

@@ -78,7 +78,7 @@ def _canonical_mask(
     return pt.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
-def _check_shapes(
+def _mha_shape_check(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -115,6 +115,13 @@ def _check_shapes(
                 f"Expected `attn_mask` shape to be {want} but got {attn_mask.shape}"
             )
     return dims == 3
+
+
+def _none_or_dtype(input: Tensor | None) -> Any:
+    """Return a tensor's type; None where there is no tensor."""
+    if input is not None and not isinstance(input, Tensor):
+        raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    return None if input is None else input.dtype
 
 
 def _batch_first(x: Tensor) -> bool:
@@ -261,7 +268,7 @@ def multi_head_attention_forward(
     >>> y.shape, p.shape
     (torch.Size([3, 1, 2]), torch.Size([1, 3, 3]))
     """
-    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         same_key, same_value = key is query, value is key
         query = query.unsqueeze(1)

@@ -21,31 +21,31 @@ from .linear import Linear
 from .normalization import LayerNorm
 
 
-def _square_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
     dtype = pt.get_default_dtype() if dtype is None else dtype
     full = pt.full((size, size), float("-inf"), dtype=dtype, device=device)
     return pt.triu(full, diagonal=1)
 
 
-def _clones(module: Module, count: int) -> ModuleList:
+def _get_clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
-def _is_causal(mask: Tensor | None, asked: bool | None, size: int | None) -> bool:
+def _detect_is_causal_mask(mask: Tensor | None, asked: bool | None, size: int | None) -> bool:
     """Whether ``mask`` is the causal one; compared only where the caller did not say."""
     if asked is not None:
         return asked
     if mask is None or size is None or tuple(mask.shape[-2:]) != (size, size):
         return False
-    causal = _square_mask(size, device=mask.device, dtype=mask.dtype)
+    causal = _generate_square_subsequent_mask(size, device=mask.device, dtype=mask.dtype)
     return mask.shape == causal.shape and bool((mask == causal).all())
 
 
-def _sequence_length(x: Tensor, batch_first: bool) -> int:
+def _get_seq_len(x: Tensor, batch_first: bool) -> int:
     return x.shape[0 if x.dim() == 2 else int(batch_first)]
 
 
-def _activation(activation: Any) -> Callable[[Tensor], Tensor]:
+def _get_activation_fn(activation: Any) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation == "relu":
@@ -142,7 +142,7 @@ class TransformerEncoderLayer(_Layer):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(
         self,
@@ -246,7 +246,7 @@ class TransformerDecoderLayer(_Layer):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(
         self,
@@ -356,7 +356,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _clones(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -376,8 +376,8 @@ class TransformerEncoder(Module):
         )
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, False)
         attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        length = _sequence_length(src, getattr(attention, "batch_first", False))
-        causal = _is_causal(mask, is_causal, length)
+        length = _get_seq_len(src, getattr(attention, "batch_first", False))
+        causal = _detect_is_causal_mask(mask, is_causal, length)
         dropped = self._dropped(src, mask, padding)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
@@ -434,7 +434,7 @@ class TransformerDecoder(Module):
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
     ) -> None:
         super().__init__()
-        self.layers = _clones(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -450,8 +450,8 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        length = _sequence_length(tgt, getattr(attention, "batch_first", False))
-        causal = _is_causal(tgt_mask, tgt_is_causal, length)
+        length = _get_seq_len(tgt, getattr(attention, "batch_first", False))
+        causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -594,4 +594,4 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """Zeros on and below the diagonal, minus infinity above."""
-        return _square_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)

@@ -51,3 +51,29 @@ def _triple(value: Any) -> tuple:
 
 def _quadruple(value: Any) -> tuple:
     return ntuple(value, 4)
+
+
+def _ntuple(n: int, name: str = "parse") -> Any:
+    """Return a function that makes a tuple of `n` of a number."""
+
+    def parse(value: Any) -> tuple:
+        return ntuple(value, n)
+
+    parse.__name__ = name
+    return parse
+
+
+def _reverse_repeat_tuple(t: tuple, n: int) -> tuple:
+    """Return the values from the last to the first, each `n` times: padding as `pad` takes it."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size: list, defaults: list) -> list:
+    """Return sizes, with those of `defaults` for None."""
+    if isinstance(out_size, (int, float)):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    return [
+        d if v is None else v for v, d in zip(out_size, defaults[-len(out_size) :], strict=True)
+    ]

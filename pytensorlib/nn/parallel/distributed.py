@@ -68,6 +68,14 @@ class DistributedDataParallel(Module):
 
     module: Any
 
+    @staticmethod
+    def _get_data_parallel_params(module: Any, named_params: bool = False) -> Iterator[Any]:
+        """Yield the parameters that processes share, or their names with them."""
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        for name, p in module.named_parameters():
+            if name not in ignored:
+                yield (name, p) if named_params else p
+
     def __init__(
         self,
         module: Any,

@@ -23,7 +23,7 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-_depth = 0
+_cache_enabled = 0
 _cache: dict[tuple[int, str], Tensor | None] = {}
 
 
@@ -40,13 +40,13 @@ def cached() -> Iterator[None]:
     ...     net.weight is net.weight
     True
     """
-    global _depth
-    _depth += 1
+    global _cache_enabled
+    _cache_enabled += 1
     try:
         yield
     finally:
-        _depth -= 1
-        if not _depth:
+        _cache_enabled -= 1
+        if not _cache_enabled:
             _cache.clear()
 
 
@@ -266,7 +266,7 @@ def _give_class(module: Any) -> None:
 
 def _show_result(module: Any, name: str) -> None:
     def get(self: Any) -> Any:
-        if not _depth:
+        if not _cache_enabled:
             return self.parametrizations[name]()
         key = (id(self), name)
         if _cache.get(key) is None:

@@ -1,0 +1,37 @@
+"""A progress bar, or what stands for it where the package of them is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+__all__ = ["tqdm"]
+
+try:
+    from tqdm import tqdm
+except ImportError:
+
+    class tqdm:  # type: ignore[no-redef]
+        """What stands for the bar where that package is missing: it shows nothing."""
+
+        def __init__(self, iterable: Iterable[Any] | None = None, **kwargs: Any) -> None:
+            self.iterable, self.n = iterable, 0
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter(self.iterable or ())
+
+        def update(self, n: int = 1) -> None:
+            """Count what was done."""
+            self.n += n
+
+        def set_description(self, *args: Any, **kwargs: Any) -> None:
+            """Do nothing."""
+
+        def close(self) -> None:
+            """Do nothing."""
+
+        def __enter__(self) -> tqdm:
+            return self
+
+        def __exit__(self, *exc: Any) -> None:
+            pass

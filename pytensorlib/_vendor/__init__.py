@@ -1,0 +1,3 @@
+"""Packages that PyTorch brings along."""
+
+from . import packaging

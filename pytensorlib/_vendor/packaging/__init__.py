@@ -1,0 +1,3 @@
+"""Versions, as the package of that name has them."""
+
+from . import version
