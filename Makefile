@@ -58,6 +58,8 @@ fuzz: $(BUILT) ## random calls and graphs: ARGS="laws --count 5000", or beside P
 
 programs: $(BUILT) $(PROGRAMS)/.installed ## libraries above PyTorch run on pytensorlib, beside PyTorch's recorded numbers
 	@PYTHONPATH=$(CURDIR) $(PROGRAMS)/bin/python tests/programs/run.py $(ARGS)
+	@$(if $(TORCH_PYTHON),$(PROGRAMS)/bin/python tests/programs/names.py, \
+		echo "the names that libraries mention stay as recorded: TORCH_PYTHON names no PyTorch")
 
 $(PROGRAMS)/.installed: tests/programs/requirements.lock
 	@$(PYTHON) -m venv $(PROGRAMS) && $(PROGRAMS)/bin/pip install -q --no-deps -r $<

@@ -1,10 +1,9 @@
 """Which names of PyTorch the libraries above it mention, and which of those are not here.
 
 ``python tests/programs/names.py`` downloads the libraries of ``names.lock`` (without what they
-need, into a folder that git ignores) and reads their source; nothing of them runs. It prints the
-names that are recorded and not here. With ``TORCH_PYTHON``, a Python that has PyTorch,
-``--record`` writes ``tests/data/library_names.txt`` again: a name counts where that PyTorch has it.
-``--missing`` prints, instead, each name that is not here with the libraries that mention it.
+need, into a folder that git ignores), reads their source, of which nothing runs, and writes
+``tests/data/library_names.txt``. A name counts where the PyTorch of ``TORCH_PYTHON`` has it.
+``tests/test_library_names.py`` holds that each recorded name is here.
 """
 
 from __future__ import annotations
@@ -278,7 +277,7 @@ def record() -> None:
     answer = json.loads(done.stdout.splitlines()[-1])
     lines = [
         f"# Names of PyTorch {answer['version']} that libraries mention, recorded by "
-        "tests/programs/names.py --record.",
+        "tests/programs/names.py.",
         f"# A name, {SHOWN} of the libraries, and how many more; {OWN}: PyTorch's own helpers "
         "for tests.",
     ]
@@ -313,12 +312,10 @@ def read() -> dict[str, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="names of PyTorch that libraries mention")
-    parser.add_argument("--record", action="store_true", help="write the list, beside PyTorch")
-    parser.add_argument("--real", action="store_true", help="which names PyTorch has; for --record")
-    args = parser.parse_args()
-    if args.real:
+    parser.add_argument("--real", action="store_true", help="which names of some PyTorch has")
+    if parser.parse_args().real:
         answer()
-    elif args.record:
+    else:
         record()
 
 
