@@ -56,6 +56,7 @@ from .random import (  # noqa: E402
     set_rng_state as set_rng_state,
     thread_safe_generator as thread_safe_generator,
 )
+from ._untyped import attach as _attach_to_storages  # noqa: E402
 from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
@@ -71,6 +72,7 @@ from . import (  # noqa: E402
 # isort: on
 
 _named.install()
+_attach_to_storages()
 
 if TYPE_CHECKING:
     from . import (
@@ -161,6 +163,7 @@ _HOMES = {
         "from_file has_lapack has_mkl has_openmp has_spectral hash_tensor slice_inverse".split(),
         "_seldom",
     ),
+    "classes": "_classes",
     "ops": "_ops",
     "_assert": "_checks",
     "lobpcg": "_lowrank",
@@ -203,6 +206,13 @@ _HOMES = {
         "quint2x4 quint4x2 quint8 sparse_bsc sparse_bsr sparse_csc uint1 "
         "uint2 uint3 uint4 uint5 uint6 uint7".split(),
         "_unstored",
+    ),
+    **dict.fromkeys(
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+        "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
+        "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage ShortStorage "
+        "_storage_classes".split(),
+        "_legacy_storage",
     ),
     "_scaled_mm": "nn.functional._grouped",
     "GradScaler": "amp.grad_scaler",
@@ -262,6 +272,8 @@ if not TYPE_CHECKING:  # to checkers a wrong name is an error
             return _sys.modules[__name__]
         if name in _LATER:
             return import_module(f"{__name__}.{name}")
+        if name == "Storage":  # another one once the default dtype changes
+            name = storage.STORED[_C.get_default_dtype()]
         home = _home_of(name)
         if home is not None:
             found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)

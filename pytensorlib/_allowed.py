@@ -12,7 +12,7 @@ import pytensorlib as pt
 
 from . import _C, _utils
 from ._pickle_vm import CorruptCheckpointError
-from .storage import TypedStorage
+from .storage import STORED
 
 __all__ = [
     "add_safe_globals",
@@ -171,12 +171,12 @@ class StorageKind:
         return f"torch.{self.name}"
 
 
-KINDS = {f"torch.{name}": StorageKind(name, dt) for dt, name in TypedStorage.names.items()}
+KINDS = {f"torch.{name}": StorageKind(name, dt) for dt, name in STORED.items()}
 KINDS["torch.UntypedStorage"] = StorageKind("UntypedStorage", pt.uint8)
 KINDS["torch.storage.UntypedStorage"] = KINDS["torch.UntypedStorage"]
 CONSTANTS: dict[str, Any] = {
     **KINDS,
-    **{f"torch.{str(dt).rpartition('.')[2]}": dt for dt in TypedStorage.names},
+    **{f"torch.{str(dt).rpartition('.')[2]}": dt for dt in STORED},
     "torch.Tensor": pt.Tensor,
     "torch._tensor.Tensor": pt.Tensor,
 }

@@ -12,7 +12,7 @@ from . import _C
 from ._allowed import CONSTANTS
 from ._file_options import location_tag, options
 from ._tensor import _get_obj_state
-from .storage import TypedStorage
+from .storage import STORED, TypedStorage
 
 __all__ = ["CheckpointPickler", "SavedStorage", "location_of"]
 
@@ -52,7 +52,7 @@ NAMES = _names(
     "torch.Size",
     "torch.device",
     "torch.storage.UntypedStorage",
-    *(f"torch.{name}" for name in TypedStorage.names.values()),
+    *(f"torch.{name}" for name in STORED.values()),
 )
 
 
@@ -187,8 +187,8 @@ class CheckpointPickler(Base):
         if isinstance(obj, SavedStorage):
             saved, kind = obj, obj.kind
         elif isinstance(obj, TypedStorage):
-            kind = NAMES[TypedStorage.names[obj.dtype]]
-            saved = self._storage_of(obj.untyped(), obj.dtype, kind)
+            kind = NAMES[STORED[obj.dtype]]
+            saved = self._storage_of(obj._untyped_storage, obj.dtype, kind)
         elif isinstance(obj, _C.UntypedStorage):
             kind = self.bytes
             saved = self._storage_of(obj, pt.uint8, kind)
@@ -227,12 +227,12 @@ class CheckpointPickler(Base):
 
     def stored(self, obj: Any) -> tuple[FileName, tuple[Any, ...]]:
         """Return what makes a plain tensor of a storage in the file."""
-        typed = obj.dtype in TypedStorage.names
+        typed = obj.dtype in STORED
         # Types from after storages had classes: their memory is saved as bytes.
         if not typed and f"torch.{str(obj.dtype).rpartition('.')[2]}" not in CONSTANTS:
             raise NotImplementedError(f"save: tensors of {obj.dtype} cannot be saved")
         plain = NAMES["_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3"]
-        storage = NAMES[TypedStorage.names[obj.dtype]] if typed else self.bytes
+        storage = NAMES[STORED[obj.dtype]] if typed else self.bytes
         args: tuple[Any, ...] = (
             self._storage_of(obj.untyped_storage(), obj.dtype if typed else pt.uint8, storage),
             obj.storage_offset(),

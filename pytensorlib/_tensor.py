@@ -279,7 +279,16 @@ class _Methods:
         """
         from . import storage
 
+        storage._warn_typed_storage_removal()
         return storage._of(self)
+
+    def _typed_storage(self: Any) -> Any:
+        from . import storage
+
+        return storage._of(self)
+
+    def _fix_weakref(self: Any) -> None:
+        """Do nothing: a tensor is one object as long as it lives."""
 
     def set_(
         self: Any,
@@ -679,7 +688,7 @@ def _legacy_new(
             if wanted is not None and first.dtype != wanted:
                 raise TypeError(f"expected {_scalar_name(dtype)} (got {_scalar_name(first.dtype)})")
             return first.detach()
-        if isinstance(first, _C.UntypedStorage):
+        if isinstance(first, _C.UntypedStorage) or hasattr(first, "_untyped_storage"):
             return _C.empty((0,), dtype=dtype, device=device).set_(first)
         if isinstance(first, Size):
             return _C.empty(first, dtype=dtype, device=device)

@@ -529,7 +529,12 @@ class _Methods:
         Returns
         -------
         bool
-            Whether address, sizes and strides are equal.
+            Whether memory, offset, sizes and strides are equal.
+
+        Raises
+        ------
+        TypeError
+            It is no tensor.
 
         Examples
         --------
@@ -538,9 +543,12 @@ class _Methods:
         >>> x.is_set_to(x[:]), x.is_set_to(x[:1])
         (True, False)
         """
+        if not isinstance(tensor, _C.Tensor):
+            found = type(tensor).__name__
+            raise TypeError(f"is_set_to(): argument 'tensor' must be Tensor, not {found}")
         mine, other = self.untyped_storage(), tensor.untyped_storage()
         return (
-            mine.data_ptr() == other.data_ptr()
+            mine == other  # addresses are one for all that have no elements
             and self.storage_offset() == tensor.storage_offset()
             and self.shape == tensor.shape
             and self.stride() == tensor.stride()
@@ -655,13 +663,13 @@ class _Methods:
         >>> torch.ones(1).record_stream(None)
         """
 
-    def storage_type(self: Any) -> type:
+    def storage_type(self: Any) -> Any:
         """Return the class of the tensor's typed storage.
 
         Returns
         -------
-        type
-            Such as `FloatStorage`.
+        type or None
+            Such as `FloatStorage`; None where elements of that type came after such classes.
 
         Examples
         --------
@@ -671,8 +679,8 @@ class _Methods:
         """
         import pytensorlib as pt
 
-        names = pt.storage.TypedStorage.names
-        return getattr(pt, names[self.dtype])
+        name = pt.storage.STORED.get(self.dtype)
+        return None if name is None else getattr(pt, name)
 
 
 class _Later:

@@ -5,27 +5,78 @@ What else `torch._utils` has is in `_background`.
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pytensorlib as pt
 
 from . import _C
+from ._file_storage import FileStorage
 from ._pickle_vm import CorruptCheckpointError
 from ._tensor import _get_obj_state, _set_obj_state  # noqa: F401  (libraries ask for them here)
 from .storage import TypedStorage
 
 
-def _storage(storage: Any) -> TypedStorage:
+def _tensor_over(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Any:
+    if isinstance(storage, FileStorage):
+        return storage.tensor(offset, size, stride, dtype)
     if not isinstance(storage, TypedStorage):
         raise CorruptCheckpointError(f"tensor: needs a storage, got {type(storage).__name__}")
-    return storage
+    memory = storage._untyped_storage
+    empty = pt.empty(0, dtype=dtype or storage.dtype, device=memory.device)
+    return empty.set_(memory, offset, size, stride)
+
+
+def _element_size(dtype: Any) -> int:
+    """Return the bytes of one element of a type."""
+    if not isinstance(dtype, pt.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
+class KeyErrorMessage(str):
+    """A text that `KeyError` does not quote."""
+
+    __slots__ = ()
+
+    __repr__ = str.__str__
+
+
+class ExceptionWrapper:
+    """An error of another thread or process, to be raised again with its traceback in the text.
+
+    Parameters
+    ----------
+    exc_info : tuple, optional
+        As of ``sys.exc_info()``; of the error that is handled if not given.
+    where : str, default "in background"
+        Where it was raised.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type, self.where = kind, where
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+
+    def reraise(self) -> NoReturn:
+        """Raise the error, or a RuntimeError where its class takes no text."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        try:
+            by_name = getattr(self.exc_type, "message", None)
+            error = self.exc_type(message=text) if by_name else self.exc_type(text)
+        except Exception:
+            error = RuntimeError(text)
+        raise error from None
 
 
 def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
-    return _storage(storage).tensor(offset, size, stride)
+    return _tensor_over(storage, offset, size, stride)
 
 
 def _rebuild_tensor_v2(
@@ -37,7 +88,7 @@ def _rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: Any = None,
 ) -> Any:
-    t = _storage(storage).tensor(offset, size, stride)
+    t = _tensor_over(storage, offset, size, stride)
     return t.requires_grad_(True) if requires_grad else t
 
 
@@ -51,7 +102,7 @@ def _rebuild_tensor_v3(
     dtype: Any,
     metadata: Any = None,
 ) -> Any:
-    t = _storage(storage).tensor(offset, size, stride, dtype)
+    t = _tensor_over(storage, offset, size, stride, dtype)
     return t.requires_grad_(True) if requires_grad else t
 
 

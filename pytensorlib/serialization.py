@@ -37,9 +37,9 @@ from ._allowed import (
 from ._archive import LOCAL, ArchiveReader, ArchiveWriter, Record, read_all, write_all
 from ._draft import write_whole
 from ._file_options import *  # noqa: F403
+from ._file_storage import LIMIT, FileStorage, brief
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
 from ._pickler import CheckpointPickler, SavedStorage, location_of
-from .storage import LIMIT, TypedStorage, brief
 
 __all__ = [
     "CorruptCheckpointError",
@@ -243,9 +243,9 @@ class _Storages:
     def __init__(self, fetch: Callable[..., Any], map_location: Any) -> None:
         self.fetch = fetch
         self.map_location = map_location
-        self.by_key: dict[str, TypedStorage] = {}
+        self.by_key: dict[str, FileStorage] = {}
 
-    def __call__(self, pid: Any) -> TypedStorage:
+    def __call__(self, pid: Any) -> FileStorage:
         if not isinstance(pid, tuple) or len(pid) < 5:
             raise CorruptCheckpointError("saved_id must be a tuple of 5")
         if pid[0] != "storage":
@@ -264,12 +264,12 @@ class _Storages:
             if nbytes >= LIMIT:
                 raise CorruptCheckpointError(f"storage {brief(key)}: of {brief(numel)} elements")
             data = self.fetch(key, nbytes, kind.dtype)
-            known = TypedStorage(data, kind.dtype, _place(location, self.map_location, data))
+            known = FileStorage(data, kind.dtype, _place(location, self.map_location, data))
             self.by_key[key] = known
-        elif known.nbytes() != nbytes:
+        elif known._nbytes() != nbytes:
             raise CorruptCheckpointError(
                 f"storage {brief(key)} is declared with {brief(nbytes)} and with "
-                f"{known.nbytes()} bytes"
+                f"{known._nbytes()} bytes"
             )
         view = pid[5] if len(pid) > 5 else None
         if view is not None:
@@ -277,12 +277,12 @@ class _Storages:
         if known.dtype == kind.dtype:
             return known
         # The same memory under another dtype.
-        other = TypedStorage(known.data, kind.dtype, known.device)
-        other._typed = known._typed
+        other = FileStorage(known.data, kind.dtype, known.place)
+        other.typed = known.typed
         return other
 
 
-def _part(whole: TypedStorage, view: Any) -> TypedStorage:
+def _part(whole: FileStorage, view: Any) -> FileStorage:
     """Return the slice of a storage that old legacy files describe."""
     if not isinstance(view, tuple) or len(view) != 3:
         raise CorruptCheckpointError(f"impossible view of a storage: {brief(view)}")
@@ -290,12 +290,12 @@ def _part(whole: TypedStorage, view: Any) -> TypedStorage:
     item = whole.dtype.itemsize
     if type(offset) is not int or type(numel) is not int or min(offset, numel) < 0:
         raise CorruptCheckpointError(f"impossible view of a storage: {brief(view)}")
-    if (offset + numel) * item > whole.nbytes():
+    if (offset + numel) * item > whole._nbytes():
         raise CorruptCheckpointError(
             f"a view of {brief(numel)} at {brief(offset)} reaches beyond its storage"
         )
     data = whole.data[offset * item : (offset + numel) * item]
-    return TypedStorage(data, whole.dtype, whole.device)
+    return FileStorage(data, whole.dtype, whole.place)
 
 
 def _place(location: str, map_location: Any, data: Any) -> Any:

@@ -1,100 +1,462 @@
-"""Typed storages: the flat memory behind tensors, as checkpoints name it."""
+"""Storages: the flat memory behind tensors, as bytes or as elements of one type."""
 
 from __future__ import annotations
 
 import io
-import os
-import reprlib
-from collections.abc import Sequence
-from typing import Any, ClassVar
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
+from functools import wraps
+from numbers import Integral
+from typing import Any, TypeVar
 
 import pytensorlib as pt
 
-from . import _C
-from ._pickle_vm import CorruptCheckpointError
+from . import _C, _alias
+from ._storage_names import (  # noqa: F401  (PyTorch has them here)
+    STORED,
+    _dtype_to_storage_type_map,
+    _get_dtype_from_pickle_storage_type,
+    _read_as,
+    _storage_type_to_dtype_map,
+)
 
-__all__ = [
-    "BFloat16Storage",
-    "BoolStorage",
-    "ByteStorage",
-    "CharStorage",
-    "ComplexDoubleStorage",
-    "ComplexFloatStorage",
-    "DoubleStorage",
-    "FloatStorage",
-    "HalfStorage",
-    "IntStorage",
-    "LongStorage",
-    "ShortStorage",
-    "TypedStorage",
-]
+__all__ = ["TypedStorage", "UntypedStorage"]
 
 UntypedStorage = _C.UntypedStorage
-LIMIT = 2**63
-HOST = pt.device("cpu")
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, 60, 60
+_alias.adopt(globals(), ["UntypedStorage"])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def brief(value: Any) -> str:
-    """Return a few characters about something that a file holds, however large that is."""
-    if type(value) in (int, float, str, bytes, bool, type(None), tuple, list):
-        return _SHORT.repr(value)
-    return f"a {type(value).__name__}"
+class _Warned:
+    """Whether the program was told that typed storages go, and whether it is told each time."""
+
+    once = False
+    always = False
+
+
+def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
+    """Set whether each use of a typed storage warns, and not the first alone."""
+    if not isinstance(always_warn, bool):
+        raise AssertionError(f"always_warn must be bool, got {type(always_warn).__name__}")
+    _Warned.always = always_warn
+
+
+def _get_always_warn_typed_storage_removal() -> bool:
+    """Return whether each use of a typed storage warns."""
+    return _Warned.always
+
+
+def _reset_warn_typed_storage_removal() -> None:
+    """Let the next use of a typed storage warn again."""
+    _Warned.once = False
+
+
+def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
+    """Warn that PyTorch gives typed storages up, at the first use of one."""
+    if _Warned.always or not _Warned.once:
+        _Warned.once = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. This should only matter to you if you are using storages "
+            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead "
+            "of tensor.storage()",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _deprecated(method: F) -> F:
+    """Let a public method of typed storages warn."""
+
+    @wraps(method)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        _warn_typed_storage_removal()
+        return method(*args, **kwargs)
+
+    return told  # type: ignore[return-value]
+
+
+WAYS = """{0} received an invalid combination of arguments. Expected one of:
+ * (*, torch.device device, torch.dtype dtype)
+ * (int size, *, torch.device device, torch.dtype dtype)
+ * (Sequence data, *, torch.device device, torch.dtype dtype)
+ * (*, UntypedStorage wrap_storage, torch.dtype dtype)
+{1}"""
+OLD_WAYS = """{0} received an invalid combination of arguments. Expected one of:
+ * no arguments
+ * (int size)
+ * (Sequence data)
+ * (*, UntypedStorage wrap_storage)
+{1}"""
+
+
+def _check_wrapped(storage: Any, ways: str, caller: str) -> None:
+    """Raise where what is to be the memory of a storage is none."""
+    if not isinstance(storage, UntypedStorage):
+        told = f"Argument 'wrap_storage' must be UntypedStorage, but got {type(storage)}"
+        raise TypeError(ways.format(caller, told))
+
+
+def _check_content(args: tuple[Any, ...], wrapped: Any, ways: str, caller: str) -> None:
+    """Raise where a storage cannot be made of these arguments."""
+    if args and wrapped is not None:
+        told = "No positional arguments should be given when using 'wrap_storage'"
+        raise RuntimeError(ways.format(caller, told))
+    if len(args) > 1:
+        raise RuntimeError(ways.format(caller, "Too many positional arguments"))
+    if args and not isinstance(args[0], (Integral, Sequence)):
+        raise TypeError(ways.format(caller, f"Argument type not recognized: {type(args[0])}"))
 
 
 class TypedStorage:
     """Flat memory of one dtype that tensors can share.
 
+    PyTorch is giving typed storages up: the first use of one warns.
+
     Parameters
     ----------
-    data : Tensor
-        One-dimensional, uint8, on the CPU.
-    dtype : dtype
-        How a tensor without a dtype of its own reads it.
+    *args : int or sequence, optional
+        How many elements, all zero; or the elements.
+    wrap_storage : UntypedStorage, optional
+        The memory, where there is some already.
+    dtype : dtype, optional
+        What its elements are; the default dtype if not given.
     device : device, optional
-        Where the tensors made of it live.
+        Where the memory is; the CPU if not given.
+
+    Raises
+    ------
+    RuntimeError, TypeError
+        The arguments do not go together, or are of other kinds.
 
     Examples
     --------
+    >>> import warnings
     >>> import pytensorlib as torch
+    >>> warnings.filterwarnings("ignore", "TypedStorage is deprecated")
     >>> storage = torch.tensor([1.0, 2.0]).storage()
     >>> storage.tolist(), storage.dtype
     ([1.0, 2.0], torch.float32)
+    >>> torch.TypedStorage([1, 2], dtype=torch.int16).float().tolist()
+    [1.0, 2.0]
     """
 
-    names: ClassVar[dict[Any, str]] = {}
-    dtype: Any = None
+    is_sparse = False
+    dtype: Any
+    _untyped_storage: Any
 
-    def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
-        self.data = data
-        self.dtype = dtype or type(self).dtype
-        self.device = HOST if device in (None, "cpu") else pt.device(device)
-        self._typed: dict[Any, Any] = {}
+    def __init__(
+        self,
+        *args: Any,
+        wrap_storage: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        if not _internal:
+            _warn_typed_storage_removal()
+        caller = "TypedStorage.__init__"
+        _check_content(args, wrap_storage, WAYS, caller)
+        if wrap_storage is not None:
+            if dtype is None:
+                raise RuntimeError(WAYS.format(caller, "Argument 'dtype' must be specified"))
+            if not isinstance(dtype, pt.dtype):
+                told = f"Argument 'dtype' must be torch.dtype, not {type(dtype)}"
+                raise TypeError(WAYS.format(caller, told))
+            if device is not None:
+                told = "Argument 'device' should not be specified when 'wrap_storage' is given"
+                raise RuntimeError(WAYS.format(caller, told))
+            _check_wrapped(wrap_storage, WAYS, caller)
+            self.dtype, self._untyped_storage = dtype, wrap_storage
+            return
+        self.dtype = pt.get_default_dtype() if dtype is None else dtype
+        device = "cpu" if device is None else device
+        content = args[0] if args else 0
+        if isinstance(content, Integral):
+            nbytes = int(content) * self._element_size()
+            self._untyped_storage = UntypedStorage(nbytes, device=device)
+        else:
+            made = pt.tensor(content, dtype=_read_as(self.dtype), device=device)
+            self._untyped_storage = made.untyped_storage()
 
-    def nbytes(self) -> int:
-        """Return the size in bytes."""
-        return self.data.numel()
+    @property
+    def _dtype(self) -> Any:
+        return self.dtype
 
-    def untyped(self) -> Any:
-        """Return the memory as bytes."""
-        return self.data.untyped_storage()
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
 
-    _untyped_storage = property(untyped)
+    @property
+    def filename(self) -> str | None:
+        """The path of the file that the memory is of, or None."""
+        return self._untyped_storage.filename
 
-    def element_size(self) -> int:
-        """Return the bytes of one element."""
+    @property
+    def device(self) -> Any:
+        """Where the memory is."""
+        _warn_typed_storage_removal()
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Always False: GPUs are reached through ``wgpu``."""
+        _warn_typed_storage_removal()
+        return False
+
+    is_hpu = is_cuda
+
+    def _wrap(self, memory: Any) -> TypedStorage:
+        """Return other memory of the same elements."""
+        return TypedStorage(wrap_storage=memory, dtype=self.dtype, _internal=True)
+
+    def _elements(self) -> Any:
+        """Return all of it as a tensor with one dimension."""
+        memory = self._untyped_storage
+        empty = pt.empty(0, dtype=_read_as(self.dtype), device=memory.device)
+        _C._set_(empty, memory)
+        return empty
+
+    def _element_size(self) -> int:
         return self.dtype.itemsize
 
-    def size(self) -> int:
-        """Return the number of elements."""
-        return self.nbytes() // self.dtype.itemsize
+    def _size(self) -> int:
+        return self._nbytes() // self._element_size()
 
-    __len__ = size
+    def _nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def _data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    def _is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def _share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    def _resize_(self, size: int) -> None:
+        self._untyped_storage.resize_(size * self._element_size())
+
+    def _pickle_storage_type(self) -> str:
+        try:
+            return _dtype_to_storage_type_map()[self.dtype]
+        except KeyError:
+            raise KeyError(f"dtype {self.dtype} is not recognized") from None
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        fd, nbytes = self._untyped_storage._share_fd_cpu_()
+        return fd, nbytes // self._element_size()
+
+    def _share_filename_cpu_(self) -> Any:
+        return self._untyped_storage._share_filename_cpu_()
+
+    def _write_file(self, *args: Any) -> None:
+        self._untyped_storage._write_file(*args)
+
+    def _weak_ref(self) -> int:
+        return self._untyped_storage._weak_ref()
+
+    @staticmethod
+    def _free_weak_ref(key: int) -> None:
+        UntypedStorage._free_weak_ref(key)
+
+    @staticmethod
+    def _expired(key: int) -> bool:
+        return UntypedStorage._expired(key)
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        nbytes = size * self._element_size()
+        return self._wrap(UntypedStorage._new_shared(nbytes, device=device or "cpu"))
+
+    def _get_legacy_storage_class(self) -> Any:
+        """Return the class of such storages from before dtypes, or None."""
+        name = _dtype_to_storage_type_map().get(self.dtype)
+        return getattr(pt, name) if name and self._untyped_storage.device.type == "cpu" else None
+
+    def _getitem(self, index: Any) -> Any:
+        if self._untyped_storage.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        size = self._size()
+        if not -size <= index < size:
+            raise IndexError(f"index {index} out of range for storage of size {size}")
+        return self._elements()[index].item()
+
+    def _setitem(self, index: Any, value: Any) -> None:
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        if pt.is_storage(value):
+            raise RuntimeError(f"cannot set item with value type {type(value)}")
+        self._elements()[index] = value
+
+    def _tolist(self) -> list[Any]:
+        if self._untyped_storage.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+        return self._elements().tolist()
+
+    @_deprecated
+    def __getitem__(self, idx: Any) -> Any:
+        return self._getitem(idx)
+
+    @_deprecated
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        self._setitem(idx, value)
+
+    @_deprecated
+    def __len__(self) -> int:
+        return self._size()
+
+    @_deprecated
+    def __iter__(self) -> Any:
+        return iter(self._tolist())
+
+    def __eq__(self, other: object) -> bool:
+        mine = self._untyped_storage
+        return isinstance(other, TypedStorage) and mine == other._untyped_storage
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    @_deprecated
+    def __repr__(self) -> str:
+        memory = self._untyped_storage
+        root = pt.__name__
+        told = f"{root}.storage.TypedStorage(dtype={self.dtype}, device={memory.device})"
+        meta = memory.device.type == "meta"
+        rows = "..." if meta else " " + "\n ".join(map(str, self._tolist()))
+        return f"{rows}\n[{told} of size {self._size()}]"
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
+        return object.__sizeof__(self) + self._nbytes()
 
+    def __copy__(self) -> TypedStorage:
+        return self._wrap(copy(self._untyped_storage))
+
+    def __deepcopy__(self, memo: Any) -> TypedStorage:
+        return self._wrap(deepcopy(self._untyped_storage, memo))
+
+    def __reduce__(self) -> Any:
+        file = io.BytesIO()
+        pt.save(self, file, _use_new_zipfile_serialization=False)
+        return _load_from_bytes, (file.getvalue(),)
+
+    @_deprecated
+    def untyped(self) -> Any:
+        """Return the memory as bytes."""
+        return self._untyped_storage
+
+    @_deprecated
+    def nbytes(self) -> int:
+        """Return the size in bytes."""
+        return self._nbytes()
+
+    @_deprecated
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self._element_size()
+
+    @_deprecated
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self._size()
+
+    @_deprecated
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self._data_ptr()
+
+    @_deprecated
+    def get_device(self) -> int | None:
+        """Return the index of the device, None where it has none."""
+        return self._untyped_storage.device.index
+
+    @_deprecated
+    def tolist(self) -> list[Any]:
+        """Return the elements as Python numbers."""
+        return self._tolist()
+
+    @_deprecated
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element, and return self.
+
+        Parameters
+        ----------
+        value : number
+            What each is afterwards.
+        """
+        self._setitem(slice(None), value)
+        return self
+
+    @_deprecated
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Copy the bytes of another storage of the same size, and return self.
+
+        Parameters
+        ----------
+        source : storage
+            What to copy.
+        non_blocking : bool, optional
+            Without an effect.
+        """
+        self._untyped_storage.copy_(getattr(source, "_untyped_storage", source))
+        return self
+
+    @_deprecated
+    def clone(self) -> TypedStorage:
+        """Return a copy in new memory."""
+        return self._wrap(self._untyped_storage.clone())
+
+    @_deprecated
+    def cpu(self) -> TypedStorage:
+        """Return the elements in host memory: these, or a copy of them."""
+        return self._wrap(self._untyped_storage.cpu())
+
+    @_deprecated
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """Return the elements on a device: these, or a copy of them.
+
+        Parameters
+        ----------
+        device : device
+            Where they are to be.
+        non_blocking : bool, default False
+            Without an effect.
+        """
+        return self._wrap(self._untyped_storage.to(device=device))
+
+    @_deprecated
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Return the name of the storage's class, or the bytes as a storage of another one.
+
+        Parameters
+        ----------
+        dtype : str or type, optional
+            A class of storages.
+        non_blocking : bool, default False
+            Without an effect.
+        """
+        if dtype is not None:
+            return self._untyped_storage.type(dtype)
+        kind = self._get_legacy_storage_class()
+        return f"{pt.__name__}.{kind.__name__ if kind else 'storage.TypedStorage'}"
+
+    @_deprecated
+    def pickle_storage_type(self) -> str:
+        """Return the name of the class that checkpoints give the storage."""
+        return self._pickle_storage_type()
+
+    @_deprecated
+    def resizable(self) -> bool:
+        """Return whether `resize_` can change the size."""
+        return self._untyped_storage.resizable()
+
+    @_deprecated
     def resize_(self, size: int) -> TypedStorage:
         """Change the number of elements, keeping those that fit, and return self.
 
@@ -103,18 +465,64 @@ class TypedStorage:
         size : int
             How many elements there are afterwards.
         """
-        self.data = self.untyped().resize_(size * self.dtype.itemsize)._as_bytes()
-        self._typed.clear()
+        self._resize_(size)
         return self
 
+    @_deprecated
     def share_memory_(self) -> TypedStorage:
         """Move the memory to where other processes can map it, and return self."""
-        self.untyped().share_memory_()
-        return self
+        return self._share_memory_()
 
+    @_deprecated
     def is_shared(self) -> bool:
         """Return whether other processes can map the memory."""
-        return self.untyped().is_shared()
+        return self._is_shared()
+
+    @_deprecated
+    def is_pinned(self, device: Any = None) -> bool:
+        """Return False: host memory needs no pinning.
+
+        Parameters
+        ----------
+        device : device, optional
+            Not used.
+        """
+        return False
+
+    @_deprecated
+    def pin_memory(self, device: Any = None) -> TypedStorage:
+        """Return self: host memory needs no pinning.
+
+        Parameters
+        ----------
+        device : device, optional
+            Not used.
+        """
+        self._untyped_storage.pin_memory()
+        return self
+
+    @classmethod
+    def from_buffer(
+        cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any
+    ) -> TypedStorage:
+        """Return a copy of the bytes of a buffer.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As of `UntypedStorage.from_buffer`.
+        dtype : dtype, optional
+            What the elements are; the default dtype if not given.
+        device : device, optional
+            The CPU.
+        """
+        _warn_typed_storage_removal()
+        if device is not None and pt.device(device).type != "cpu":
+            where = pt.device(device).type
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {where}")
+        dtype = pt.get_default_dtype() if dtype is None else dtype
+        memory = UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs)
+        return TypedStorage(wrap_storage=memory, dtype=dtype, _internal=True)
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
@@ -129,233 +537,63 @@ class TypedStorage:
         size : int
             How many elements.
         """
-        if cls.dtype is None:
-            raise RuntimeError("from_file: a class with a dtype is needed, such as FloatStorage")
-        raw = _from_file(filename, shared, size * cls.dtype.itemsize)
-        return cls(raw._as_bytes(), cls.dtype)
+        _warn_typed_storage_removal()
+        raise RuntimeError("from_file can only be called on derived classes: FloatStorage, say")
 
-    def data_ptr(self) -> int:
-        """Return the address of the first element."""
-        return self.data.data_ptr()
-
-    def tolist(self) -> list[Any]:
-        """Return the elements as Python numbers."""
-        return self.as_dtype(self.dtype).tolist()
-
-    def __iter__(self) -> Any:
-        return iter(self.tolist())
-
-    def __getitem__(self, key: Any) -> Any:
-        part = self.as_dtype(self.dtype)[key]
-        return part.item() if part.dim() == 0 else _of(part.clone())
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.as_dtype(self.dtype)[key] = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypedStorage) and self.untyped() == other.untyped()
-
-    def __hash__(self) -> int:
-        return hash(self.untyped())
-
-    def __repr__(self) -> str:
-        rows = "".join(f" {v}\n" for v in self.tolist())
-        return (
-            f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) "
-            f"of size {self.size()}]"
-        )
-
-    def as_dtype(self, dtype: Any) -> Any:
-        """Return all of it as a one-dimensional tensor."""
-        if dtype not in self._typed:
-            item = dtype.itemsize
-            if self.nbytes() % item:
-                raise CorruptCheckpointError(
-                    f"a storage of {self.nbytes()} bytes does not hold whole {dtype} elements"
-                )
-            flat = self.data.view(dtype) if self.nbytes() else pt.empty(0, dtype=dtype, device=HOST)
-            self._typed[dtype] = flat if self.device.type == "cpu" else flat.to(self.device)
-        return self._typed[dtype]
-
-    def tensor(self, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Any:
-        """Return a tensor over this memory, after checking that it stays within it.
-
-        Raises
-        ------
-        CorruptCheckpointError
-            If the extent does not fit.
-        """
-        dtype = dtype or self.dtype
-        if self.device is HOST:
-            try:
-                return _C._from_bytes(self.data, dtype, offset, size, stride)
-            except (RuntimeError, TypeError, ValueError, OverflowError):
-                pass  # said in full below
-        flat = self.as_dtype(dtype)
-        size, stride = tuple(size), tuple(stride)
-        if len(size) != len(stride):
-            raise CorruptCheckpointError(
-                f"tensor: unequal size length ({len(size)}) and stride length ({len(stride)})"
-            )
-        for n in (offset, *size, *stride):
-            if type(n) is not int or not 0 <= n < LIMIT:
-                raise CorruptCheckpointError(
-                    f"tensor: invalid storage offset, size or stride {brief(n)}: must be ints of "
-                    "63 bits"
-                )
-        numel, last = 1, offset
-        for n, step in zip(size, stride, strict=True):
-            numel *= max(n, 1)
-            last += max(n - 1, 0) * step
-            if max(numel, last) >= LIMIT:
-                raise CorruptCheckpointError(
-                    f"tensor: size {brief(size)} and stride {brief(stride)} are invalid: they "
-                    "reach beyond 63 bits"
-                )
-        if 0 in size:
-            last = offset - 1
-        if last >= flat.numel():
-            raise CorruptCheckpointError(
-                f"tensor: size {brief(size)}, stride {brief(stride)}, offset {offset} reach "
-                f"element {last} of a storage of {flat.numel()}"
-            )
-        return flat.as_strided(size, stride, flat.storage_offset() + offset)
+    def _to(self, dtype: Any) -> TypedStorage:
+        if not isinstance(dtype, pt.dtype):
+            raise TypeError(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
+        memory = self._elements().to(dtype, copy=True).untyped_storage()
+        return TypedStorage(wrap_storage=memory, dtype=dtype, _internal=True)
 
 
-def _from_file(filename: Any, shared: bool = False, nbytes: int = 0, **named: Any) -> Any:
-    """Return the bytes of a file as a storage.
+def _conversion(name: str, dtype: Any) -> Any:
+    """Return a method that gives a storage's elements as those of another type."""
 
-    Parameters
-    ----------
-    filename : path
-        The file; where `shared`, it is made and grows as needed.
-    shared : bool, default False
-        Whether what is written goes to the file.
-    nbytes : int
-        How many bytes.
+    def convert(self: Any) -> TypedStorage:
+        return self._to(dtype)
 
-    Returns
-    -------
-    UntypedStorage
-        Read from the file as its elements are used.
-
-    Raises
-    ------
-    OSError
-        There is no such file, or it is shorter.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pytensorlib as torch
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = file.write(bytes([1, 2, 3]))
-    ...     file.flush()
-    ...     torch.UntypedStorage.from_file(file.name, False, 3).tolist()
-    [1, 2, 3]
-    """
-    nbytes = named.pop("size", nbytes)
-    flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
-    fd = os.open(filename, flags, 0o600)
-    try:
-        if shared and os.fstat(fd).st_size < nbytes:
-            os.ftruncate(fd, nbytes)
-        return _C._map_file(fd, nbytes, shared)
-    finally:
-        os.close(fd)
+    convert.__name__, convert.__qualname__ = name, f"TypedStorage.{name}"
+    convert.__doc__ = f"Return a copy of the elements as {dtype}."
+    return convert
 
 
-def _share_memory_(self: Any) -> Any:
-    """Move the memory to where other processes can map it.
-
-    Returns
-    -------
-    UntypedStorage
-        This one.
-
-    Raises
-    ------
-    RuntimeError
-        NumPy or another library knows the memory.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> torch.UntypedStorage(4).share_memory_().is_shared()
-    True
-    """
-    from .multiprocessing._shared import share
-
-    return share(self)
-
-
-def _sizeof(self: Any) -> int:
-    """Return the bytes of the object and of its memory."""
-    return object.__sizeof__(self) + self.nbytes()
-
-
-def _dlpack(self: Any, **kwargs: Any) -> Any:
-    """Return a capsule of the bytes, by which other libraries share them."""
-    return self._as_bytes().__dlpack__(**kwargs)
-
-
-def _dlpack_device(self: Any) -> tuple[int, int]:
-    """Return where the bytes are, as DLPack numbers devices."""
-    return self._as_bytes().__dlpack_device__()
-
-
-UntypedStorage.__dlpack__ = _dlpack  # type: ignore[attr-defined]
-UntypedStorage.__dlpack_device__ = _dlpack_device  # type: ignore[attr-defined]
-Sequence.register(UntypedStorage)  # of its bytes
-UntypedStorage.__sizeof__ = _sizeof  # type: ignore[method-assign]
-UntypedStorage.from_file = staticmethod(_from_file)  # type: ignore[attr-defined]
-UntypedStorage.share_memory_ = _share_memory_  # type: ignore[attr-defined]
+CONVERSIONS = {
+    "double": pt.float64,
+    "float": pt.float32,
+    "half": pt.float16,
+    "long": pt.int64,
+    "int": pt.int32,
+    "short": pt.int16,
+    "char": pt.int8,
+    "byte": pt.uint8,
+    "bool": pt.bool,
+    "bfloat16": pt.bfloat16,
+    "complex_double": pt.complex128,
+    "complex_float": pt.complex64,
+    "float8_e5m2": pt.float8_e5m2,
+    "float8_e4m3fn": pt.float8_e4m3fn,
+    "float8_e5m2fnuz": pt.float8_e5m2fnuz,
+    "float8_e4m3fnuz": pt.float8_e4m3fnuz,
+}
+for _name, _dtype in CONVERSIONS.items():
+    setattr(TypedStorage, _name, _deprecated(_conversion(_name, _dtype)))
 
 
 def _load_from_bytes(data: bytes) -> Any:
     """Return the storage in a plain pickle of PyTorch's, which runs what it asks for anyway."""
-    return pt.load(io.BytesIO(data), weights_only=False)
+    found = pt.load(io.BytesIO(data), weights_only=False)
+    return found._wrap(found._untyped_storage) if isinstance(found, TypedStorage) else found
 
 
 def _of(tensor: Any) -> TypedStorage:
     """Return the memory of a tensor, typed as the tensor is."""
-    return TypedStorage(tensor.untyped_storage()._as_bytes(), tensor.dtype, tensor.device)
+    return TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
 
 
-_DOC = """Flat memory of {1} that tensors can share.
+def __getattr__(name: str) -> Any:
+    if name in ("_LegacyStorage", "_LegacyStorageMeta"):
+        from . import _legacy_storage
 
-Parameters
-----------
-data : Tensor
-    One-dimensional, uint8, on the CPU.
-dtype : dtype, optional
-    The one of the class.
-device : device, optional
-    Where the tensors made of it live.
-
-Examples
---------
->>> import pytensorlib as torch
->>> torch.{0}.dtype
-{1}
-"""
-
-
-def _typed(name: str, dtype: Any) -> type[TypedStorage]:
-    TypedStorage.names[dtype] = name
-    space = {"dtype": dtype, "__module__": __name__, "__doc__": _DOC.format(name, dtype)}
-    return type(name, (TypedStorage,), space)
-
-
-BFloat16Storage = _typed("BFloat16Storage", pt.bfloat16)
-BoolStorage = _typed("BoolStorage", pt.bool)
-ByteStorage = _typed("ByteStorage", pt.uint8)
-CharStorage = _typed("CharStorage", pt.int8)
-ComplexDoubleStorage = _typed("ComplexDoubleStorage", pt.complex128)
-ComplexFloatStorage = _typed("ComplexFloatStorage", pt.complex64)
-DoubleStorage = _typed("DoubleStorage", pt.float64)
-FloatStorage = _typed("FloatStorage", pt.float32)
-HalfStorage = _typed("HalfStorage", pt.float16)
-IntStorage = _typed("IntStorage", pt.int32)
-LongStorage = _typed("LongStorage", pt.int64)
-ShortStorage = _typed("ShortStorage", pt.int16)
+        return getattr(_legacy_storage, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -80,7 +80,14 @@ fn fresh_address(bytes: usize) -> usize {
 pub struct Storage(Shared<Allocation>);
 
 /// A handle that does not keep the memory. While there is one, no other storage gets the same id.
-pub struct WeakStorage(#[allow(dead_code)] Weak<Allocation>);
+pub struct WeakStorage(Weak<Allocation>);
+
+impl WeakStorage {
+    /// The memory, while somebody keeps it.
+    pub fn upgrade(&self) -> Option<Storage> {
+        self.0.upgrade().map(Storage)
+    }
+}
 
 impl Storage {
     /// Uninitialised memory.

@@ -643,7 +643,12 @@ fn tensor(
             t.to(dtype.unwrap_or(t.dtype()), Device::Cpu, true, None)
                 .py()?
         } else {
-            parse(data, dtype)?
+            match memory(data, dtype)? {
+                Some(t) => t
+                    .to(dtype.unwrap_or(t.dtype()), t.device(), true, None)
+                    .py()?,
+                None => parse(data, dtype)?,
+            }
         };
         y.to_device(device).py()?.detach()
     };
@@ -672,10 +677,28 @@ fn adopt(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<(Tensor, boo
     if data.is_instance_of::<pyo3::types::PyCapsule>() {
         return Ok((crate::dlpack::from_capsule(data)?, true));
     }
-    if data.hasattr("__dlpack__")? && data.hasattr("__dlpack_device__")? {
-        return Ok((crate::dlpack::import(data)?, true));
+    match memory(data, dtype)? {
+        Some(t) => Ok((t, true)),
+        None => Ok((parse(data, dtype)?, false)),
     }
-    Ok((parse(data, dtype)?, false))
+}
+
+/// A tensor over the memory of a storage, or of another library's array that shares it by DLPack.
+fn memory(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Option<Tensor>> {
+    let plain = data.is_exact_instance_of::<PyList>()
+        || data.is_exact_instance_of::<PyFloat>()
+        || data.is_exact_instance_of::<PyInt>()
+        || data.is_exact_instance_of::<PyTuple>();
+    if plain {
+        return Ok(None);
+    }
+    if let Some(t) = crate::storage::tensor_over(data, dtype)? {
+        return Ok(Some(t));
+    }
+    if data.hasattr("__dlpack__")? && data.hasattr("__dlpack_device__")? {
+        return crate::dlpack::import(data).map(Some);
+    }
+    Ok(None)
 }
 
 /// `data` as a tensor, without copying where it is one or a NumPy array of the dtype and device

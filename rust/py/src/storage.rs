@@ -3,10 +3,12 @@
 use crate::dtype::{PyDType, PyDevice};
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap, PyTensor};
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PySlice, PyString};
 use pytensorlib_core::alloc::FileMap;
 use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
@@ -16,7 +18,7 @@ use pytensorlib_core::layout::Layout;
 use pytensorlib_core::ops::shape::create::format_strides;
 use pytensorlib_core::schema::MemoryFormat;
 use pytensorlib_core::shape;
-use pytensorlib_core::storage::Storage;
+use pytensorlib_core::storage::{Storage, WeakStorage};
 use pytensorlib_core::tensor::Tensor;
 use std::ffi::c_int;
 use std::ptr::NonNull;
@@ -52,15 +54,84 @@ impl PyStorage {
         }
     }
 
-    fn index(&self, i: isize) -> PyResult<Tensor> {
+    fn check_data(&self) -> PyResult<()> {
+        match self.0.device() {
+            Device::Meta => Err(PyNotImplementedError::new_err(
+                "Not available for 'meta' device type",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The place of a key: a byte, or those of a slice.
+    fn part(&self, key: &Bound<'_, PyAny>) -> PyResult<Part> {
         let n = self.0.bytes() as isize;
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let found = slice.indices(n)?;
+            if found.step != 1 {
+                return Err(PyRuntimeError::new_err(format!(
+                    "Trying to slice with a step of {}, but only a step of 1 is supported",
+                    found.step
+                )));
+            }
+            let start = found.start as usize;
+            return Ok(Part::Bytes(start, found.slicelength));
+        }
+        let whole = !key.is_instance_of::<PyBool>();
+        let Some(i) = whole.then(|| key.extract::<isize>().ok()).flatten() else {
+            return Err(PyTypeError::new_err(format!(
+                "can't index a torch.UntypedStorage with {}",
+                key.get_type().name()?
+            )));
+        };
         if i < -n || i >= n {
             return Err(PyIndexError::new_err(format!(
                 "index {i} out of range for storage of size {n}"
             )));
         }
-        self.flat().select(0, i as i64).py()
+        Ok(Part::Byte(i.rem_euclid(n) as usize))
     }
+}
+
+/// What a key of a storage names.
+enum Part {
+    Byte(usize),
+    /// Where they start, and how many there are.
+    Bytes(usize, usize),
+}
+
+/// The lowest byte of an integer.
+fn byte(value: &Bound<'_, PyAny>) -> PyResult<Option<u8>> {
+    if !value.is_instance_of::<PyInt>() {
+        return Ok(None);
+    }
+    Ok(Some(value.call_method1("__and__", (0xff,))?.extract()?))
+}
+
+/// The bytes of a sequence of integers.
+fn bytes_of(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let name = data.get_type().name()?;
+    let is_text = data.is_instance_of::<PyString>();
+    // SAFETY: asks for the type's slots only.
+    let sequence = unsafe { ffi::PySequence_Check(data.as_ptr()) } != 0;
+    if data.is_instance_of::<PyTensor>() || !(sequence || storage_in(data)?.is_some()) {
+        return Err(PyRuntimeError::new_err(format!(
+            "torch.UntypedStorage(): Expected a sequence type, but got {name}"
+        )));
+    }
+    let mut found = Vec::new();
+    for item in data.try_iter()? {
+        let item = item?;
+        let Some(value) = byte(&item)?.filter(|_| !is_text) else {
+            return Err(PyRuntimeError::new_err(format!(
+                "torch.UntypedStorage(): tried to construct a storage from a sequence ({name}), but \
+                 one of the items was of type {} instead of int",
+                item.get_type().name()?
+            )));
+        };
+        found.push(value);
+    }
+    Ok(found)
 }
 
 #[pymethods]
@@ -75,13 +146,14 @@ impl PyStorage {
         let Some(size) = size else {
             return Ok(PyStorage(Storage::empty(0, device).py()?));
         };
-        if let Ok(n) = size.extract::<i64>() {
-            let shape = shape::sizes(&[n]).py()?;
+        let number = !size.is_instance_of::<PyBool>() && size.hasattr("__index__")?;
+        if number && !size.is_instance_of::<PyTensor>() {
+            let shape = shape::sizes(&[size.extract::<i64>()?]).py()?;
             return Ok(PyStorage(Storage::zeroed(shape[0], device).py()?));
         }
-        let t = crate::data::parse(size, Some(DType::U8))?
-            .to_device(device)
-            .py()?;
+        let bytes = bytes_of(size)?;
+        let t = Tensor::from_slice(&bytes, &[bytes.len()], DType::U8).py()?;
+        let t = t.to_device(device).py()?;
         Ok(PyStorage(t.storage().clone()))
     }
     /// The address of the first byte.
@@ -233,6 +305,10 @@ impl PyStorage {
     fn untyped(slf: Py<Self>) -> Py<Self> {
         slf
     }
+    /// A handle that does not keep the memory.
+    fn _weak(&self) -> PyWeakStorage {
+        PyWeakStorage(self.0.downgrade())
+    }
     /// All of it as a tensor of bytes, which shares it.
     fn _as_bytes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         wrap(py, self.flat())
@@ -246,12 +322,14 @@ impl PyStorage {
         self.0.id() >> 4
     }
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        if let Ok(i) = key.extract::<isize>() {
-            return crate::tensor::number(py, self.index(i)?.item().py()?);
-        }
-        let flat = wrap(py, self.flat())?;
-        let part = flat.bind(py).get_item(key)?;
-        let part = borrow(&part)?;
+        self.check_data()?;
+        let part = match self.part(key)? {
+            Part::Byte(i) => {
+                let element = self.flat().select(0, i as i64).py()?;
+                return crate::tensor::number(py, element.item().py()?);
+            }
+            Part::Bytes(start, n) => self.flat().narrow(0, start as i64, n as i64).py()?,
+        };
         let host = part.device() == Device::Cpu;
         let dense = host && part.is_contiguous() && part.numel() > 0;
         let start = dense.then(|| part.ptr::<u8>()).and_then(NonNull::new);
@@ -266,13 +344,20 @@ impl PyStorage {
         let lent = unsafe { Storage::lent(start, part.numel(), whole) };
         Ok(Py::new(py, PyStorage(lent))?.into_any())
     }
-    fn __setitem__(
-        &self,
-        py: Python<'_>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        wrap(py, self.flat())?.bind(py).set_item(key, value)
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(value) = byte(value)? else {
+            return Err(PyRuntimeError::new_err(format!(
+                "can only set storage content with a int types, but got {} instead",
+                value.get_type().name()?
+            )));
+        };
+        let (start, n) = match self.part(key)? {
+            Part::Byte(i) => (i, 1),
+            Part::Bytes(start, n) => (start, n),
+        };
+        let part = self.flat().narrow(0, start as i64, n as i64).py()?;
+        part.fill_(i64::from(value).into(), "FillBackward0").py()?;
+        Ok(())
     }
     /// The bytes as integers.
     ///
@@ -287,6 +372,7 @@ impl PyStorage {
     /// >>> torch.UntypedStorage([1, 2]).tolist()
     /// [1, 2]
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.check_data()?;
         crate::lists::to_list(py, &self.flat())
     }
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -309,8 +395,15 @@ impl PyStorage {
     /// >>> import pytensorlib as torch
     /// >>> torch.UntypedStorage(3).fill_(7).tolist()
     /// [7, 7, 7]
-    fn fill_<'py>(slf: Bound<'py, Self>, value: i64) -> PyResult<Bound<'py, Self>> {
-        slf.get().flat().fill_(value.into(), "FillBackward0").py()?;
+    fn fill_<'py>(slf: Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let Some(value) = byte(value)? else {
+            return Err(PyRuntimeError::new_err(format!(
+                "fill_ expects int, but got {}",
+                value.get_type().name()?
+            )));
+        };
+        let value = i64::from(value).into();
+        slf.get().flat().fill_(value, "FillBackward0").py()?;
         Ok(slf)
     }
     /// Copy the bytes of another storage of the same size.
@@ -332,15 +425,31 @@ impl PyStorage {
     /// >>> import pytensorlib as torch
     /// >>> torch.UntypedStorage(2).copy_(torch.UntypedStorage([1, 2])).tolist()
     /// [1, 2]
-    #[pyo3(signature = (source, non_blocking=false))]
+    #[pyo3(signature = (source, non_blocking=None))]
     fn copy_<'py>(
         slf: Bound<'py, Self>,
         source: &Bound<'py, PyAny>,
-        non_blocking: bool,
+        non_blocking: Option<bool>,
     ) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
-        let source = storage_of(source)?;
-        slf.get().flat().copy_from(&PyStorage(source).flat()).py()?;
+        let Some((source, _)) = storage_in(source)? else {
+            return Err(PyTypeError::new_err(format!(
+                "copy_(): argument 'src' (position 1) must be torch.Storage, not {}",
+                source.get_type().name()?
+            )));
+        };
+        let (source, own) = (PyStorage(source), slf.get());
+        if source.0.bytes() != own.0.bytes() {
+            return Err(PyRuntimeError::new_err(format!(
+                "size does not match, self was {} bytes but src was {} bytes",
+                own.0.bytes(),
+                source.0.bytes()
+            )));
+        }
+        if own.0.device() != Device::Meta {
+            check_copied(&source)?;
+        }
+        own.flat().copy_from(&source.flat()).py()?;
         Ok(slf)
     }
     /// A copy in new memory.
@@ -376,6 +485,7 @@ impl PyStorage {
         if slf.get().0.device() == Device::Cpu {
             return Ok(slf);
         }
+        check_copied(slf.get())?;
         let host = slf.get().flat().to_host().py()?;
         Bound::new(slf.py(), PyStorage(host.storage().clone()))
     }
@@ -486,7 +596,9 @@ impl PyStorage {
     fn __repr__(&self) -> String {
         let n = self.0.bytes();
         let mut text = String::new();
-        if let Ok(t) = self.flat().to_host() {
+        if self.0.device() == Device::Meta {
+            text.push_str("...\n");
+        } else if let Ok(t) = self.flat().to_host() {
             // SAFETY: contiguous bytes, read only.
             let bytes = unsafe { t.slice::<u8>() };
             for b in bytes.iter().take(1000) {
@@ -501,27 +613,85 @@ impl PyStorage {
     }
 }
 
-/// The memory of a storage object: ours, or one with a tensor over it.
-fn storage_of(obj: &Bound<'_, PyAny>) -> PyResult<Storage> {
+/// A storage that is kept by others; while this is there, no other gets its number.
+#[pyclass(name = "_WeakStorage", module = "pytensorlib", frozen)]
+struct PyWeakStorage(WeakStorage);
+
+#[pymethods]
+impl PyWeakStorage {
+    /// The storage, or None once nobody keeps its memory.
+    fn __call__(&self) -> Option<PyStorage> {
+        self.0.upgrade().map(PyStorage)
+    }
+}
+
+fn check_copied(source: &PyStorage) -> PyResult<()> {
+    match source.0.device() {
+        Device::Meta => Err(PyNotImplementedError::new_err(
+            "Cannot copy out of meta tensor; no data!",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What a typed storage says that its elements are: a type, or the name of one without tensors.
+pub enum Elements {
+    Untyped,
+    Of(DType),
+    Other(String),
+}
+
+impl Elements {
+    /// Refuses memory whose elements are of another type; `expected` is how the message calls that.
+    fn check(&self, wanted: DType, expected: &str, told: (&str, &str)) -> PyResult<()> {
+        let got = match self {
+            Elements::Untyped => return Ok(()),
+            Elements::Of(d) if *d == wanted => return Ok(()),
+            Elements::Of(d) => d.scalar_name(),
+            Elements::Other(name) => name,
+        };
+        Err(PyRuntimeError::new_err(format!(
+            "Expected a Storage of type {expected} or an UntypedStorage, but got {}{got}{}",
+            told.0, told.1
+        )))
+    }
+}
+
+/// The memory of a storage object, or of one that has it, with the type of its elements.
+pub fn storage_in(obj: &Bound<'_, PyAny>) -> PyResult<Option<(Storage, Elements)>> {
     if let Ok(s) = obj.cast::<PyStorage>() {
-        return Ok(s.get().0.clone());
+        return Ok(Some((s.get().0.clone(), Elements::Untyped)));
     }
-    for name in ["_untyped_storage", "data"] {
-        if let Ok(inner) = obj.getattr(name) {
-            if let Ok(s) = inner.cast::<PyStorage>() {
-                return Ok(s.get().0.clone());
-            }
-            if let Ok(t) = inner.cast::<PyTensor>() {
-                let t = t.get().get();
-                t.check_held().py()?;
-                return Ok(t.storage().clone());
-            }
+    let inner = obj.getattr_opt("_untyped_storage")?;
+    let Some(s) = inner.as_ref().and_then(|i| i.cast::<PyStorage>().ok()) else {
+        return Ok(None);
+    };
+    let dtype = obj.getattr("dtype")?;
+    let elements = match dtype.cast::<PyDType>() {
+        Ok(d) => Elements::Of(d.get().0),
+        Err(_) => {
+            let name = dtype.str()?.to_string();
+            Elements::Other(name.trim_start_matches("torch.").to_string())
         }
+    };
+    Ok(Some((s.get().0.clone(), elements)))
+}
+
+/// A tensor over a storage object, whose elements are of the type asked for, or of its own.
+pub fn tensor_over(obj: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Option<Tensor>> {
+    let Some((storage, elements)) = storage_in(obj)? else {
+        return Ok(None);
+    };
+    let dtype = match (wanted, &elements) {
+        (Some(d), _) => d,
+        (None, Elements::Of(d)) => *d,
+        (None, _) => DType::U8,
+    };
+    if let Some(wanted) = wanted {
+        elements.check(wanted, wanted.scalar_name(), ("", ""))?;
     }
-    Err(PyTypeError::new_err(format!(
-        "expected a storage, got {}",
-        obj.get_type().name()?
-    )))
+    let layout = Layout::contiguous(&[storage.bytes() / dtype.size()]);
+    Ok(Some(Tensor::from_storage(storage, layout, dtype)))
 }
 
 /// The memory of a tensor.
@@ -576,7 +746,19 @@ fn _set_(
             other.check_held().py()?;
             other.storage().clone()
         }
-        Err(_) => storage_of(source)?,
+        Err(_) => match storage_in(source)? {
+            Some((storage, elements)) => {
+                let told = ("type ", " for argument 1 'storage'");
+                elements.check(old.dtype(), old.dtype().c_name(), told)?;
+                storage
+            }
+            None => {
+                return Err(PyTypeError::new_err(format!(
+                    "set_(): argument 'source' must be a Tensor or a torch.Storage, not {}",
+                    source.get_type().name()?
+                )))
+            }
+        },
     };
     if storage.device() != old.device() {
         return Err(PyRuntimeError::new_err(format!(
