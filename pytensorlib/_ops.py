@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 import pytensorlib as pt
 
+from . import _foreign
 from ._named import fill
 from ._named_modules import EAGER
 
@@ -182,6 +184,8 @@ class _Namespace:
         found = registered.get(f"{self.name}::{name}")
         if found is None and self.name in ("aten", "prim", "prims"):
             found = _ours(name) or (_part(name) if name in _PARTS else None)
+        elif found is None:
+            found = _foreign.operator(self.name, name)
         if found is None:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{name}': no such operator "
@@ -220,10 +224,10 @@ def _ours(name: str) -> Any:
 class Operators:
     """What `torch.ops` is: a namespace for each attribute."""
 
-    loaded_libraries: set[str]
-
-    def __init__(self) -> None:
-        self.loaded_libraries = set()
+    @property
+    def loaded_libraries(self) -> set[str]:
+        """The paths of libraries that programs loaded."""
+        return set(_foreign.loaded)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -232,17 +236,16 @@ class Operators:
         return space
 
     def load_library(self, path: Any) -> None:
-        """Raise: libraries compiled for PyTorch's C++ need PyTorch.
+        """Note the operators of a library that is compiled for PyTorch's C++, and warn.
+
+        Nothing of it runs: its operators raise where they are called.
 
         Raises
         ------
         OSError
-            Always, so that programs go on without the library.
+            There is no such library, or the caller handles that: then it goes on without it.
         """
-        raise OSError(
-            f"torch.ops.load_library: {path} needs PyTorch's C++ libraries, which are not here; "
-            "torch.library.custom_op makes an operator of a Python function"
-        )
+        _foreign.load(path, sys._getframe(1))
 
     def import_module(self, module: str) -> None:
         """Import a Python module that defines operators."""
