@@ -182,3 +182,54 @@ def test_indices_that_another_thread_writes_never_lead_outside():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout.split()) == (0, ["True", "True"]), done.stderr[-2000:]
+
+
+def test_dlpack_stream_is_checked_as_pytorch_does():
+    x = torch.ones(2)
+    assert x.__dlpack__(stream=-1) is not None and x.__dlpack__(stream=None) is not None
+    with pytest.raises(AssertionError, match="stream should be None on cpu."):
+        x.__dlpack__(stream=0)
+    for wrong in (object(), True):
+        with pytest.raises(TypeError, match="stream must be ``int`` or ``none``"):
+            x.__dlpack__(stream=wrong)
+    with pytest.raises(BufferError, match="layout other than torch.strided"):
+        torch.eye(2).to_sparse().__dlpack__()
+    with pytest.raises(BufferError, match="Unsupported device_type: 16"):
+        x.__dlpack__(max_version=(1, 0), dl_device=(16, 0))
+    with pytest.raises(ValueError, match="cannot move .* tensor from .*"):
+        torch.from_dlpack(x, device="meta", copy=False)
+
+
+def test_tensors_are_made_of_what_shares_memory_by_dlpack_alone():
+    class Shares:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack__(self, **kwargs):
+            return self.tensor.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+    x = torch.arange(3.0)
+    copied, shared = torch.tensor(Shares(x)), torch.as_tensor(Shares(x))
+    assert copied.tolist() == shared.tolist() == [0.0, 1.0, 2.0]
+    assert copied.data_ptr() != x.data_ptr() == shared.data_ptr()
+
+
+def test_array_of_a_tensor_that_requires_grad_is_made_without_grad_alone():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    calls = (
+        lambda: x.numpy(),
+        lambda: x.view(-1).numpy(),
+        lambda: np.asarray(x),
+        lambda: np.array(x),
+        lambda: x.__array__(),
+    )
+    for call in calls:
+        with pytest.raises(RuntimeError, match="Can't call numpy.. on Tensor that requires grad"):
+            call()
+        for mode in (torch.no_grad, torch.inference_mode):
+            with mode():
+                assert call().tolist() == [1.0, 2.0]
+    assert x.numpy(force=True).tolist() == [1.0, 2.0]

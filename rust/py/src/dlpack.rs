@@ -4,10 +4,12 @@
 use crate::dtype::PyDevice;
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap};
-use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{
+    PyAssertionError, PyBufferError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyCapsule, PyDict, PyInt};
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::layout::{contiguous_strides, Layout};
@@ -205,10 +207,18 @@ fn _to_dlpack(
             "Can't export tensors that require gradient, use tensor.detach()",
         ));
     }
-    if stream.is_some_and(|s| !s.is_none()) {
-        return Err(PyRuntimeError::new_err(
-            "__dlpack__: stream must be None on cpu",
+    if t.is_sparse() {
+        return Err(PyBufferError::new_err(
+            "Can't export tensors with layout other than torch.strided",
         ));
+    }
+    if let Some(stream) = stream.filter(|s| !s.is_none()) {
+        if !stream.is_exact_instance_of::<PyInt>() {
+            return Err(PyTypeError::new_err("stream must be ``int`` or ``none``"));
+        }
+        if !stream.eq(-1)? {
+            return Err(PyAssertionError::new_err("stream should be None on cpu."));
+        }
     }
     if t.device() != Device::Cpu && dl_device.is_none_or(|d| d.0 != CPU) {
         return Err(PyBufferError::new_err(format!(
@@ -218,7 +228,7 @@ fn _to_dlpack(
     }
     if let Some((kind, _)) = dl_device.filter(|d| d.0 != CPU) {
         return Err(PyBufferError::new_err(format!(
-            "__dlpack__: cannot export a tensor on cpu to a device of type {kind}"
+            "Unsupported device_type: {kind}: a tensor of the CPU is shared with the CPU alone"
         )));
     }
     let copied = copy == Some(true) || t.device() != Device::Cpu;
@@ -434,8 +444,9 @@ fn from_dlpack(
         Some(d) => PyDevice::expect(d)?,
     };
     if copy == Some(false) && device != t.device() {
-        return Err(PyBufferError::new_err(format!(
-            "from_dlpack: cannot move memory from {} to {device} with copy=False",
+        return Err(PyValueError::new_err(format!(
+            "from_dlpack: cannot move DLPack tensor from device {} to {device} without copying; \
+             leave copy=False out",
             t.device()
         )));
     }

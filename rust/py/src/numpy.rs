@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError}
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pytensorlib_core::autograd::mode;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::layout::Layout;
@@ -423,14 +424,14 @@ fn _to_numpy<'py>(t: &Bound<'py, PyAny>, force: bool) -> PyResult<Bound<'py, PyA
             t.device()
         )));
     }
-    if t.requires_grad() {
-        return Err(PyRuntimeError::new_err(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
-        ));
-    }
     if t.is_sparse() {
         return Err(PyTypeError::new_err(
             "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.",
+        ));
+    }
+    if t.requires_grad() && mode::grad() {
+        return Err(PyRuntimeError::new_err(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
         ));
     }
     t.check_open().py()?;
