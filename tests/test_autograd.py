@@ -701,3 +701,18 @@ def test_derivative_written_once_has_a_derivative(name: str) -> None:
     }[name]
     assert torch.autograd.gradcheck(f, args)
     assert torch.autograd.gradgradcheck(f, args)
+
+
+def test_views_of_inference_tensors_are_no_views_to_autograd() -> None:
+    with torch.inference_mode():
+        for needs in (True, False):
+            x = torch.ones(1, 2, 3, requires_grad=needs)
+            for y in (x.view(-1), x[0], x.transpose(0, 1)):
+                assert not y._is_view() and y._base is None and not y.requires_grad
+                assert y.is_leaf and y.is_inference() and y.data_ptr() == x.data_ptr()
+                y.add_(1)
+    y = x.view(-1)
+    assert not y._is_view() and y.is_inference()
+    plain = torch.ones(3)
+    with torch.inference_mode():
+        assert plain.view(-1)._is_view() and plain.view(-1)._base is plain

@@ -305,9 +305,13 @@ impl Tensor {
         self.alias_as(self.layout().pairs(), self.dtype().part())
     }
 
-    /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base.
+    /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base. A tensor
+    /// of inference mode has none, so what is made of it is no view to autograd.
     pub fn view_as(&self, layout: Layout, dtype: DType, creation: Creation) -> Tensor {
         let i = &*self.0;
+        if i.inference {
+            return self.alias_as(layout, dtype);
+        }
         let (base, inherited) = match &i.view {
             Some(v) => (v.base.clone(), v.creation),
             None => (self.clone(), Creation::Default),
