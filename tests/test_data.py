@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import collections
+import itertools
+import multiprocessing
 import os
 import random
+import signal
+import time
 
 import numpy as np
 import pytest
 
 import pytensorlib as torch
+import pytensorlib.utils.data.dataloader as loading
 from pytensorlib.utils.data import (
     BatchSampler,
     ChainDataset,
@@ -28,6 +33,7 @@ from pytensorlib.utils.data import (
     get_worker_info,
     random_split,
 )
+from pytensorlib.utils.data._utils import worker
 
 X, Y = torch.arange(20.0).reshape(10, 2), torch.arange(10)
 
@@ -203,7 +209,13 @@ def test_collate_each_kind_of_sample():
         ({"shuffle": True, "sampler": [0]}, "mutually exclusive"),
         ({"batch_sampler": [[0]], "drop_last": True}, "mutually exclusive"),
         ({"batch_size": None, "drop_last": True}, "mutually exclusive"),
-        ({"prefetch_factor": 2}, "num_workers > 0"),
+        ({"prefetch_factor": 2}, "let num_workers > 0"),
+        ({"timeout": -1}, "timeout option should be non-negative"),
+        ({"persistent_workers": True}, "persistent_workers option needs num_workers > 0"),
+        (
+            {"multiprocessing_context": "spawn"},
+            r"multi-process loading \(num_workers > 0\), but got",
+        ),
     ],
 )
 def test_loader_contradicting_options_raise(kwargs, text):
@@ -368,8 +380,153 @@ def test_options_are_fixed_and_checked():
         DataLoader(range(4), num_workers=2, multiprocessing_context="bad")
     with pytest.raises(TypeError, match="valid context object"):
         DataLoader(range(4), num_workers=2, multiprocessing_context=3)
-    with pytest.warns(UserWarning, match="will create 5000 worker"):
+    with pytest.warns(UserWarning, match="will create 5000 worker.*slow or even freeze"):
         DataLoader(range(4), num_workers=5000)
+    for option, value in (("sampler", [0]), ("batch_sampler", [[0]]), ("shuffle", True)):
+        with pytest.raises(ValueError, match=f"unspecified {option} option, but got {option}="):
+            DataLoader(Stream(), **{option: value})
+    with pytest.raises(TypeError, match="replacement should be a boolean value, but got rep.*=0"):
+        RandomSampler(range(3), replacement=0)
+    with pytest.raises(AssertionError, match="timeout == 0"):
+        iter(DataLoader(range(4), timeout=1))
+
+
+class Own:
+    """A loader that is none of ours: what PyTorch's passes ask one for, and no more."""
+
+    _IterableDataset_len_called, _auto_collation, drop_last = None, False, False
+    generator, prefetch_factor, timeout, worker_init_fn = None, 2, 0, None
+    pin_memory, pin_memory_device, persistent_workers, in_order = False, "", False, True
+
+    def __init__(self, data, num_workers):
+        self.dataset, self.num_workers = data, num_workers
+        self.multiprocessing_context = multiprocessing if num_workers else None
+        iterable = isinstance(data, IterableDataset)
+        self._dataset_kind = loading._DatasetKind.Iterable if iterable else 0
+        self._index_sampler = range(100) if iterable else range(len(data))
+
+    @staticmethod
+    def collate_fn(sample):
+        return sample
+
+
+def test_passes_go_over_a_loader_of_the_programs_own():
+    single, several = (
+        loading._SingleProcessDataLoaderIter,
+        loading._MultiProcessingDataLoaderIter,
+    )
+    assert list(single(Own(Stream(), 0))) == list(range(7))
+    assert list(several(Own(Split(5), 2))) == list(range(5))
+    squares = [(i, float(i * i)) for i in range(10)]
+    for of, workers in ((single, 0), (several, 2)):
+        assert list(of(Own(Squares(), workers))) == squares
+    with pytest.raises(AssertionError, match="num_workers == 0"):
+        single(Own(Squares(), 2))
+    with pytest.raises(AssertionError, match="num_workers must be greater than 0"):
+        several(Own(Squares(), 0))
+
+
+def test_loader_has_the_attributes_that_programs_ask_for():
+    loader = DataLoader(range(4), 2)
+    assert loader._auto_collation and loader._index_sampler is loader.batch_sampler
+    assert loader._dataset_kind == loading._DatasetKind.Map == 0 and loader._iterator is None
+    single = DataLoader(Stream(), None)
+    assert not single._auto_collation and single._index_sampler is single.sampler
+    assert isinstance(single.sampler, loading._InfiniteConstantSampler)
+    found = iter(DataLoader(range(4), num_workers=1))
+    assert isinstance(found, loading._MultiProcessingDataLoaderIter)
+    assert len(found) == 4 and len(found._workers) == 1
+    found._shutdown_workers()
+    assert not found._workers[0].is_alive()
+
+    class Twice(DataLoader):
+        def _get_iterator(self):
+            return itertools.chain(super()._get_iterator(), super()._get_iterator())
+
+    assert [b.tolist() for b in Twice(range(2))] == [[0], [1]] * 2
+    fetched = loading._DatasetKind.create_fetcher(0, Squares(), False, lambda x: x, False).fetch(2)
+    assert fetched == (2, 4.0)
+
+
+def test_workers_that_stay_give_every_sample_of_each_pass_once():
+    torch.manual_seed(0)
+    loader = DataLoader(range(50), 2, shuffle=True, num_workers=2, persistent_workers=True)
+    for _ in range(5):
+        next(iter(loader))  # the rest of this pass is on its way
+        assert sorted(i for batch in loader for i in batch.tolist()) == list(range(50))
+
+
+class Killed(Failing):
+    def __getitem__(self, i):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Slow(Failing):
+    def __getitem__(self, i):
+        if get_worker_info().id == 0:
+            time.sleep(0.5)
+        return i
+
+
+def test_worker_that_a_signal_ends_is_told_with_the_signal():
+    with pytest.raises(RuntimeError, match=r"worker \(pid \d+\) is killed by signal: Killed"):
+        list(DataLoader(Killed(None), 1, num_workers=1))
+    with pytest.raises(RuntimeError, match="timed out after 0.1 seconds"):
+        list(DataLoader(Slow(None), 1, num_workers=1, timeout=0.1))
+
+
+def test_batches_out_of_order_come_from_workers_that_are_quick():
+    loader = DataLoader(Slow(None), None, num_workers=2, in_order=False)
+    got = [int(i) for i in loader]
+    assert sorted(got) == list(range(6)) and got[0] == 1 and got[-1] == 2
+
+
+def test_worker_info_cannot_be_changed():
+    info = worker.WorkerInfo(1, 2, 3, None)
+    for name in ("id", "a"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(info, name, 0)
+    assert all(f"{name}=" in repr(info) for name in ("id", "num_workers", "seed", "dataset"))
+
+
+def test_pinned_memory_without_an_accelerator_warns(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    with pytest.warns(UserWarning, match="'pin_memory' argument is set as true but no acc"):
+        batches = list(DataLoader(range(2), 2, pin_memory=True))
+    assert batches[0].tolist() == [0, 1]
+
+    class Own(list):
+        def pin_memory(self):
+            return "pinned"
+
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    assert list(DataLoader(range(2), 2, pin_memory=True, collate_fn=Own)) == ["pinned"]
+
+
+def test_stack_and_subset_ask_for_samples_at_once():
+    class Several(Squares):
+        def __getitems__(self, indices):
+            return [i * 10 for i in indices]
+
+    stack = torch.utils.data.StackDataset(a=Several(), b=list(range(10)))
+    assert stack.__getitems__([1, 3]) == [{"a": 10, "b": 1}, {"a": 30, "b": 3}]
+    assert torch.utils.data.StackDataset(Several()).__getitems__([2]) == [(20,)]
+
+    class Fewer(Squares):
+        def __getitems__(self, indices):
+            return indices[:-1]
+
+    with pytest.raises(ValueError, match="output size mismatch. Expected 4, got 3"):
+        torch.utils.data.StackDataset(Fewer()).__getitems__([0, 1, 2, 3])
+
+    class Mine(Subset):
+        def __getitem__(self, i):
+            return i
+
+    with pytest.raises(NotImplementedError, match="overrides __getitem__ but not __getitems__"):
+        Mine(range(3), [0])
+    with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
+        random_split(range(2), [0.9, 0.1])
 
 
 class Twelve(IterableDataset):

@@ -11,10 +11,18 @@ from typing import Any, Generic, TypeVar
 
 import pytensorlib as pt
 
+from . import _utils  # noqa: F401  (loaders of programs find it here)
+from ._iterators import (
+    Progress,
+    _BaseDataLoaderIter,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
 from ._utils.collate import default_collate, default_convert
-from ._utils.worker import WorkerPool, _BaseDataLoaderIter, get_worker_info
+from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
-from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -34,7 +42,22 @@ FIXED = {
 }
 
 
-class _Endless:
+class _DatasetKind:
+    """How a data set is read: by index, or in its order."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> Any:
+        """Return what turns indices into batches of a data set."""
+        of = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
+        return of(dataset, auto_collation, collate_fn, drop_last)
+
+
+class _InfiniteConstantSampler(Sampler[None]):
     """The index sampler of an iterable data set: asks for one more, for ever."""
 
     def __iter__(self) -> Iterator[None]:
@@ -123,42 +146,27 @@ class DataLoader(Generic[T_co]):
             )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
-        if num_workers == 0:
-            for what, given in (
-                ("prefetch_factor", prefetch_factor is not None),
-                ("persistent_workers", persistent_workers),
-                ("multiprocessing_context", multiprocessing_context is not None),
-            ):
-                if given:
-                    raise ValueError(f"{what} option needs num_workers > 0, got num_workers=0")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing."
+                "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
+                "None."
+            )
         if prefetch_factor is not None and prefetch_factor < 0:
             raise ValueError("prefetch_factor option should be non-negative")
-        if isinstance(multiprocessing_context, str):
-            methods = multiprocessing.get_all_start_methods()
-            if multiprocessing_context not in methods:
-                raise ValueError(
-                    "multiprocessing_context option should specify a valid start method in "
-                    f"{methods!r}, but got {multiprocessing_context=}"
-                )
-        elif not isinstance(multiprocessing_context, BaseContext | None):
-            raise TypeError(
-                "multiprocessing_context option should be a valid context object or a string "
-                f"specifying the start method, but got {multiprocessing_context=}"
-            )
-        _warn_of_many(num_workers)
-        self.iterable = isinstance(dataset, IterableDataset)
-        self.reported: int | None = None
-        if self.iterable:
-            if shuffle:
-                raise ValueError(
-                    "DataLoader with IterableDataset: expected unspecified shuffle option, but "
-                    f"got shuffle={shuffle}"
-                )
-            for what, given_sampler in (("sampler", sampler), ("batch_sampler", batch_sampler)):
-                if given_sampler is not None:
+        if persistent_workers and num_workers == 0:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+        iterable = isinstance(dataset, IterableDataset)
+        if iterable:
+            for what, given in (
+                ("shuffle", shuffle or None),
+                ("sampler", sampler),
+                ("batch_sampler", batch_sampler),
+            ):
+                if given is not None:
                     raise ValueError(
                         f"DataLoader with IterableDataset: expected unspecified {what} option, "
-                        f"but got {given_sampler}"
+                        f"but got {what}={given}"
                     )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
@@ -174,21 +182,7 @@ class DataLoader(Generic[T_co]):
                 "batch_size=None option disables auto-batching and is mutually exclusive with "
                 "drop_last"
             )
-        if sampler is None:
-            if self.iterable:
-                sampler = _Endless()
-            elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
-            else:
-                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
-        if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset = dataset
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.sampler = sampler
-        self.batch_sampler = batch_sampler
-        self.generator = generator
         self.num_workers = num_workers
         if prefetch_factor is None and num_workers:
             prefetch_factor = 2
@@ -198,26 +192,78 @@ class DataLoader(Generic[T_co]):
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context
-        self.persistent_workers = persistent_workers
         self.in_order = in_order
-        batched = batch_sampler is not None
-        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
-        self._pool: WorkerPool | None = None
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        if sampler is None:
+            if iterable:
+                sampler = _InfiniteConstantSampler()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
+            else:
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        default = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn or default
+        self.persistent_workers = persistent_workers
         self._began: Any = None  # the random state at the start of the pass
-        self._given = self._skipped = 0  # of this pass, and of the next one before it begins
-        self._made = True
+        self._progress = Progress(0)
+        self._skipped = 0  # what the next pass does not give before it begins
+        self.__initialized = True
+        # Where the length of an iterable data set was asked for, it is told when more comes.
+        self._IterableDataset_len_called: int | None = None
+        self._iterator: _BaseDataLoaderIter | None = None
+        self.check_worker_number_rationality()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in FIXED and "_made" in self.__dict__:
+    __initialized = False
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How workers are started; None for the default."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None and self.num_workers == 0:
             raise ValueError(
-                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+                "multiprocessing_context can only be used with multi-process loading "
+                f"(num_workers > 0), but got num_workers={self.num_workers}"
             )
-        super().__setattr__(name, value)
+        if isinstance(context, str):
+            methods = multiprocessing.get_all_start_methods()
+            if context not in methods:
+                raise ValueError(
+                    "multiprocessing_context option should specify a valid start method in "
+                    f"{methods!r}, but got multiprocessing_context={context!r}"
+                )
+            context = pt.multiprocessing.get_context(context)
+        if not isinstance(context, BaseContext | None):
+            raise TypeError(
+                "multiprocessing_context option should be a valid context object or a string "
+                f"specifying the start method, but got multiprocessing_context={context}"
+            )
+        self.__multiprocessing_context = context
 
-    def fetcher(self) -> Fetcher:
-        """Return what turns indices into batches; it can be sent to a worker."""
-        batched = self.batch_sampler is not None
-        return Fetcher(self.dataset, batched, self.collate_fn, self.drop_last)
+    def __setattr__(self, attr: str, val: Any) -> None:
+        if self.__initialized and attr in FIXED:
+            raise ValueError(
+                f"{attr} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(attr, val)
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Iterable[Any]:
+        """What gives the indices of each batch, or of each sample."""
+        return self.batch_sampler if self._auto_collation else self.sampler
 
     def state_dict(self) -> dict[str, Any]:
         """Return how far the pass is, for `load_state_dict` of a loader of the same data.
@@ -241,7 +287,8 @@ class DataLoader(Generic[T_co]):
         >>> torch.equal(next(batches), next(iter(again)))
         True
         """
-        found = {"batches": self._given, "random": self._began if self._given else None}
+        given = self._progress.given
+        found = {"batches": given, "random": self._began if given else None}
         if hasattr(self.sampler, "epoch"):
             found["epoch"] = self.sampler.epoch
         return found
@@ -270,141 +317,61 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         source = self.generator or pt.default_generator
-        if not self._skipped:
-            self._began, self._given = source.get_state(), 0
-            return self._pass()
-        now = source.get_state()
-        if self._began is not None:
+        now, skipped = source.get_state(), self._skipped
+        if not skipped:
+            self._began = now
+        elif self._began is not None:
             source.set_state(self._began)
-        found, self._given = self._pass(), self._skipped
-        if self.iterable:
-            for _ in range(self._skipped):
+        if self.persistent_workers and self.num_workers > 0:
+            if self._iterator is None:
+                self._iterator = self._get_iterator()
+            else:
+                self._iterator._reset(self)
+            found = self._iterator
+        else:
+            found = self._get_iterator()
+        self._progress = Progress(skipped)
+        if skipped and self._dataset_kind == _DatasetKind.Iterable:
+            for _ in range(skipped):
                 next(found)
-            self._given = self._skipped
+        if isinstance(found, _BaseDataLoaderIter):
+            found._progress = self._progress
         self._skipped = 0
-        if self.generator is None:
+        if skipped and self.generator is None:
             source.set_state(now)  # the program has restored its own
         return found
 
-    def skip(self, indices: Iterator[Any]) -> None:
-        """Pass over what the pass before gave."""
-        for _ in range(0 if self.iterable else self._skipped):
-            next(indices, None)
-
-    def _pass(self) -> Iterator[Any]:
+    def _get_iterator(self) -> Any:
+        """Return a new pass; loaders of the program's own give another."""
         if self.num_workers == 0:
-            if self.timeout:
-                raise AssertionError("a timeout needs num_workers > 0")
-            return _InProcess(self)
-        if not self.prefetch_factor:
-            raise AssertionError("prefetch_factor must be greater than 0 with workers")
-        if self.persistent_workers and self._pool is not None:
-            self._pool.restart()
-            return self._pool
-        pool = WorkerPool(self, random_seed(self.generator))
-        self._pool = pool if self.persistent_workers else None
-        return pool
-
-    @property
-    def index_sampler(self) -> Iterable[Any]:
-        """What gives the indices of each batch, or of each sample."""
-        return self.sampler if self.batch_sampler is None else self.batch_sampler
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
 
     def __len__(self) -> int:
-        if not self.iterable:
-            return len(self.index_sampler)  # type: ignore[arg-type]
-        n = self.reported = len(self.dataset)  # type: ignore[arg-type]
+        if self._dataset_kind == _DatasetKind.Map:
+            return len(self._index_sampler)  # type: ignore[arg-type]
+        n = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def warn_of_more(self, reported: int, count: int) -> None:
-        """Warn where an iterable data set gives more than the length that it told."""
-        if count <= reported:
+    def check_worker_number_rationality(self) -> None:
+        """Warn where there are more workers than CPUs."""
+        known = hasattr(os, "sched_getaffinity")
+        cpus = len(os.sched_getaffinity(0)) if known else os.cpu_count()
+        if not self.num_workers or (cpus is not None and self.num_workers <= cpus):
             return
-        text = (
-            f"Length of IterableDataset {self.dataset} was reported to be {reported} (when "
-            f"accessing len(dataloader)), but {count} samples have been fetched. "
+        told = (
+            "DataLoader is not able to compute a suggested max number of worker in current system."
+            if cpus is None
+            else f"Our suggested max number of worker in current system is {cpus}"
+            f"{'' if known else ' (`cpuset` is not taken into account)'}, which is smaller than "
+            "what this DataLoader is going to create."
         )
-        if self.num_workers > 0:
-            text += (
-                "For multiprocessing data-loading, this could be caused by not properly "
-                "configuring the IterableDataset replica at each worker."
-            )
-        warnings.warn(text, stacklevel=3)
-
-
-def _warn_of_many(workers: int) -> None:
-    try:
-        cpus = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cpus = os.cpu_count() or workers
-    if workers > cpus:
         warnings.warn(
-            f"This DataLoader will create {workers} worker processes in total. Our suggested max "
-            f"number of worker in current system is {cpus}; more may make loading slower.",
+            f"This DataLoader will create {self.num_workers} worker processes in total. {told} "
+            "Please be aware that excessive worker creation might get DataLoader running slow or "
+            "even freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
             stacklevel=3,
         )
-
-
-class Fetcher:
-    """Turns indices into a batch."""
-
-    def __init__(self, dataset: Any, batched: bool, collate: Any, drop_last: bool) -> None:
-        self.dataset, self.batched, self.collate = dataset, batched, collate
-        self.drop_last = drop_last
-        self.stream = iter(dataset) if isinstance(dataset, IterableDataset) else None
-
-    def __call__(self, indices: Any) -> Any:
-        """Return the batch; StopIteration at the end of an iterable data set."""
-        if self.stream is not None:
-            return self._next(indices)
-        if not self.batched:
-            return self.collate(self.dataset[indices])
-        if self.collate is default_collate and isinstance(self.dataset, Dataset):
-            batch = self.dataset._batch(indices)
-            if batch is not None:
-                return batch
-        fetch = getattr(self.dataset, "__getitems__", None)
-        samples = fetch(indices) if callable(fetch) else [self.dataset[i] for i in indices]
-        return self.collate(samples)
-
-    def _next(self, indices: Any) -> Any:
-        assert self.stream is not None
-        if not self.batched:
-            return self.collate(next(self.stream))
-        samples = [sample for _, sample in zip(indices, self.stream, strict=False)]
-        if not samples or (self.drop_last and len(samples) < len(indices)):
-            raise StopIteration
-        return self.collate(samples)
-
-
-class _InProcess(_BaseDataLoaderIter):
-    """One pass over a loader in this process."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self.indices = iter(loader.index_sampler)
-        # Drawn though nothing here needs it, so that the numbers after it are PyTorch's.
-        self.base_seed = random_seed(loader.generator)
-        loader.skip(self.indices)
-        self.fetch = loader.fetcher()
-        self.loader = loader
-        self.reported, self.count = loader.reported, 0
-
-    def __next__(self) -> Any:
-        try:
-            batch = self.fetch(next(self.indices))
-        except StopIteration:
-            self.loader._given = 0
-            raise
-        self.loader._given += 1
-        if self.reported is not None:
-            self.count += 1
-            self.loader.warn_of_more(self.reported, self.count)
-        return batch
-
-    def __len__(self) -> int:
-        return len(self.loader)
-
-
-_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = _InProcess, WorkerPool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -142,14 +143,15 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
-            raise ValueError("StackDataset: give data sets by position or by name, not both")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like "
+                "input/output, but both types are given."
+            )
         members = list(args) or list(kwargs.values())
         if not members:
-            raise ValueError("StackDataset: at least one dataset should be passed")
+            raise ValueError("At least one dataset should be passed")
         if len({len(d) for d in members}) > 1:
-            raise ValueError(
-                f"StackDataset: Size mismatch between datasets: {[len(d) for d in members]}"
-            )
+            raise ValueError(f"Size mismatch between datasets: {[len(d) for d in members]}")
         self._length = len(members[0])
         self.datasets: Any = args or kwargs
 
@@ -157,6 +159,21 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {k: d[index] for k, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
+
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        by_name = isinstance(self.datasets, dict)
+        columns = []
+        for data in self.datasets.values() if by_name else self.datasets:
+            ask = getattr(data, "__getitems__", None)
+            items = ask(indices) if callable(ask) else [data[i] for i in indices]
+            if len(items) != len(indices):
+                raise ValueError(
+                    f"Nested dataset's output size mismatch. Expected {len(indices)}, got "
+                    f"{len(items)}"
+                )
+            columns.append(items)
+        rows = list(zip(*columns, strict=True))
+        return [dict(zip(self.datasets, row, strict=True)) for row in rows] if by_name else rows
 
     def __len__(self) -> int:
         return self._length
@@ -246,6 +263,11 @@ class Subset(Dataset[T_co]):
     indices : sequence of int
         Which samples, in this order.
 
+    Raises
+    ------
+    NotImplementedError
+        A subclass overrides ``__getitem__`` and not ``__getitems__``, which loaders ask.
+
     Examples
     --------
     >>> import pytensorlib as torch
@@ -256,6 +278,15 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
+        own = type(self)
+        if own.__getitem__ is not Subset.__getitem__ and own.__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{own.__name__} overrides __getitem__ but not __getitems__. When subclassing "
+                "Subset and overriding __getitem__, you must also override __getitems__ to ensure "
+                "DataLoader works correctly with your custom logic. A simple implementation:\n\n"
+                "def __getitems__(self, indices):\n"
+                "    return [self.__getitem__(idx) for idx in indices]"
+            )
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):
@@ -319,6 +350,12 @@ def random_split(
         sizes = [math.floor(n * fraction) for fraction in sizes]
         for i in range(n - sum(sizes)):  # type: ignore[arg-type]
             sizes[i % len(sizes)] += 1
+        for i, size in enumerate(sizes):
+            if not size:
+                warnings.warn(
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.",
+                    stacklevel=2,
+                )
     if sum(sizes) != n:
         raise ValueError(
             "Sum of input lengths does not equal the length of the input dataset! "

@@ -111,7 +111,9 @@ class RandomSampler(Sampler[int]):
         generator: Any = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got {replacement!r}")
+            raise TypeError(
+                f"replacement should be a boolean value, but got replacement={replacement}"
+            )
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -211,7 +213,9 @@ class WeightedRandomSampler(Sampler[int]):
                 f"num_samples should be a positive integer value, but got num_samples={num_samples}"
             )
         if not isinstance(replacement, bool):
-            raise ValueError(f"replacement should be a boolean value, but got {replacement!r}")
+            raise ValueError(
+                f"replacement should be a boolean value, but got replacement={replacement}"
+            )
         weight = pt.as_tensor(weights, dtype=pt.double)
         if weight.dim() != 1:
             raise ValueError(
