@@ -1,6 +1,7 @@
 """Tensors in memory that processes share."""
 
 import gc
+import os
 import pickle
 import signal
 
@@ -9,6 +10,7 @@ import pytest
 import pytensorlib as torch
 import pytensorlib.multiprocessing as mp
 from pytensorlib import nn
+from pytensorlib.multiprocessing import _sent
 
 
 def add_one(number, x, net):
@@ -151,3 +153,40 @@ def test_part_of_a_storage_shares_its_memory():
     del x, part
     gc.collect()
     assert y.tolist() == [7, 2]
+
+
+def copies():
+    """Return what processes of this tree left for others."""
+    names = {name for folder in _sent._folders() for name in os.listdir(folder)}
+    return {name for name in names if name.startswith(_sent._prefix())}
+
+
+def send_and_end(queue, count):
+    whole = torch.arange(2.0 * count).reshape(count, 2)
+    for row in whole.split(1):
+        queue.put(row)
+    queue.put(torch.zeros(0, 3))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_tensors_arrive_from_a_process_that_has_ended(method):
+    context, before = mp.get_context(method), copies()
+    queue = context.SimpleQueue()
+    process = context.Process(target=send_and_end, args=(queue, 6))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    rows = [queue.get() for _ in range(6)]
+    assert torch.cat(rows).flatten().tolist() == list(range(12))
+    assert queue.get().shape == (0, 3)
+    assert rows[0].untyped_storage() == rows[5].untyped_storage()  # as where they come from
+    assert copies() == before
+
+
+def test_tensor_of_a_process_that_was_killed_cannot_be_received(monkeypatch):
+    monkeypatch.setattr(_sent, "PATIENCE", 0.2)
+    monkeypatch.setattr(_sent, "_is_running", lambda pid: False)
+    lost = object.__new__(_sent.Sent)
+    lost.__setstate__(("pytensorlib-none", 0, ("\0pytensorlib-nobody", 1)))
+    with pytest.raises(RuntimeError, match="the process that sent it was killed"):
+        lost.detach()

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _C
 from .._size import Size
+from ._sent import sent
 
 __all__ = ["rebuild_storage", "rebuild_tensor", "reduce_storage", "reduce_tensor", "share"]
 
@@ -53,39 +54,37 @@ def _shareable(storage: Any) -> Any:
 
 
 # What this process mapped, by the file behind it: a storage that is sent twice is one.
-_known: dict[tuple[int, int], tuple[Any, int]] = {}
+_known: dict[tuple[int, int], Any] = {}
+MANY = 128  # so many are looked through for those that are gone
 
 
 def rebuild_storage(connection: Any, size: int) -> Any:
     """Map a storage that another process sent."""
-    import weakref
-
     if connection is None:
         return _C.UntypedStorage(0)
     fd = connection.detach()
     try:
         told = os.fstat(fd)
         key = (told.st_dev, told.st_ino)
-        held = _known.get(key)
-        tensor = held[0]() if held is not None else None
-        if tensor is not None:
-            return tensor.untyped_storage()
+        held = _known[key]() if key in _known else None
+        if held is not None:
+            return held
         storage = _C._map_file(fd, size, True)
     finally:
         os.close(fd)
-    bytes_ = storage._as_bytes()
-    _known[key] = (weakref.ref(bytes_), size)
+    if len(_known) % MANY == 0:
+        for gone in [known for known, handle in _known.items() if handle() is None]:
+            del _known[gone]
+    _known[key] = storage._weak()
     return storage
 
 
 def reduce_storage(storage: Any) -> Any:
     """Return how another process maps a storage."""
-    from multiprocessing.reduction import DupFd
-
     if not storage.nbytes():
         return rebuild_storage, (None, 0)
     shared = _shareable(storage)
-    return rebuild_storage, (DupFd(shared._map_fd()), shared.nbytes())
+    return rebuild_storage, (sent(shared._map_fd()), shared.nbytes())
 
 
 def rebuild_tensor(
