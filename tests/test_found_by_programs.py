@@ -23,7 +23,6 @@ LACKING = {
     "torch.SymFloat": "numbers of a trace: programs are not traced",
     "torch.SymInt": "numbers of a trace: programs are not traced",
     "torch.Tensor": "dimensions have no names",
-    "torch.autograd.Function": "vmap calls a function once for each slice",
     "torch.autograd.NestedIOFunction": "PyTorch no longer documents it",
     "torch.autograd.function.BackwardCFunction": "how PyTorch's engine calls it",
     "torch.autograd.profiler.FunctionEvent": "how PyTorch's profiler builds its tree",

@@ -374,3 +374,188 @@ def test_names_and_stand_ins_of_overridable_functions():
     assert of_tensors(torch.Tensor.relu)
     assert of_tensors(torch.Tensor.T.__get__)
     assert not of_tensors(torch.relu)
+
+
+class Answers(overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return -1
+
+
+class Declines(overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+class Records(overrides.TorchFunctionMode):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.told.append((func, types, args, kwargs))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_answer_for_factories_attributes_and_functions_of_programs():
+    x = torch.ones(2)
+
+    def own(a):
+        if overrides.has_torch_function((a,)):
+            return overrides.handle_torch_function(own, (a,), a)
+        return a
+
+    with Answers():
+        assert torch.tensor([1]) == torch.as_tensor([1]) == torch.asarray([1]) == -1
+        assert torch.randn(3) == torch.sparse_coo_tensor(1, 1, 1) == torch.split(None, [2]) == -1
+        assert x.shape == x.dim() == x.item() == x.T == x.grad == -1
+        assert own(1) == own(x) == -1
+        assert overrides.has_torch_function_unary(1)
+    assert own(1) == 1
+
+
+def test_modes_are_told_of_the_public_function_with_its_arguments():
+    x = torch.ones(2, 3)
+    f = torch.nn.functional
+    with Records() as mode:
+        f.relu(x)
+        f.linear(x, x)
+        torch.unique(x)
+        x.requires_grad = False
+        x.sum(dim=0)
+        torch.nn.init.uniform_(x)
+    plain = (torch.Tensor,)
+    assert mode.told == [
+        (f.relu, plain, (x,), {"inplace": False}),
+        (f.linear, (), (x, x), None),
+        (torch.unique, (), (x,), None),
+        (torch.Tensor.requires_grad.__set__, plain, (x, False), None),
+        (torch.Tensor.sum, (), (x,), {"dim": 0}),
+        (
+            torch.nn.init.uniform_,
+            plain,
+            (),
+            {"tensor": x, "a": 0.0, "b": 1.0, "generator": None},
+        ),
+    ]
+
+
+def test_modes_that_decline_name_themselves_and_the_classes():
+    class Refusing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    x = torch.ones(1).as_subclass(Refusing)
+    with Declines():
+        with pytest.raises(TypeError, match=r"(?s)'torch.max'; all .*mode object.*Refusing"):
+            torch.max(x, 0)
+        with pytest.raises(TypeError, match=r"mse_loss' on types .*Refusing.* nor in mode"):
+            torch.nn.functional.mse_loss(x, x)
+    with pytest.raises(TypeError, match="Tensor.shape.__get__'; all __torch_function__ handlers"):
+        x.shape  # noqa: B018
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + 1
+
+
+def test_modes_may_turn_themselves_on_again():
+    told = []
+
+    class Sub(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            told.append(func)
+            if func is torch.sub:
+                with self:
+                    return torch.add(*args, alpha=-1)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2)
+    with Sub():
+        torch.sub(x, x)
+    assert told == [torch.sub, torch.add]
+
+
+def test_disabling_classes_leaves_modes_on():
+    class Raises(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise ValueError("asked")
+
+    x = torch.ones(2).as_subclass(Raises)
+    with Records() as mode:
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.sum(x)
+            with torch._C._EnableTorchFunction(), pytest.raises(ValueError, match="asked"):
+                torch.sum(x)
+        with torch._C.DisableTorchFunction():
+            assert torch._C._is_torch_function_all_disabled()
+            torch.sum(x)
+    assert len(mode.told) == 2
+    assert torch._C._is_torch_function_enabled()
+
+
+def test_mode_with_a_method_of_the_class_raises():
+    class OfClass(overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args)
+
+    x = torch.ones(2)
+    with OfClass(), pytest.raises(RuntimeError, match="classmethod is not supported"):
+        x + x
+
+
+def test_class_with_a_method_of_objects_warns():
+    class Old:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return 5
+
+    with pytest.warns(UserWarning, match="as a plain method is deprecated"):
+        assert torch.abs(Old()) == 5
+    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
+        assert torch.nn.functional.relu(Old()) == 5
+
+
+def test_functions_keep_their_signatures_and_sources_when_they_ask():
+    f = torch.nn.functional.cross_entropy
+    assert list(inspect.signature(f).parameters)[:3] == ["input", "target", "weight"]
+    assert inspect.isfunction(f)
+    assert "def cross_entropy" in inspect.getsource(f)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'target'"):
+        f(torch.ones(2))
+
+
+def test_objects_that_are_no_tensors_pass_through_layers():
+    class Wrapper:
+        def __init__(self, data):
+            self.data_of_mine = data
+
+        def __getattr__(self, name):
+            value = getattr(self.data_of_mine, name)
+            return (lambda *a, **k: wrap(value(*a, **k))) if callable(value) else value
+
+        def __getitem__(self, key):
+            return wrap(self.data_of_mine[key])
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            kwargs = {k: unwrap(v) for k, v in (kwargs or {}).items()}
+            return wrap(func(*unwrap(tuple(args)), **kwargs))
+
+    def unwrap(value):
+        if type(value) in (tuple, list):
+            return type(value)(map(unwrap, value))
+        return value.data_of_mine if isinstance(value, Wrapper) else value
+
+    def wrap(value):
+        if type(value) in (tuple, list):
+            return type(value)(map(wrap, value))
+        return Wrapper(value) if isinstance(value, torch.Tensor) else value
+
+    x = torch.randn(1, 5, 10)
+    for layer in (torch.nn.LSTM(10, 3), torch.nn.Linear(10, 3), torch.nn.BatchNorm1d(5)):
+        layer.eval()
+        found, expected = layer(Wrapper(x)), layer(x)
+        if isinstance(expected, tuple):
+            found, expected = found[0], expected[0]
+        assert torch.equal(found.data_of_mine, expected)

@@ -102,7 +102,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
-        if "vjp" in attrs:
+        if attrs.get("vjp") is not attrs.get("backward") and "vjp" in attrs:
             cls.backward = _refuse_both if "backward" in attrs else attrs["vjp"]
         cls._backward_cls = type(
             name + "Backward",

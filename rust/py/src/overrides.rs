@@ -254,9 +254,7 @@ fn answer_of<'py>(
         );
         if let Some(mode) = mode.as_ref().and_then(|m| m.mode.as_ref()) {
             let mode = mode.object.bind(py).repr()?;
-            text.push_str(&format!(
-                " nor was it found on the currently active mode {mode}"
-            ));
+            text.push_str(&format!(" nor in mode {mode}"));
         }
         return Err(PyTypeError::new_err(text));
     }
