@@ -10,6 +10,7 @@ import pytest
 import pytensorlib as torch
 import pytensorlib.nn.functional as F
 from pytensorlib.autograd import Function, forward_ad, gradcheck
+from pytensorlib.func import jvp
 
 
 def dual(*values: float) -> Any:
@@ -127,6 +128,19 @@ def test_forward_mode_can_be_turned_off() -> None:
         assert tangent(y) is None
         assert tangent(d * 2) == [2.0]
     assert tangent(d) is None
+
+
+def test_jvp_takes_for_constant_what_is_computed_without_tangents() -> None:
+    def f(x: Any) -> Any:
+        with forward_ad._set_fwd_grad_enabled(False):
+            shift = x**2
+        return x**2 - shift
+
+    x, one = torch.tensor(3.0), torch.tensor(1.0)
+    assert jvp(f, (x,), (one,))[1].item() == 6.0
+    assert jvp(lambda x: jvp(f, (x,), (one,))[1], (x,), (one,))[1].item() == 2.0
+    with forward_ad._set_fwd_grad_enabled(False):
+        assert jvp(lambda x: x**2, (x,), (one,))[1].item() == 6.0
 
 
 def test_dual_shows_its_tangent() -> None:

@@ -87,6 +87,17 @@ def test_vmap_refuses_what_slices_cannot_share(function: Any, randomness: str, t
         vmap(lambda v: function(v, kept), randomness=randomness)(torch.full((3, 2), 0.5))
 
 
+def test_vmap_of_results_whose_shapes_differ_raises() -> None:
+    x = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(RuntimeError, match="dynamic shape. Attempted to vmap over aten::nonzero"):
+        vmap(torch.nonzero)(x)
+    with pytest.raises(RuntimeError, match="Attempted to vmap over aten::where"):
+        vmap(lambda v: torch.where(v > 0)[0])(x)
+    for product in (torch.bmm, torch.mm, torch.mv, torch.dot):
+        with pytest.raises(RuntimeError, match="Shape mismatch: Got incorrect dims for"):
+            vmap(product)(x.view(2, 2, 1, 1, 1), x)
+
+
 def test_vmap_may_write_the_same_to_what_slices_share() -> None:
     kept = torch.ones(2)
     assert vmap(lambda v: v + kept.zero_())(torch.ones(3, 2)).tolist() == [[1.0, 1.0]] * 3

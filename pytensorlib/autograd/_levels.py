@@ -114,6 +114,15 @@ _NORMS |= {"instance_norm": "use_input_stats"}
 _state = local()
 
 
+class _Switch(local):
+    """Whether tangents are computed on this thread."""
+
+    enabled = True
+
+
+_switch = _Switch()
+
+
 @cache
 def _writes(name: str) -> bool:
     plain = name.endswith("_") and not name.endswith("__")
@@ -179,8 +188,9 @@ class Watch:
         generator = kwargs.get("generator")
         if generator is not None and generator not in self.generators:
             self.generators[generator] = generator.get_state()
-        if self.forward and not _C.is_grad_enabled() and _state.stack[-1] is self:
-            with _C._Mode(True):
+        followed = self.forward and _state.stack[-1] is self
+        if followed and _C.is_grad_enabled() != _switch.enabled:
+            with _C._Mode(_switch.enabled):
                 y = func(*args, **kwargs)
         else:
             y = func(*args, **kwargs)

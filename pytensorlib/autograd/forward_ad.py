@@ -8,13 +8,12 @@ through the one function give the product with the Jacobian. Views of tangents g
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any, NamedTuple
 
 from .. import _C
 from ..utils import _pytree as pytree
 from ..utils.weak import WeakTensorKeyDictionary
-from ._levels import Level, Linear, _writes
+from ._levels import Level, Linear, _switch, _writes
 from .function import _apply_below, _watching
 
 __all__ = [
@@ -559,10 +558,3 @@ def _set(enabled: bool) -> None:
 def _is_fwd_grad_enabled() -> bool:
     """Return whether tangents are computed."""
     return _switch.enabled
-
-
-class _Switch(threading.local):
-    enabled = True
-
-
-_switch = _Switch()

@@ -20,6 +20,10 @@ _FILLING |= {"random_", "uniform_"}
 _MAKING = {"rand", "randint", "randn"}
 _LIKE = {"rand_like", "randint_like", "randn_like"}
 _DRAWING = {"bernoulli", "binomial", "multinomial", "normal", "poisson", "_standard_gamma"}
+# Products of matrices and vectors, with the dimensions of their factors.
+_PRODUCTS = {"bmm": (3, 3), "dot": (1, 1), "mm": (2, 2), "mv": (2, 1)}
+# Functions whose results' shapes depend on data.
+_DYNAMIC = {"argwhere", "masked_select", "nonzero", "unique", "unique_consecutive", "where"}
 _RANDOM = _FILLING | _MAKING | _LIKE | _DRAWING
 # Functions that write the same for each slice, as nothing of theirs depends on it.
 AGAIN = frozenset({"copy_", "fill_", "zero_"})
@@ -94,6 +98,8 @@ class Batch:
         # What the `vmap` of functions with one gave: for each call of theirs, the slices or None.
         self.applied: list[Any] = []
         self.application, self.rests = 0, False
+        # The last function that was called whose results' shapes depend on data.
+        self.dynamic = "a function of data"
 
     def begin(self, index: int) -> None:
         """Go to a slice; it makes the same calls as the first one."""
@@ -124,9 +130,13 @@ class Batch:
         else:
             if not self.index and _writes(name) and args:
                 self.check_target(name, args, kwargs)
+            if not self.index and name in _PRODUCTS:
+                self.check_factors(name, *args[:2])
             y = func(*args, **kwargs)
         if not self.index:
             given = list(_tensors(args, kwargs))
+            if name in _DYNAMIC and (name != "where" or len(given) == 1):
+                self.dynamic = f"aten::{name}"
             known = self.batched if any(map(self.depends, given)) else self.made
             for t in y if isinstance(y, (tuple, list)) else (y,):
                 if isinstance(t, _C.Tensor) and not any(t is g for g in given):
@@ -205,6 +215,17 @@ class Batch:
             return
         if any(map(self.depends, others)):
             _refuse(name, target, self.size)
+
+    def check_factors(self, name: str, *factors: Any) -> None:
+        """Refuse factors of other dimensions, as PyTorch's rules for a batch do."""
+        dims = tuple(f.dim() for f in factors if isinstance(f, _C.Tensor))
+        if len(dims) == 2 and dims != _PRODUCTS[name] and any(map(self.depends, factors)):
+            a, b = _PRODUCTS[name]
+            raise RuntimeError(
+                f"Got wrong shapes for {name}: Shape mismatch: Got incorrect dims for {name}(a, b). a "
+                f"has dim {dims[0]} and b has dim {dims[1]} but expected them to have dim {a} and dim "
+                f"{b}"
+            )
 
     def strided(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         """Return a view by strides, whose offset counts from where the first slice begins."""

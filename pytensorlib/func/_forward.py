@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _C
 from ..autograd._levels import Linear
+from ..autograd.forward_ad import _set_fwd_grad_enabled
 from ..utils import _pytree as pytree
 from ._reverse import Argnums, Func, Run, jacrev, refuse_complex
 from ._vmap import Draws, check_randomness
@@ -28,7 +29,8 @@ class Tangents(Run):
         argnums: Argnums | None = None,
         has_aux: bool = False,
     ) -> None:
-        super().__init__(caller, func, args, {}, argnums, has_aux, forward=True)
+        with _set_fwd_grad_enabled(True):
+            super().__init__(caller, func, args, {}, argnums, has_aux, forward=True)
         self.check_outputs()
         self.linear = Linear(self.level, self.outputs)
 

@@ -170,6 +170,12 @@ def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int, batc
             f"Dimension out of range (expected to be in range of [{-last - 1}, {last}], but got "
             f"{dim})"
         )
+    if any(value.shape != values[0].shape for value in values):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted "
+            f"to vmap over {batch.dynamic}: slices gave results of the shapes "
+            f"{sorted({tuple(value.shape) for value in values})}"
+        )
     # Without slices there is one run, which tells the shape.
     found = whole(values, dim, batch.mapped) if size else None
     if found is not None:
