@@ -7,6 +7,7 @@ asks, in place of its own, so that the objects by which programs know them stay 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
@@ -45,8 +46,79 @@ _ASKING_ALL_THE_SAME = {"hardsigmoid", "hardswish"}
 # Of these PyTorch tells all arguments by name.
 _NAMED = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
 
+# Functions that ask elsewhere than where their names are public.
+ELSEWHERE = {
+    "torch._C._nn": ("_parse_to",),
+    "torch.sparse": ("sparse_coo_tensor", "sparse_csr_tensor"),
+    "torch.autograd": ("backward", "grad"),
+    "torch.nn.init": ("constant_", "kaiming_uniform_", "normal_", "uniform_"),
+}
+# What ends in an underscore is another form of what is listed, but of the class.
+IGNORED = {
+    "torch": """
+        eig lstsq matrix_rank solve symeig
+        arange are_deterministic_algorithms_enabled as_strided as_tensor asarray
+        autocast_decrement_nesting autocast_increment_nesting bartlett_window blackman_window
+        broadcast_shapes can_cast clear_autocast_cache compile compiled_with_cxx11_abi cond empty
+        empty_permuted empty_strided eye fill fork from_dlpack from_file from_numpy frombuffer
+        full get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_device
+        get_default_dtype get_deterministic_debug_mode get_device_module
+        get_float32_matmul_precision get_num_interop_threads get_num_threads get_printoptions
+        get_rng_state graph hamming_window hann_window init_num_threads initial_seed
+        is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_available
+        is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
+        is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled
+        is_storage is_tensor is_warn_always_enabled kaiser_window linspace load logspace
+        manual_seed normal ones printoptions promote_types rand rand_like randint randint_like
+        randn randn_like randperm range result_type save scalar_tensor seed set_anomaly_enabled
+        set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype set_default_device
+        set_default_dtype set_default_tensor_type set_deterministic_debug_mode
+        set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads
+        set_printoptions set_rng_state set_warn_always sparse_bsc_tensor sparse_bsr_tensor
+        sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sym_int
+        tensor thread_safe_generator to_dlpack tril_indices triu_indices typename
+        use_deterministic_algorithms vander vmap wait while_loop zeros
+    """,
+    "torch.functional": "broadcast_shapes",
+    "torch.nn.functional": """
+        assert_int_or_pair grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid
+        tanh upsample upsample_bilinear upsample_nearest
+    """,
+    "torch.fft": "fftfreq rfftfreq",
+    "torch.Tensor": """
+        _is_all_true _is_any_true eig lstsq new new_empty new_empty_strided new_full new_ones
+        new_tensor new_zeros reinforce solve stride symeig to_padded_tensor to_sparse_bsc
+        to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten
+    """,
+}
+# What is no function of Python's in PyTorch, but here.
+BUILT_IN = {
+    "torch._C._nn": frozenset(ELSEWHERE["torch._C._nn"]),
+    "torch.sparse": frozenset(ELSEWHERE["torch.sparse"]),
+    "torch": frozenset(
+        """
+        get_device hash_tensor histogramdd is_complex is_conj is_floating_point is_inference is_neg
+        is_nonzero is_same_size is_signed numel slice_inverse view_as_complex_copy
+        view_as_real_copy
+        """.split()
+    ),
+    "torch.Tensor": frozenset(
+        """
+        apply_ const_data_ptr cuda get_device is_nonzero is_pinned is_same_size is_set_to map2_ map_
+        new new_tensor numpy pin_memory record_stream resize_ resize_as_ type untyped_storage xpu
+        """.split()
+    ),
+}
+
 _lock = threading.Lock()
 _installed = False
+
+
+@functools.cache
+def ignored_names() -> dict[str, frozenset[str]]:
+    """Return the names in each place of functions that do not ask."""
+    return {place: frozenset(text.split()) for place, text in IGNORED.items()}
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:
@@ -164,12 +236,10 @@ def _modules() -> Iterator[tuple[str, Any]]:
 
 def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
     """Yield the functions in modules that ask, each with its home."""
-    from . import overrides
-
     seen = set()
     for home, module in _modules():
-        silent = overrides._ignored_names().get(home, frozenset()) - _ASKING_ALL_THE_SAME
-        chosen = overrides._ELSEWHERE.get(home)
+        silent = ignored_names().get(home, frozenset()) - _ASKING_ALL_THE_SAME
+        chosen = ELSEWHERE.get(home)
         public = getattr(module, "__all__", None) if module.__name__.count("._") else None
         for name, value in list(vars(module).items()):
             if not isinstance(value, FunctionType) or id(value) in seen:
@@ -185,9 +255,9 @@ def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
 
 def _ask_of_class(tensor: type) -> None:
     """Let the attributes and methods of tensors ask."""
-    from . import _tensor_facts, overrides
+    from . import _tensor_facts
 
-    of_extension = overrides._BUILT_IN["torch.Tensor"]
+    of_extension = BUILT_IN["torch.Tensor"]
     descriptors = (type(vars(tensor)["shape"]), type(vars(tensor)["dim"]))
     swapped: set[int] = set()
     for name, value in list(vars(tensor).items()):
@@ -218,10 +288,8 @@ def install() -> None:
         if _installed:
             return
         _installed = True
-        from . import overrides
-
         for home, name, function in list(_functions()):
-            _Asking(function, function, given=name in overrides._BUILT_IN.get(home, ()))
+            _Asking(function, function, given=name in BUILT_IN.get(home, ()))
         _ask_of_class(_C.Tensor)
         for name, makes in _ROUTINES.items():
             routine = getattr(_C, name)

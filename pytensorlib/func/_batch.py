@@ -222,9 +222,9 @@ class Batch:
         if len(dims) == 2 and dims != _PRODUCTS[name] and any(map(self.depends, factors)):
             a, b = _PRODUCTS[name]
             raise RuntimeError(
-                f"Got wrong shapes for {name}: Shape mismatch: Got incorrect dims for {name}(a, b). a "
-                f"has dim {dims[0]} and b has dim {dims[1]} but expected them to have dim {a} and dim "
-                f"{b}"
+                f"Got wrong shapes for {name}: Shape mismatch: Got incorrect dims for {name}(a, b)."
+                f" a has dim {dims[0]} and b has dim {dims[1]} but expected them to have dim {a} "
+                f"and dim {b}"
             )
 
     def strided(self, func: Any, *args: Any, **kwargs: Any) -> Any:
