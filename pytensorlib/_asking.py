@@ -75,7 +75,7 @@ IGNORED = {
         set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype set_default_device
         set_default_dtype set_default_tensor_type set_deterministic_debug_mode
         set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads
-        set_printoptions set_rng_state set_warn_always sparse_bsc_tensor sparse_bsr_tensor
+        set_printoptions set_rng_state set_vital set_warn_always sparse_bsc_tensor sparse_bsr_tensor
         sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sym_int
         tensor thread_safe_generator to_dlpack tril_indices triu_indices typename
         use_deterministic_algorithms vander vmap wait while_loop zeros

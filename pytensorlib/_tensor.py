@@ -279,7 +279,7 @@ class _Methods:
         """
         from . import storage
 
-        storage._warn_typed_storage_removal()
+        storage._warn_typed_storage_removal(3)  # behind what asks classes
         return storage._of(self)
 
     def _typed_storage(self: Any) -> Any:
@@ -806,8 +806,6 @@ def attach(tensor_class: Any) -> None:
             setattr(tensor_class, name, value)
     # Two names of one operator.
     tensor_class.__rdiv__ = tensor_class.__rtruediv__
-
-
 
 
 def _convert(ret: Any, cls: type) -> Any:
