@@ -117,9 +117,12 @@ def test_errors_of_processes_come_back():
 
 def test_module_is_pythons_with_more():
     assert mp.Queue and mp.cpu_count() > 0
-    assert mp.get_all_sharing_strategies() == {"file_descriptor"}
-    with pytest.raises(ValueError, match="ulimit"):
-        mp.set_sharing_strategy("file_system")
+    assert mp.get_all_sharing_strategies() == {"file_descriptor", "file_system"}
+    for strategy in ("file_system", "file_descriptor"):
+        mp.set_sharing_strategy(strategy)
+        assert mp.get_sharing_strategy() == strategy
+    with pytest.raises(ValueError, match="expected one of"):
+        mp.set_sharing_strategy("other")
     from pytensorlib.multiprocessing.spawn import ProcessRaisedException
 
     assert ProcessRaisedException is mp.ProcessRaisedException and callable(mp.spawn)

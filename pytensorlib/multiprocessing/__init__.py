@@ -38,34 +38,36 @@ __all__ = [
 ]
 __all__ += multiprocessing.__all__
 
-_STRATEGY = "file_descriptor"
+# Processes share files without names, whichever is chosen.
+_STRATEGIES = ("file_descriptor", "file_system")
+_chosen = "file_descriptor"
 init_reductions()
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the ways in which memory is shared: by the descriptor of a file.
+    """Return the names of PyTorch's ways to share memory; here all are by a file's descriptor.
 
     Returns
     -------
     set of str
-        One.
+        Those that `set_sharing_strategy` takes.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> torch.multiprocessing.get_all_sharing_strategies()
-    {'file_descriptor'}
+    >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
+    ['file_descriptor', 'file_system']
     """
-    return {_STRATEGY}
+    return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """Return the way in which memory is shared.
+    """Return the name of the way to share memory that was chosen.
 
     Returns
     -------
     str
-        The only one.
+        "file_descriptor", if none was.
 
     Examples
     --------
@@ -73,32 +75,34 @@ def get_sharing_strategy() -> str:
     >>> torch.multiprocessing.get_sharing_strategy()
     'file_descriptor'
     """
-    return _STRATEGY
+    return _chosen
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose the way in which memory is shared.
+    """Choose the way in which memory is shared; programs that do run, and nothing changes.
 
     Parameters
     ----------
     new_strategy : str
-        "file_descriptor"; where there are too few descriptors, ``ulimit -n`` allows more.
+        "file_descriptor" or "file_system"; where there are too few descriptors, ``ulimit -n``
+        allows more.
 
     Raises
     ------
     ValueError
-        It is another one: files with names, which would have to be removed, are not used.
+        It is another one.
 
     Examples
     --------
     >>> import pytensorlib as torch
     >>> torch.multiprocessing.set_sharing_strategy("file_descriptor")
     """
-    if new_strategy != _STRATEGY:
+    global _chosen
+    if new_strategy not in _STRATEGIES:
         raise ValueError(
-            f"set_sharing_strategy: memory is shared by {_STRATEGY!r} here, got {new_strategy!r}; "
-            "where there are too few descriptors, `ulimit -n` allows more"
+            f"set_sharing_strategy: expected one of {_STRATEGIES}, got {new_strategy!r}"
         )
+    _chosen = new_strategy
 
 
 def __getattr__(name: str) -> Any:
