@@ -418,3 +418,25 @@ def test_stateless_functional_call_says_that_it_has_another_name():
     assert found.item() == 1
     with pytest.raises(RuntimeError, match="can't be used with nn.DataParallel"):
         torch.func.functional_call(nn.DataParallel(nn.Identity()), {}, torch.ones(1))
+
+
+def test_amounts_to_prune_are_checked_and_counted():
+    for good in (0.34, 1500, 0, 0.0, np.float32(0.5)):
+        prune._validate_pruning_amount_init(good)
+    with pytest.raises(TypeError, match="Invalid type for amount: half"):
+        prune._validate_pruning_amount_init("half")
+    for wrong in (1.1, 20.0, -10):
+        with pytest.raises(ValueError, match="either be a float in the range"):
+            prune._validate_pruning_amount_init(wrong)
+    with pytest.raises(ValueError, match="smaller than the number of parameters to prune=19"):
+        prune._validate_pruning_amount(20, 19)
+    for amount, size in ((0.3, 0), (19, 20), (0, 0), (1, 1)):
+        prune._validate_pruning_amount(amount, size)
+    counted = [
+        prune._compute_nparams_toprune(*a) for a in ((0, 15), (10, 15), (1.0, 15), (0.4, 17))
+    ]
+    assert counted == [0, 10, 15, 7]
+    with pytest.raises(ValueError, match="multidimensional tensors. Found tensor of shape"):
+        prune._validate_structured_pruning(torch.ones(3))
+    t = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+    assert prune._compute_norm(t, 1, 0).tolist() == [7.0, 2.0]

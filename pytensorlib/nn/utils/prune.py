@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 import pytensorlib as pt
@@ -254,10 +255,10 @@ class PruningContainer(BasePruningMethod):
 
 
 def _validate_pruning_amount_init(amount: Any) -> None:
-    """Refuse what is no number of elements, and no part of them."""
-    if not isinstance(amount, (int, float)):
+    """Raise where an amount is neither a number of elements nor a part of them."""
+    if not isinstance(amount, Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if amount < 0 or (isinstance(amount, float) and amount > 1):
+    if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
         raise ValueError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
             "integer"
@@ -265,22 +266,21 @@ def _validate_pruning_amount_init(amount: Any) -> None:
 
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
-    """Refuse a number of elements that is larger than there are."""
-    if isinstance(amount, int) and amount > tensor_size:
+    """Raise where more elements are to become zero than there are."""
+    if isinstance(amount, Integral) and int(amount) > tensor_size:
         raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune="
-            f"{tensor_size}"
+            f"amount={amount} should be smaller than the number of parameters to "
+            f"prune={tensor_size}"
         )
 
 
 def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
-    """Return how many of `tensor_size` an amount means."""
-    return amount if isinstance(amount, int) else round(amount * tensor_size)
+    """Return how many of the elements an amount means."""
+    return int(amount) if isinstance(amount, Integral) else round(float(amount) * tensor_size)
 
 
 def _amount(amount: Any, size: int) -> int:
-    """Return how many of `size` an amount means, once it is checked."""
-    _validate_pruning_amount_init(amount)
+    """Return how many of `size` an amount means, after checking it."""
     _validate_pruning_amount(amount, size)
     return _compute_nparams_toprune(amount, size)
 
@@ -438,12 +438,11 @@ class LnStructured(BasePruningMethod):
         n = _amount(self.amount, t.shape[dim])
         if not n:
             return default_mask
-        norms = _compute_norm(t, self.n, dim)
-        return _whole(t, dim, norms, n) * default_mask.to(dtype=t.dtype)
+        return _whole(t, dim, _compute_norm(t, self.n, dim), n) * default_mask.to(dtype=t.dtype)
 
 
 def _validate_structured_pruning(t: Tensor) -> None:
-    """Refuse a tensor without slices."""
+    """Raise where a tensor has no slices to choose from."""
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to multidimensional tensors. Found tensor of "
@@ -452,21 +451,22 @@ def _validate_structured_pruning(t: Tensor) -> None:
 
 
 def _validate_pruning_dim(t: Tensor, dim: int) -> None:
-    """Refuse what is no dimension of a tensor."""
+    """Raise where a tensor has no such dimension."""
     if not -t.dim() <= dim < t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
 
 def _dim(t: Tensor, dim: int) -> int:
-    """Return the dimension of slices, counted from the front, once it is checked."""
+    """Return a dimension of a tensor's slices, counted from the first, after checking it."""
     _validate_structured_pruning(t)
     _validate_pruning_dim(t, dim)
     return dim % t.dim()
 
 
 def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
-    """Return the norms of the slices along a dimension."""
-    return pt.norm(t, p=n, dim=[d for d in range(t.dim()) if d != dim % t.dim()])
+    """Return the norm of each slice of a tensor along a dimension."""
+    others = [d for d in range(t.dim()) if d != dim % t.dim()]
+    return pt.norm(t, p=n, dim=others)
 
 
 class CustomFromMask(BasePruningMethod):
