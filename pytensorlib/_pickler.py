@@ -200,7 +200,9 @@ class CheckpointPickler(Base):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is pt.layout:
             return NAMES["_get_layout"], (str(obj),)
-        return self.reduced(obj) if isinstance(obj, pt.Tensor) else NotImplemented
+        if isinstance(obj, pt.Tensor) and not pt.nn.parameter.is_lazy(obj):
+            return self.reduced(obj)
+        return NotImplemented
 
     def reduced(self, obj: Any) -> Any:
         """Return what makes a tensor again: a function and its arguments."""

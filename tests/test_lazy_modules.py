@@ -1,6 +1,7 @@
 """Modules that take their sizes from the first input."""
 
 import copy
+import io
 import pickle
 
 import pytest
@@ -100,3 +101,48 @@ def test_class_of_a_module_changes_whatever_its_bases_are():
     assert m(torch.ones(1, 2)).shape == (1, 3)
     m.__class__ = Mixed
     assert m(torch.ones(1, 2)).shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        torch.empty_like,
+        lambda p: torch.add(p, p),
+        lambda p: p + 1,
+        lambda p: torch.ones(1) + p,
+        lambda p: p == p,
+        lambda p: p[0],
+        len,
+        lambda p: p.sum(),
+        lambda p: nn.init.xavier_uniform_(p),
+    ],
+)
+def test_parameter_without_a_shape_is_refused_by_functions_and_operators(use):
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in "):
+        use(nn.UninitializedParameter())
+
+
+@pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated")
+def test_parameter_without_a_shape_says_what_has_to_come_first():
+    net = nn.LazyLinear(3)
+    for norm in (nn.utils.spectral_norm, nn.utils.weight_norm):
+        with pytest.raises(
+            ValueError, match="Norm` can't have uninitialized parameters. Make sure"
+        ):
+            norm(net)
+    with pytest.raises(RuntimeError, match="share memory on an uninitialized parameter or buffer"):
+        net.share_memory()
+    with pytest.raises(RuntimeError, match="shape of an uninitialized parameter"):
+        nn.Linear(2, 3).load_state_dict(net.state_dict())
+    assert list(net.state_dict()) == ["weight", "bias"]
+
+
+def test_state_without_shapes_is_saved_and_loaded():
+    net, file = nn.LazyLinear(3, dtype=torch.float64), io.BytesIO()
+    torch.save(net.state_dict(), file)
+    file.seek(0)
+    state = torch.load(file, weights_only=False)
+    assert all(nn.parameter.is_lazy(p) and p.dtype == torch.float64 for p in state.values())
+    other = nn.LazyLinear(3)
+    other.load_state_dict(state)
+    assert other.has_uninitialized_params() and other(torch.ones(2, 5)).shape == (2, 3)

@@ -119,10 +119,17 @@ def _rebuild(kind: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]
     return param
 
 
+def _misused(what: Any) -> str:
+    """Return what is said of a parameter that is used before it has a shape."""
+    return (
+        f"Attempted to use an uninitialized parameter in {what}: run the lazy module once on an "
+        "input, or load a state_dict, before using its parameters"
+    )
+
+
 class UninitializedTensorMixin:
     """What a tensor without a shape refuses to do until ``materialize`` gives it one."""
 
-    __torch_function__ = _disabled
     cls_to_become: Any
     _allowed = frozenset(
         {
@@ -157,9 +164,21 @@ class UninitializedTensorMixin:
             "is_sparse",
             "layout",
             "is_meta",
+            "is_cuda",
+            "copy_",
+            "size",
+            "get_device",
             "_allowed",
         }
     )
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # Attributes were asked for by name below; what is left are functions and operators.
+        name = func.__name__
+        if name in ("__get__", "__set__", "__delete__") or name in cls._allowed:
+            return _disabled(func, types, args, kwargs)
+        raise ValueError(_misused(func))
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor a shape and uninitialised values, and make it an ordinary one."""
@@ -176,15 +195,22 @@ class UninitializedTensorMixin:
             return super().__getattribute__(name)
         if name == "shape":
             raise RuntimeError(
-                "Can't access the shape of an uninitialized parameter or buffer. "
-                "Run the lazy module once on an input to give it one."
+                "Can't access the shape of an uninitialized parameter or buffer. This error "
+                "usually happens in `load_state_dict` when trying to load an uninitialized "
+                "parameter into an initialized one. Call `forward` to initialize the parameters "
+                "before accessing their attributes."
+            )
+        if name == "share_memory_":
+            raise RuntimeError(
+                "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+                "initialize the parameters before calling `module.share_memory()`."
             )
         if name.startswith("_"):
             return super().__getattribute__(name)
-        raise ValueError(
-            f"{name}: Attempted to use an uninitialized parameter. Run the lazy module once "
-            "on an input, or load a state_dict, before using its parameters."
-        )
+        raise ValueError(_misused(name))
+
+    def __len__(self) -> int:
+        raise ValueError(_misused("len"))
 
     def __repr__(self, **options: Any) -> str:
         return f"<{type(self).__name__}>"
@@ -269,6 +295,15 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
+
+
+def check_initialized(module: Any, name: str, use: str, before: str) -> None:
+    """Raise where a parameter of a module has no shape yet, which its use needs."""
+    if is_lazy(module._parameters.get(name)):
+        raise ValueError(
+            f"The module passed to `{use}` can't have uninitialized parameters. Make sure to run "
+            f"the dummy forward before applying {before}"
+        )
 
 
 def is_lazy(param: Any) -> bool:

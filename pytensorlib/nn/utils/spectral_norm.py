@@ -9,7 +9,7 @@ import pytensorlib as pt
 from ... import Tensor
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from ..parameter import Parameter
+from ..parameter import Parameter, check_initialized
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -232,6 +232,7 @@ def spectral_norm(
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    check_initialized(module, name, "SpectralNorm", "spectral normalization")
     with pt.no_grad():
         h, w = hook.reshape_weight_to_matrix(weight).shape
         u = F.normalize(weight.new_empty(h).normal_(0, 1), dim=0, eps=eps)

@@ -8,7 +8,7 @@ from typing import Any
 import pytensorlib as pt
 
 from ... import Tensor
-from ..parameter import Parameter
+from ..parameter import Parameter, check_initialized
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -101,6 +101,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
             raise RuntimeError(
                 f"Cannot register two weight_norm hooks on the same parameter {name}"
             )
+    check_initialized(module, name, "WeightNorm", "weight normalization")
     hook = WeightNorm(name, dim)
     weight = module._parameters.pop(name)
     g = norm_except_dim(weight.detach(), hook.dim)
