@@ -118,6 +118,97 @@ def test_orthogonal_factors_multiply_to_the_matrix(shape: tuple[int, int], dtype
             near(torch.linalg.lstsq(x, torch.from_numpy(c)).solution, best.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("n", [65, 129, 300])
+def test_factors_of_large_matrices_are_near_to_rounding(n: int, dtype: str) -> None:
+    # LAPACK's residuals are of some roundings of the norms.
+    bound = 8 * n**0.5 * np.finfo(dtype).eps
+    norm = np.linalg.norm
+
+    def residual(found: np.ndarray, expected: np.ndarray, *sizes: np.ndarray) -> None:
+        wide = found.astype("complex128") - expected
+        assert norm(wide) <= bound * np.prod([norm(x) for x in sizes])
+
+    a, b, h = matrix(n, n, dtype=dtype), matrix(n, 37, dtype=dtype), positive(n, n, dtype=dtype)
+    t = torch.from_numpy(a)
+    wide = a.astype("complex128")
+    x = torch.linalg.solve(t, torch.from_numpy(b)).numpy()
+    residual(wide @ x, b, a, x)
+    y = torch.linalg.inv(t).numpy()
+    residual(wide @ y, np.eye(n), a, y)
+    p, low, high = (f.numpy() for f in torch.linalg.lu(t))
+    residual(p.astype("complex128") @ low @ high, a, low, high)
+    assert np.abs(low).max() <= 1.5 and not np.triu(low - np.eye(n)).any()
+    low = torch.linalg.cholesky(torch.from_numpy(h)).numpy()
+    residual(low.astype("complex128") @ low.conj().T, h, h)
+    for shape in ((n, n), (n + 70, n), (n, n + 70)):
+        c = matrix(*shape, dtype=dtype)
+        q, r = (f.numpy() for f in torch.linalg.qr(torch.from_numpy(c)))
+        residual(q.astype("complex128") @ r, c, c)
+        residual(q.conj().T.astype("complex128") @ q, np.eye(min(shape)), q)
+    w, v = (f.numpy() for f in torch.linalg.eigh(torch.from_numpy(h)))
+    residual(v.astype("complex128") * w @ v.conj().T, h, h)
+    residual(v.conj().T.astype("complex128") @ v, np.eye(n), v)
+    assert not v[0].imag.any()
+    only = torch.linalg.eigvalsh(torch.from_numpy(h)).numpy()
+    assert np.abs(only - np.linalg.eigvalsh(h.astype("complex128"))).max() <= bound * norm(h)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("n", [3, 20, 90, 150])
+def test_triangles_are_solved_without_what_is_beside_them(n: int, dtype: str) -> None:
+    a = matrix(n, n, dtype=dtype) / n + 2 * np.eye(n, dtype=dtype)
+    for columns in (1, 40, 130):
+        b = matrix(n, columns, dtype=dtype)
+        for upper in (False, True):
+            for unit in (False, True):
+                kept = (np.triu if upper else np.tril)(a, 0)
+                given = np.where(kept == 0, np.nan, a).astype(dtype)
+                if unit:
+                    given[np.arange(n), np.arange(n)] = np.nan
+                    kept[np.arange(n), np.arange(n)] = 1
+                x = torch.linalg.solve_triangular(
+                    torch.from_numpy(given), torch.from_numpy(b), upper=upper, unitriangular=unit
+                )
+                near(x, np.linalg.solve(kept.astype("complex128"), b).astype(dtype))
+
+
+def test_large_matrices_tell_what_they_lack() -> None:
+    a = matrix(90, 90)
+    a[:, 40] = 0
+    assert torch.linalg.inv_ex(torch.from_numpy(a)).info == 41
+    assert torch.linalg.lu_factor_ex(torch.from_numpy(a)).info == 41
+    h = positive(90, 90)
+    h[50, 50] = -1
+    assert torch.linalg.cholesky_ex(torch.from_numpy(h)).info == 51
+    h[50, 50] = np.nan
+    assert torch.linalg.cholesky_ex(torch.from_numpy(h)).info == 51
+    a = matrix(90, 90)
+    a[3, 70] = np.inf
+    assert not torch.linalg.inv(torch.from_numpy(a)).isfinite().all()
+
+
+def test_factors_do_not_depend_on_the_number_of_threads() -> None:
+    a, h = (torch.from_numpy(f(330, 330, dtype="complex64")) for f in (matrix, positive))
+    calls = [
+        lambda: torch.linalg.inv(a),
+        lambda: torch.linalg.cholesky(h),
+        lambda: torch.linalg.qr(a)[0],
+        lambda: torch.linalg.eigh(h)[1],
+        lambda: torch.linalg.solve_triangular(h, a, upper=True),
+    ]
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append([call() for call in calls])
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(x, y) for x, y in zip(found[0], other, strict=True))
+
+
 def test_singular_matrices_are_told() -> None:
     a = matrix(4, 4)
     a[:, 2] = 1j * a[:, 0]

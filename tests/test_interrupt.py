@@ -32,10 +32,21 @@ CALLS = {
     "call = lambda: b.sum().backward()",
     "backward of many": "a = torch.ones(1, requires_grad=True)\nb = a\n"
     "for _ in range(600_000): b = b * 1.5 + a\ncall = lambda: b.backward()",
+    "inverse of complex matrices": "a = torch.randn(24, 500, 500, dtype=torch.complex64)\n"
+    "call = lambda: torch.linalg.inv(torch.cat([a] * 16))",
+    "singular values of complex matrices": "a = torch.randn(64, 200, 200, dtype=torch.complex64)\n"
+    "call = lambda: torch.linalg.svd(a)",
     "cdist": "a = torch.rand(12000, 200)\ncall = lambda: torch.cdist(a, a, p=1.5)",
     "lgamma": "a = torch.rand(90_000_000)\ncall = lambda: torch.lgamma(a)",
 }
-SERIAL = ("matmul", "conv2d 5x5", "sort", "backward of attention", "lgamma")
+SERIAL = (
+    "inverse of complex matrices",
+    "matmul",
+    "conv2d 5x5",
+    "sort",
+    "backward of attention",
+    "lgamma",
+)
 PROGRAM = """
 import json, os, signal, sys, threading, time
 import pytensorlib as torch

@@ -453,11 +453,7 @@ impl Op for Factor {
             Some(b) => shape::broadcast(batch_of(x[0]), batch_of(b))?,
             None => Dims::from_slice(batch_of(x[0])),
         };
-        // Complex numbers are computed with in double precision.
-        let dtype = match x[0].dtype() {
-            DType::C64 => DType::C128,
-            other => other,
-        };
+        let dtype = x[0].dtype();
         let inputs: Vec<Tensor> = x
             .iter()
             .map(|t| {
@@ -468,21 +464,8 @@ impl Op for Factor {
             .collect::<Result<_>>()?;
         let count = batch.iter().product();
         let converged = match dtype {
-            DType::C128 => {
-                let wide = |t: &Tensor| {
-                    let dtype = match t.dtype() {
-                        DType::C64 => DType::C128,
-                        DType::F32 => DType::F64,
-                        other => other,
-                    };
-                    Tensor::zeros(t.shape(), dtype, t.device())
-                };
-                let made: Vec<Tensor> = y.iter().map(wide).collect::<Result<_>>()?;
-                let done = cpu::complex::run(self.0, count, &inputs, &made);
-                let mut both = y.iter().zip(&made);
-                both.try_for_each(|(to, from)| to.write_from(from))?;
-                done
-            }
+            DType::C64 => cpu::complex::run::<f32>(self.0, count, &inputs, y),
+            DType::C128 => cpu::complex::run::<f64>(self.0, count, &inputs, y),
             DType::F64 => cpu::run::<f64>(self.0, count, &inputs, y),
             _ => cpu::run::<f32>(self.0, count, &inputs, y),
         };

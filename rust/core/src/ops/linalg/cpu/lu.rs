@@ -1,9 +1,10 @@
 //! A matrix as the product of triangles, by exchanges of rows.
 
+use super::blocks::Part;
 use super::plain::{self, SMALL};
 use super::{blocks, columns, columns_mut, params, small, transpose, Number, Room, SEQ};
 use crate::alloc::{self, full};
-use crate::cpu::pool::parallel_chunks;
+use crate::cpu::pool::{parallel_chunks, Ptr};
 use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
 use faer::perm::PermRef;
 use faer::{Conj, MatMut};
@@ -64,7 +65,14 @@ impl<T: Number> Lu<T> {
                 plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
                 blocks::exchanges(&out.perm, &mut out.pivots);
             } else {
-                blocks::lu(&mut out.x, m, n, &mut out.pivots);
+                let all = Part {
+                    at: Ptr(out.x.as_mut_ptr()),
+                    m,
+                    n,
+                    step: m,
+                };
+                // SAFETY: `x` has `n` columns of `m`, and is this call's.
+                unsafe { blocks::lu(all, &mut out.pivots) };
                 out.perm = super::super::order(out.pivots.iter().copied(), m);
                 for (i, &p) in out.perm.iter().enumerate() {
                     out.inverse[p] = i;
@@ -189,7 +197,19 @@ impl<T: Number> Lu<T> {
             return self.solve(y, n, room);
         }
         if n >= blocks::LEAST {
-            return blocks::inverse(&self.x, n, &self.perm, y);
+            let lu = Part {
+                at: Ptr(self.x.as_ptr().cast_mut()),
+                m: n,
+                n,
+                step: n,
+            };
+            let to = Ptr(y.as_mut_ptr());
+            // SAFETY: the factors are only read, and each column has one place in `y`.
+            return unsafe {
+                blocks::inverse(lu, &self.perm, |j, x| {
+                    to.part(j * n..(j + 1) * n).copy_from_slice(x.part(0..n));
+                })
+            };
         }
         let stack = room.get(inverse::inverse_scratch::<usize, T>(n, SEQ));
         let lu = columns(&self.x, n, n);

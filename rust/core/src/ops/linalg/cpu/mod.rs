@@ -10,6 +10,7 @@ mod blocks;
 pub mod complex;
 mod conquer;
 pub mod exponential;
+mod field;
 mod general;
 mod hessenberg;
 mod householder;
@@ -23,12 +24,13 @@ pub mod small;
 mod svd;
 mod symmetric;
 mod tridiagonal;
+mod wide;
 
 use super::Kind;
 use crate::alloc::{self, full, gathered, Workspace};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::cpu::simd::Vectors;
 use crate::cpu::transpose as turn;
 use crate::error;
@@ -52,7 +54,6 @@ use tridiagonal::Tridiagonal;
 pub trait Number:
     Compute
     + Vectors
-    + panel::Columns
     + GemmElem<Acc = Self>
     + RealField
     + Add<Output = Self>
@@ -101,6 +102,8 @@ const VECTORS: usize = 64;
 /// divide and conquer has to multiply.
 const SVD: usize = 256;
 const SVD_F32: usize = 640;
+/// Multiplications of a matrix from which on the user is asked before each whether to go on.
+const LONG: usize = 1 << 14;
 /// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
 /// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
 /// far from the root. So its results are compared with the matrix, in their product with a vector
@@ -573,6 +576,9 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
         let mut room = Room::<T>::new();
         alloc::spare(range.len().saturating_mul(work));
         for b in range {
+            if work >= LONG {
+                look();
+            }
             let input = |i: usize| -> &[T] {
                 let Some(t) = x.get(i) else { return &[] };
                 // SAFETY: contiguous host memory of this type, of `count` matrices.

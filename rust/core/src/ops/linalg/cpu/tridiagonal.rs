@@ -60,7 +60,7 @@ impl<T: Number> Tridiagonal<T> {
     /// The eigenvalues in ascending order; `false` where they did not converge.
     pub fn values(mut self, w: &mut [T]) -> bool {
         let unit = scale(&mut self.d, &mut self.e);
-        let done = ql::<false>(&mut self.d, &mut self.e, rounding::<T>(), |_| ());
+        let done = eigenvalues::<T>(&mut self.d, &mut self.e);
         self.d.sort_unstable_by(f64::total_cmp);
         for (w, d) in w.iter_mut().zip(&self.d) {
             *w = T::of_f64(d * unit);
@@ -116,6 +116,11 @@ impl<T: Number> Tridiagonal<T> {
     }
 }
 
+/// Eigenvalues of what is to be found to the rounding of T in place of the diagonal; `false` where it does not converge.
+pub fn eigenvalues<T: Number>(d: &mut [f64], e: &mut [f64]) -> bool {
+    ql::<false>(d, e, rounding::<T>(), |_| ())
+}
+
 /// Eigenvalues in place of the diagonal, and the rows of `q` rotated as vectors of the matrix are;
 /// `false` where it does not converge.
 pub fn turned<T: Number>(
@@ -151,7 +156,7 @@ pub fn turned<T: Number>(
 }
 
 /// Brings both diagonals near one, where squares are harmless, and gives the unit.
-fn scale(d: &mut [f64], e: &mut [f64]) -> f64 {
+pub fn scale(d: &mut [f64], e: &mut [f64]) -> f64 {
     let most = d.iter().chain(&*e).fold(0.0, |m: f64, x| m.max(x.abs()));
     if most == 0.0 || !most.is_finite() {
         return 1.0;
