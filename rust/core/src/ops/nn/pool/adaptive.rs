@@ -2,6 +2,7 @@
 
 use super::grid;
 use super::max::{Indices, MaxPool, Span};
+use super::means::{means, Windows};
 use crate::dispatch;
 use crate::ensure;
 use crate::error::Result;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 /// Windows that divide `size` into `out` parts of nearly equal length.
 pub(super) fn adaptive(size: usize, out: usize) -> impl Fn(usize) -> (usize, usize) {
     move |o| {
+        if size.max(out) < 1 << 31 {
+            return (o * size / out, ((o + 1) * size).div_ceil(out));
+        }
         let (size, out, o) = (size as u128, out as u128, o as u128);
         (
             (o * size / out) as usize,
@@ -85,6 +89,11 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
     let whole = !x.device().is_gpu() && x.numel() > 0;
     if empty || whole && out.iter().all(|&o| o == 1) {
         return x.mean_mask(DimSet::last(n, x.ndim())?, true, None);
+    }
+    if (0..n - 1).all(|d| x.size(x.ndim() - n + d) == out[d]) {
+        if let Some(y) = means(node, x, out[n - 1], Windows::Parts) {
+            return y;
+        }
     }
     let (mut axes, mut divisors) = (Vec::new(), Vec::new());
     for d in 0..n {

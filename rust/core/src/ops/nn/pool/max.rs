@@ -3,7 +3,7 @@
 use super::gpu;
 use super::indices::{Scatter, NOWHERE};
 use super::regular::{Backward, Forward, Least, Regular};
-use super::{check_input, parts, windows, Windows};
+use super::{check_input, lines, parts, regular, windows, Windows};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -14,7 +14,6 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
-use crate::ops::nn::conv::Number;
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::{Args, Value};
 use crate::shape::Dims;
@@ -165,11 +164,11 @@ impl Derivative for MaxPool {
 impl Op for MaxPool {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = x[0].ndim() - self.n;
-        let shape: Dims = x[0].shape()[..lead]
-            .iter()
-            .copied()
-            .chain(self.spans[3 - self.n..].iter().map(Vec::len))
-            .collect();
+        let mut shape = Dims::from_slice(&x[0].shape()[..lead]);
+        match &self.regular {
+            Some(of) => shape.extend_from_slice(&of.output[3 - self.n..]),
+            None => shape.extend(self.spans[3 - self.n..].iter().map(Vec::len)),
+        }
         crate::shape::numel(&shape)?;
         let y = TensorMeta {
             shape,
@@ -249,7 +248,7 @@ impl MaxPool {
         Ok(())
     }
 
-    pub(super) fn planes<T: Number>(
+    pub(super) fn planes<T: Least>(
         &self,
         [d, h, w]: [usize; 3],
         least: T,
@@ -280,6 +279,13 @@ impl MaxPool {
                                 while b < v.end {
                                     let row = (a * h + b) * w;
                                     let mut c = row + u.start;
+                                    if u.step == 1 && u.end - u.start >= lines::MANY {
+                                        c += lines::largest(&x[c..row + u.end]);
+                                        if regular::wins(x[c], best) {
+                                            (best, place) = (x[c], c as i64);
+                                        }
+                                        c = row + u.end;
+                                    }
                                     while c < row + u.end {
                                         let value = x[c];
                                         #[allow(clippy::eq_op)]
@@ -333,6 +339,36 @@ pub(super) fn max_pool(
         x.dtype().scalar_name()
     );
     let out = w.outputs(name, x)?;
+    let (regular, given) = (regular(x, &w, &out), indices);
+    let recorded = x.requires_grad() && mode::grad();
+    let compact = regular.is_some_and(|r| r.volume() <= 256 && (0..3).all(|d| r.is_near(d)));
+    let indices = match (indices, x.device().is_gpu()) {
+        (false, false) if regular.is_some() && !recorded => Indices::None,
+        (false, false) if compact => Indices::Numbers,
+        _ => Indices::Plane,
+    };
+    let op = MaxPool {
+        name: node,
+        n,
+        // The host has no need of these where windows are regular.
+        spans: Arc::new(match regular.is_some() && indices != Indices::Plane {
+            true => Default::default(),
+            false => spans(x, &w, &out),
+        }),
+        grid: w.grid(x, &out),
+        regular,
+        indices,
+    };
+    let mut y = dispatch::call(op, &[x])?;
+    Ok(match given {
+        true => Value::Tuple(y.into_vec()),
+        false => y.swap_remove(0).into(),
+    })
+}
+
+/// Where the windows read along each dimension.
+fn spans(x: &Tensor, w: &Windows, out: &[usize]) -> [Vec<Span>; 3] {
+    let n = out.len();
     let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
         vec![Span {
             start: 0,
@@ -357,27 +393,7 @@ pub(super) fn max_pool(
             })
             .collect();
     }
-    let (regular, given) = (regular(x, &w, &out), indices);
-    let recorded = x.requires_grad() && mode::grad();
-    let compact = regular.is_some_and(|r| r.volume() <= 256);
-    let indices = match (indices, x.device().is_gpu()) {
-        (false, false) if regular.is_some() && !recorded => Indices::None,
-        (false, false) if compact => Indices::Numbers,
-        _ => Indices::Plane,
-    };
-    let op = MaxPool {
-        name: node,
-        n,
-        spans: Arc::new(spans),
-        grid: w.grid(x, &out),
-        regular,
-        indices,
-    };
-    let mut y = dispatch::call(op, &[x])?;
-    Ok(match given {
-        true => Value::Tuple(y.into_vec()),
-        false => y.swap_remove(0).into(),
-    })
+    spans
 }
 
 /// The windows with all sizes, where nothing overflows.
@@ -401,8 +417,7 @@ fn regular(x: &Tensor, w: &Windows, out: &[usize]) -> Option<Regular> {
         padding: all(&w.padding, 0)?,
         dilation: all(&w.dilation, 1)?,
     };
-    // Far strides and windows would deal rows out over more memory than the plane has.
-    let reach = |d: usize| (of.kernel[d] - 1) * of.dilation[d];
-    let small = (0..3).all(|d| of.stride[d] <= 64 && reach(d) <= 256 && of.input[d] < 1 << 24);
+    let line = of.is_line() && of.output[2] >= lines::LONG && of.reach(2) <= 1 << 14;
+    let small = (0..3).all(|d| of.input[d] < 1 << 24 && (of.is_near(d) || line));
     (small && of.volume() <= 4096 && of.all_inside()).then_some(of)
 }

@@ -1,5 +1,6 @@
 //! Max pooling over evenly spaced windows, whole vectors of outputs at a time.
 
+use super::lines;
 use super::max::Indices;
 use crate::alloc;
 use crate::cpu::convert::{load, store};
@@ -51,9 +52,24 @@ impl Regular {
         self.kernel.iter().product()
     }
 
+    /// How far a window's last element lies from its first.
+    pub fn reach(&self, d: usize) -> usize {
+        (self.kernel[d] - 1) * self.dilation[d]
+    }
+
+    /// Far strides and windows would deal rows out over more memory than the plane has.
+    pub fn is_near(&self, d: usize) -> bool {
+        self.stride[d] <= 64 && self.reach(d) <= 256
+    }
+
+    /// Whether windows lie along the last dimension alone.
+    pub fn is_line(&self) -> bool {
+        self.kernel[..2] == [1; 2] && self.padding[..2] == [0; 2]
+    }
+
     /// The first and the end of the kernel's elements that lie inside for output `o`.
     #[inline(always)]
-    fn inside(&self, d: usize, o: usize) -> (usize, usize) {
+    pub fn inside(&self, d: usize, o: usize) -> (usize, usize) {
         let at = o * self.stride[d];
         let (p, l) = (self.padding[d], self.dilation[d]);
         let first = p.saturating_sub(at).div_ceil(l);
@@ -65,9 +81,14 @@ impl Regular {
     /// input.
     pub fn all_inside(&self) -> bool {
         (0..3).all(|d| {
-            (0..self.output[d]).all(|o| {
+            let (n, s, p) = (self.output[d], self.stride[d], self.padding[d]);
+            let reach = self.reach(d);
+            // Others have no padding.
+            let left = p.div_ceil(s).min(n);
+            let right = ((self.input[d] + p).saturating_sub(reach) / s).clamp(left, n);
+            (0..left).chain(right..n).all(|o| {
                 let (first, end) = self.inside(d, o);
-                first < end && o * self.stride[d] + first * self.dilation[d] >= self.padding[d]
+                first < end && o * s + first * self.dilation[d] >= p
             })
         })
     }
@@ -127,6 +148,14 @@ impl Forward {
     pub unsafe fn run<T: Least>(&self) {
         let of = &self.of;
         let [_, oh, _] = of.output;
+        if of.is_line()
+            && of.output[2] >= lines::LONG
+            && self.dtype == T::DTYPE
+            && self.indices != Indices::Plane
+        {
+            // SAFETY: the caller's.
+            return unsafe { lines::run::<T>(self) };
+        }
         // Bands of rows of outputs, so that what they read stays in cache.
         let row = of.input[2] * of.kernel[0] * of.stride[1].max(1);
         let band = (BAND / row.max(1)).clamp(1, oh);
@@ -237,7 +266,7 @@ unsafe fn row_of<T: Least, const R: usize, const K: usize, const S: usize, const
 
 #[inline(always)]
 #[allow(clippy::eq_op)]
-fn wins<T: Least>(v: T, best: T) -> bool {
+pub fn wins<T: Least>(v: T, best: T) -> bool {
     (v > best) | (v != v)
 }
 

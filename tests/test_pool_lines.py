@@ -1,0 +1,144 @@
+"""Pools over long lines, beside NumPy's windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+import pytensorlib as torch
+import pytensorlib.nn.functional as F
+
+RNG = np.random.default_rng(7)
+# Elements of a window, steps between them, padding, dilation.
+GEOMETRY = [
+    (1, 1, 0, 1),
+    (3, 1, 1, 1),
+    (3, 2, 1, 2),
+    (2, 2, 0, 1),
+    (4, 3, 2, 1),
+    (7, 4, 3, 1),
+    (5, 6, 2, 3),
+    (50, 1, 25, 1),
+    (61, 2, 7, 2),
+    (300, 1, 0, 1),
+    (1000, 3, 500, 1),
+]
+
+
+def line(n: int, dtype: str) -> np.ndarray:
+    x = RNG.standard_normal((2, n)).astype(dtype)
+    x[0, [5, 3000, n - 2]] = [np.inf, -np.inf, np.inf]
+    return x
+
+
+def windows(x: np.ndarray, k: int, s: int, p: int, d: int, fill: float) -> np.ndarray:
+    wide = np.pad(x, [(0, 0), (p, p)], constant_values=fill)
+    return sliding_window_view(wide, (k - 1) * d + 1, 1)[:, ::s, ::d]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("k", "s", "p", "d"), GEOMETRY)
+def test_max_pool1d_of_a_long_line_is_the_largest_of_each_window(
+    k: int, s: int, p: int, d: int, dtype: str
+) -> None:
+    x = line(26_011, dtype)
+    x[1, [4, 9000]] = np.nan
+    expected = windows(x, k, s, p, d, -np.inf).max(-1)
+    y = F.max_pool1d(torch.from_numpy(x), k, s, p, d)
+    np.testing.assert_array_equal(y.numpy(), expected)
+    y, at = F.max_pool1d(torch.from_numpy(x), k, s, p, d, return_indices=True)
+    np.testing.assert_array_equal(y.numpy(), expected)
+    np.testing.assert_array_equal(np.take_along_axis(x, at.numpy(), 1), expected)
+
+
+@pytest.mark.parametrize(("k", "s", "p", "d"), GEOMETRY)
+def test_max_pool1d_of_a_long_line_has_the_gradient_of_the_first_largest(
+    k: int, s: int, p: int, d: int
+) -> None:
+    x = RNG.integers(0, 9, (2, 13_007)).astype("float32")
+    at = windows(x, k, s, p, d, -np.inf).argmax(-1)
+    place = np.arange(at.shape[1]) * s - p + at * d
+    g = RNG.integers(1, 5, at.shape).astype("float32")
+    expected = np.zeros_like(x)
+    for row in range(2):
+        np.add.at(expected[row], place[row], g[row])
+    t = torch.from_numpy(x).requires_grad_()
+    F.max_pool1d(t, k, s, p, d).backward(torch.from_numpy(g))
+    np.testing.assert_array_equal(t.grad.numpy(), expected)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("k", "s", "p", "d"), [g for g in GEOMETRY if g[3] == 1])
+def test_avg_pool1d_of_a_long_line_is_the_mean_of_each_window(
+    k: int, s: int, p: int, d: int, dtype: str, inside: bool
+) -> None:
+    x = line(26_011, dtype)
+    sums = windows(x.astype("float64"), k, s, p, 1, 0).sum(-1)
+    count = windows(np.ones_like(x), k, s, p, 1, float(not inside)).sum(-1)
+    t = torch.from_numpy(x).requires_grad_()
+    y = F.avg_pool1d(t, k, s, p, count_include_pad=not inside)
+    eps = 2e-5 if dtype == "float32" else 1e-12
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(y.detach().numpy(), sums / count, rtol=eps, atol=eps)
+    g = RNG.standard_normal(y.shape)
+    expected = np.zeros((2, x.shape[1] + 2 * p))
+    for i in range(k):
+        expected[:, i : i + s * y.shape[1] : s][:, : y.shape[1]] += g / count
+    y.backward(torch.from_numpy(g.astype(dtype)))
+    expected = expected[:, p : p + x.shape[1]]
+    np.testing.assert_allclose(t.grad.numpy(), expected, rtol=eps, atol=eps)
+
+
+def test_avg_pool1d_of_a_last_window_in_the_padding_divides_by_what_is_there() -> None:
+    x = torch.ones(1, 1001)
+    y = F.avg_pool1d(x, 4, 3, 2, ceil_mode=True)
+    assert y.shape == (1, 335)
+    # Of the last window one element is inside, two are padding, and one is neither.
+    assert y[0, 0].item() == 0.5 and y[0, 1:-1].eq(1).all()
+    assert y[0, -1].item() == torch.tensor(1 / 3).item()
+    whole = F.avg_pool1d(torch.ones(1, 1003, dtype=torch.int64), 4, 3)
+    assert whole.dtype == torch.int64 and whole.eq(1).all()
+
+
+@pytest.mark.parametrize("parts", [1, 3, 700, 5000, 9001])
+def test_adaptive_pools_of_a_long_line_are_those_of_its_parts(parts: int) -> None:
+    n = 7013
+    x = RNG.standard_normal((2, n))
+    begin = np.arange(parts) * n // parts
+    end = -(-(np.arange(parts) + 1) * n // parts)
+    means = np.stack([x[:, a:b].mean(1) for a, b in zip(begin, end, strict=True)], 1)
+    tops = np.stack([x[:, a:b].max(1) for a, b in zip(begin, end, strict=True)], 1)
+    t = torch.from_numpy(x).requires_grad_()
+    y = F.adaptive_avg_pool1d(t, parts)
+    np.testing.assert_allclose(y.detach().numpy(), means, rtol=1e-12, atol=1e-12)
+    g = RNG.standard_normal(y.shape)
+    expected = np.zeros_like(x)
+    for o, (a, b) in enumerate(zip(begin, end, strict=True)):
+        expected[:, a:b] += g[:, o : o + 1] / (b - a)
+    y.backward(torch.from_numpy(g))
+    np.testing.assert_allclose(t.grad.numpy(), expected, rtol=1e-12, atol=1e-12)
+    top, at = F.adaptive_max_pool1d(torch.from_numpy(x), parts, return_indices=True)
+    np.testing.assert_array_equal(top.numpy(), tops)
+    np.testing.assert_array_equal(np.take_along_axis(x, at.numpy(), 1), tops)
+
+
+def test_pools_of_a_long_line_do_not_depend_on_the_number_of_threads() -> None:
+    x = torch.from_numpy(RNG.standard_normal((1, 300_000)).astype("float32"))
+    calls = [
+        lambda: F.avg_pool1d(x, 70, 1),
+        lambda: F.avg_pool1d(x, 5, 2),
+        lambda: F.max_pool1d(x, 70, 1),
+        lambda: F.adaptive_avg_pool1d(x, 11),
+    ]
+    before = torch.get_num_threads()
+    try:
+        found = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append([call() for call in calls])
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
