@@ -38,6 +38,7 @@ class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
     _disabled_torch_function = staticmethod(_C._disabled_torch_function_impl)
+    _enable_torch_function = staticmethod(_C._enable_torch_function)
 
     stft, istft = _as_method(_spectral.stft), _as_method(_spectral.istft)
 
@@ -279,7 +280,7 @@ class _Methods:
         """
         from . import storage
 
-        storage._warn_typed_storage_removal(3)  # behind what asks classes
+        storage._warn_typed_storage_removal()
         return storage._of(self)
 
     def _typed_storage(self: Any) -> Any:

@@ -20,8 +20,7 @@ from pytensorlib.utils.data._utils.collate import collate, default_collate_fn_ma
 
 # Members of PyTorch's classes that are not here, and why.
 LACKING = {
-    "torch.SymFloat": "numbers of a trace: programs are not traced",
-    "torch.SymInt": "numbers of a trace: programs are not traced",
+    "torch.Tag": "members of an enumeration have names, the class does not",
     "torch.Tensor": "dimensions have no names",
     "torch.autograd.NestedIOFunction": "PyTorch no longer documents it",
     "torch.autograd.function.BackwardCFunction": "how PyTorch's engine calls it",

@@ -172,8 +172,10 @@ class UninitializedTensorMixin:
         }
     )
 
+    __torch_function__ = _disabled
+
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def _told(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # Attributes were asked for by name below; what is left are functions and operators.
         name = func.__name__
         if name in ("__get__", "__set__", "__delete__") or name in cls._allowed:
@@ -216,6 +218,13 @@ class UninitializedTensorMixin:
         return f"<{type(self).__name__}>"
 
 
+def _let_ask() -> None:
+    """Let functions and operators ask tensors without a shape, from the first of them on."""
+    if UninitializedTensorMixin.__torch_function__ is _disabled:
+        UninitializedTensorMixin.__torch_function__ = UninitializedTensorMixin._told
+        Tensor._enable_torch_function()  # type: ignore[attr-defined]
+
+
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is known only at the first forward; `materialize` gives it one.
 
@@ -238,6 +247,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        _let_ask()
         data = pt.empty(0, device=device, dtype=dtype)
         return _make(cls, data, requires_grad)
 
@@ -280,6 +290,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         dtype: Any = None,
         persistent: bool = True,
     ) -> Any:
+        _let_ask()
         data = pt.empty(0, device=device, dtype=dtype)
         buffer = _make(cls, data, requires_grad)
         buffer.persistent = persistent

@@ -201,9 +201,16 @@ pub trait Place: Copy + Send + Sync {
     fn within(room: *mut Self::Part, n: usize) -> Self;
     /// The place `n` numbers on.
     fn add(self, n: usize) -> Self;
+    /// # Safety
+    /// There is a number at the place.
     unsafe fn get(self) -> Self::Entry;
+    /// # Safety
+    /// There is a number at the place, and nobody else uses it.
     unsafe fn put(self, x: Self::Entry);
     /// C = alpha A B + beta C, for sizes m, n and k.
+    ///
+    /// # Safety
+    /// The operands have so many numbers, and nobody else uses those of C.
     unsafe fn product(
         size: (usize, usize, usize),
         alpha: f64,
