@@ -240,7 +240,7 @@ NAMES: dict[str, str] = {
         distributed.algorithms.model_averaging.hierarchical_model_averager: HierarchicalModelAverager
         distributed.algorithms.model_averaging.utils: average_parameters
         distributed.autograd: DistAutogradContext _current_context _get_debug_info _get_max_id
-        distributed.autograd: _new_context _release_context _retrieve_context is_available
+        distributed.autograd: _new_context _release_context _retrieve_context
         distributed.checkpoint: HuggingFaceStorageReader HuggingFaceStorageWriter
         distributed.checkpoint._extension: ExtensionRegistry StreamTransformExtension
         distributed.checkpoint.format_utils: _load_state_dict
@@ -287,7 +287,7 @@ NAMES: dict[str, str] = {
         distributed.rpc: _disable_jit_rref_pickle _enable_jit_rref_pickle _get_current_rpc_agent
         distributed.rpc: _get_debug_info _init_rpc_backend _rref_context_get_debug_info
         distributed.rpc: _server_process_global_profile _set_rpc_timeout enable_gil_profiling
-        distributed.rpc: get_rpc_timeout is_available
+        distributed.rpc: get_rpc_timeout
         distributed.rpc._testing:
         distributed.rpc.api: UNSET_RPC_TIMEOUT=-1.0 _all_gather _barrier _broadcast_to_followers
         distributed.rpc.api: _default_pickler _delete_all_user_and_unforked_owner_rrefs

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import pytensorlib as pt
 
-from . import _C, _alias, _file_options, _pickle_vm, _utils
+from . import _C, _alias, _file_kinds, _file_options, _pickle_vm, _utils
 from ._allowed import (
     CALLABLE,
     CONSTANTS,
@@ -56,6 +56,10 @@ __all__ = [
 ]
 __all__ += _file_options.__all__
 _alias.adopt(globals(), _file_options.__all__)
+
+_is_path, _is_zipfile, _is_compressed_file, _should_read_directly, _check_seekable = (
+    getattr(_file_kinds, name) for name in _file_kinds.__all__
+)
 
 # What tells where the tensors of a file go.
 MAP_LOCATION = Callable[[Any, str], Any] | pt.device | str | dict[str, str] | None

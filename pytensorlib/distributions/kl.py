@@ -368,3 +368,16 @@ def _low_ranks(p: Any, q: Any) -> Tensor:
     away = _sum_of_squares(a * d.sqrt().unsqueeze(-2)) + _sum_of_squares(a.matmul(w))
     squares = whole - away + q._squares(q.loc - p.loc)
     return 0.5 * (q._log_det() - p._log_det() + squares - p.event_shape[0])
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """Return the formula of a pair by PyTorch's private name: ``_kl_normal_normal``."""
+    for (p, q), formula in _KL_REGISTRY.items():
+        names = [_EXPONENTIAL.get(kind, kind.__name__.lower()) for kind in (p, q)]
+        if name == f"_kl_{names[0]}_{names[1]}":
+            return formula
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# What PyTorch calls a class in these names.
+_EXPONENTIAL: dict[Any, str] = {ExponentialFamily: "expfamily"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-__all__ = ["get_enum", "legacy_get_enum", "legacy_get_string"]
+from .functional._common import legacy_reduction, reduction_enum
 
-_NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+__all__ = ["get_enum", "legacy_get_enum", "legacy_get_string"]
 
 
 def get_enum(reduction: str) -> int:
@@ -39,9 +39,7 @@ def get_enum(reduction: str) -> int:
             stacklevel=2,
         )
         reduction = "mean"
-    if reduction not in _NUMBERS:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return _NUMBERS[reduction]
+    return reduction_enum(reduction)
 
 
 def legacy_get_string(
@@ -67,15 +65,7 @@ def legacy_get_string(
     >>> legacy_get_string(False, None, emit_warning=False)
     'sum'
     """
-    averaged = size_average is None or size_average
-    found = "none" if reduce is not None and not reduce else "mean" if averaged else "sum"
-    if emit_warning:
-        warnings.warn(
-            "size_average and reduce args will be deprecated, please use "
-            f"reduction='{found}' instead.",
-            stacklevel=2,
-        )
-    return found
+    return legacy_reduction(size_average, reduce, emit_warning)
 
 
 def legacy_get_enum(

@@ -566,6 +566,17 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
     # Showing
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """Return a copy that has its own tables, without parameters."""
+        twin = type(self).__new__(type(self))
+        Module.__init__(twin)
+        tables = ("_parameters", "_buffers", "_modules")
+        twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in tables})
+        twin._buffers.update(self._buffers)
+        twin._modules.update(self._modules)
+        twin.__dict__["_is_replica"] = True
+        return twin
+
     def _get_name(self) -> str:
         return type(self).__name__
 

@@ -16,8 +16,10 @@ from . import (
     _vision,
 )
 from ._activation import *
+from ._activation import _get_softmax_dim as _get_softmax_dim
 from ._attention import *
 from ._attention import _canonical_mask as _canonical_mask
+from ._attention import _in_projection_packed as _in_projection_packed
 from ._attention import _mha_shape_check as _mha_shape_check
 from ._attention import _none_or_dtype as _none_or_dtype
 from ._dropout import *
@@ -27,6 +29,8 @@ from ._grouped import SwizzleType as SwizzleType
 from ._loss import *
 from ._margin import *
 from ._norm import *
+from ._norm import _verify_batch_size as _verify_batch_size
+from ._norm import _verify_spatial_size as _verify_spatial_size
 from ._pool import *
 from ._unpool import *
 from ._vision import *

@@ -588,7 +588,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. "
         "Change the call to include dim=X as an argument.",
@@ -631,7 +631,7 @@ def softmax(
     tensor([0.2689, 0.7311])
     """
     if dim is None:
-        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return pt.softmax(input, dim) if dtype is None else pt.softmax(input, dim, dtype=dtype)
 
 
@@ -667,7 +667,7 @@ def softmin(
     tensor([0.7311, 0.2689])
     """
     if dim is None:
-        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     return softmax(-input, dim, dtype=dtype)
 
 
@@ -704,7 +704,7 @@ def log_softmax(
     tensor([-200.,    0.])
     """
     if dim is None:
-        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     if dtype is None:
         return pt.log_softmax(input, dim)
     return pt.log_softmax(input, dim, dtype=dtype)

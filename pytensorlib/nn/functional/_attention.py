@@ -129,7 +129,7 @@ def _batch_first(x: Tensor) -> bool:
     return not x.is_contiguous() and x.transpose(0, 1).is_contiguous()
 
 
-def _project_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> Any:
+def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> Any:
     """The three input projections from one stacked weight, in as few products as they allow."""
     width = q.size(-1)
     if k is v and q is k:
@@ -318,7 +318,7 @@ def multi_head_attention_forward(
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
         if attn_mask.dim() == 2:

@@ -56,6 +56,16 @@ def _check_statistics(size: Any, count: int, what: str) -> None:
         raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
 
 
+def _verify_batch_size(size: Any) -> None:
+    """Refuse a batch whose channels have one value each."""
+    _check_statistics(size, size[0] * math.prod(size[2:]), "value per channel")
+
+
+def _verify_spatial_size(size: Any) -> None:
+    """Refuse samples whose channels have one value each."""
+    _check_statistics(size, math.prod(size[2:]), "spatial element")
+
+
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,

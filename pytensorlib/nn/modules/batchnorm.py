@@ -268,7 +268,7 @@ class BatchNorm3d(_BatchNorm):
     _dims = (5,)
 
 
-class _LazyNorm(LazyModuleMixin):
+class _LazyNormBase(LazyModuleMixin):
     """Takes ``num_features`` from the first input."""
 
     def __init__(
@@ -317,7 +317,7 @@ class _LazyNorm(LazyModuleMixin):
             own.num_features = input.shape[self._channel_axis(input)]
 
 
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
     """BatchNorm1d that takes `num_features` from its first input.
 
     Parameters
@@ -348,7 +348,7 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     cls_to_become = BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
     """BatchNorm2d that takes `num_features` from its first input.
 
     Parameters
@@ -379,7 +379,7 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     cls_to_become = BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
     """BatchNorm3d that takes `num_features` from its first input.
 
     Parameters

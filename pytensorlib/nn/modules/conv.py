@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import pytensorlib as pt
@@ -329,7 +330,7 @@ class Conv3d(_Conv):
     _op = staticmethod(F.conv3d)
 
 
-class _ConvTranspose(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     _op: Any = None
 
     def __init__(
@@ -366,8 +367,12 @@ class _ConvTranspose(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> Any:
-        """The padding that makes the output as large as ``output_size`` asks."""
+    def _output_padding(self, input: Tensor, output_size: Any, *known: Any) -> Any:
+        """The padding that makes the output as large as ``output_size`` asks.
+
+        Layers of a program's own also hand in stride, padding, kernel_size, the number of spatial
+        dimensions and dilation: as they are here, which is what counts.
+        """
         if output_size is None:
             return self.output_padding
         n = self._n
@@ -412,7 +417,20 @@ class _ConvTranspose(_ConvNd):
             raise
 
 
-class ConvTranspose1d(_ConvTranspose):
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """The old name of the base of transposed convolutions."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            "_ConvTransposeMixin is a deprecated internal class. "
+            "Please consider using public APIs.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of a convolution, on (N, C, L) or (C, L): it enlarges by its stride.
 
     L' is ``(L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding +
@@ -458,7 +476,7 @@ class ConvTranspose1d(_ConvTranspose):
     _op = staticmethod(F.conv_transpose1d)
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of a convolution, on (N, C, H, W) or (C, H, W): it enlarges by its stride.
 
     Sizes as in `ConvTranspose1d`. The call takes an optional ``output_size``.
@@ -503,7 +521,7 @@ class ConvTranspose2d(_ConvTranspose):
     _op = staticmethod(F.conv_transpose2d)
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of a convolution, on (N, C, D, H, W) or (C, D, H, W): it enlarges by its
     stride.
 
@@ -549,7 +567,7 @@ class ConvTranspose3d(_ConvTranspose):
     _op = staticmethod(F.conv_transpose3d)
 
 
-class _LazyConv(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """Takes ``in_channels`` from the first input."""
 
     def __init__(
@@ -602,7 +620,7 @@ class _LazyConv(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConv, Conv1d):
+class LazyConv1d(_LazyConvXdMixin, Conv1d):
     """Conv1d that takes `in_channels` from its first input.
 
     Parameters
@@ -631,7 +649,7 @@ class LazyConv1d(_LazyConv, Conv1d):
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConv, Conv2d):
+class LazyConv2d(_LazyConvXdMixin, Conv2d):
     """Conv2d that takes `in_channels` from its first input.
 
     Parameters
@@ -660,7 +678,7 @@ class LazyConv2d(_LazyConv, Conv2d):
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConv, Conv3d):
+class LazyConv3d(_LazyConvXdMixin, Conv3d):
     """Conv3d that takes `in_channels` from its first input.
 
     Parameters
@@ -689,7 +707,7 @@ class LazyConv3d(_LazyConv, Conv3d):
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
     """ConvTranspose1d that takes `in_channels` from its first input.
 
     Parameters
@@ -718,7 +736,7 @@ class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
     """ConvTranspose2d that takes `in_channels` from its first input.
 
     Parameters
@@ -747,7 +765,7 @@ class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
     """ConvTranspose3d that takes `in_channels` from its first input.
 
     Parameters

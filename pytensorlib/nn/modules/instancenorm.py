@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import Tensor
 from .. import functional as F
-from .batchnorm import _LazyNorm, _NormBase
+from .batchnorm import _LazyNormBase, _NormBase
 
 
 class _InstanceNorm(_NormBase):
@@ -59,6 +59,10 @@ class _InstanceNorm(_NormBase):
             unexpected_keys,
             error_msgs,
         )
+
+    def _get_no_batch_dim(self) -> int:
+        """Return the number of dimensions of an input without a batch."""
+        return self._dims[0]
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
@@ -204,7 +208,7 @@ class InstanceNorm3d(_InstanceNorm):
     _dims = (4, 5)
 
 
-class _LazyInstanceNorm(_LazyNorm):
+class _LazyInstanceNorm(_LazyNormBase):
     def _channel_axis(self, input: Tensor) -> int:
         own: Any = self
         return 0 if input.dim() == own._dims[0] else 1

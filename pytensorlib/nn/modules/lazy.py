@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from ..parameter import is_lazy
 
@@ -61,3 +61,11 @@ class LazyModuleMixin:
         del module._initialize_hook, module._load_hook
         if module.cls_to_become is not None:
             module.__class__ = module.cls_to_become
+
+
+class _LazyProtocol(Protocol):
+    """What a lazy module has, for type hints."""
+
+    def has_uninitialized_params(self) -> bool: ...
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None: ...

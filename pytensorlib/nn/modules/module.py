@@ -64,3 +64,16 @@ class _Shared(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Shared
+
+
+def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803  (PyTorch's name)
+    """Return a text whose lines but the first are moved to the right."""
+    first, *rest = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + line for line in rest)])
+
+
+def _forward_unimplemented(self: Any, *input: Any) -> None:
+    """Raise: a module without a forward function is called."""
+    raise NotImplementedError(
+        f'Module [{type(self).__name__}] is missing the required "forward" function'
+    )

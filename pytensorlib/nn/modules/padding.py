@@ -28,7 +28,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     __constants__ = ["padding", "value"]
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -42,7 +42,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pad the last dimension with a value.
 
     Parameters
@@ -63,7 +63,7 @@ class ConstantPad1d(_ConstantPad):
     _n = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pad the last two dimensions with a value.
 
     Parameters
@@ -85,7 +85,7 @@ class ConstantPad2d(_ConstantPad):
     _n = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pad the last three dimensions with a value.
 
     Parameters
@@ -176,7 +176,7 @@ class ZeroPad3d(ConstantPad3d):
         return f"{self.padding}"
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     _mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pad (N, C, L) or (C, L) as if it were a circle.
 
     Parameters
@@ -206,7 +206,7 @@ class CircularPad1d(_CircularPad):
     _n = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pad (N, C, H, W) or (C, H, W) as if its dimensions were circles.
 
     Parameters
@@ -226,7 +226,7 @@ class CircularPad2d(_CircularPad):
     _n = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pad (N, C, D, H, W) or (C, D, H, W) as if its dimensions were circles.
 
     Parameters
@@ -245,11 +245,11 @@ class CircularPad3d(_CircularPad):
     _n = 3
 
 
-class _ReflectionPad(_Pad):
+class _ReflectionPadNd(_Pad):
     _mode = "reflect"
 
 
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPadNd):
     """Pad (N, C, L) or (C, L) by its mirror image, without repeating the edge.
 
     Parameters
@@ -273,7 +273,7 @@ class ReflectionPad1d(_ReflectionPad):
     _n = 1
 
 
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pad (N, C, H, W) or (C, H, W) by its mirror image, without repeating the edge.
 
     Parameters
@@ -298,7 +298,7 @@ class ReflectionPad2d(_ReflectionPad):
     _n = 2
 
 
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pad (N, C, D, H, W) or (C, D, H, W) by its mirror image, without repeating the edge.
 
     Parameters
@@ -322,11 +322,11 @@ class ReflectionPad3d(_ReflectionPad):
     _n = 3
 
 
-class _ReplicationPad(_Pad):
+class _ReplicationPadNd(_Pad):
     _mode = "replicate"
 
 
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pad (N, C, L) or (C, L) by repeating its edge.
 
     Parameters
@@ -345,7 +345,7 @@ class ReplicationPad1d(_ReplicationPad):
     _n = 1
 
 
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pad (N, C, H, W) or (C, H, W) by repeating its edges.
 
     Parameters
@@ -365,7 +365,7 @@ class ReplicationPad2d(_ReplicationPad):
     _n = 2
 
 
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pad (N, C, D, H, W) or (C, D, H, W) by repeating its edges.
 
     Parameters

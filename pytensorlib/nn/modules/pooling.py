@@ -10,7 +10,7 @@ from ..module import Module
 from .utils import ntuple
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
     _op: Any = None
 
@@ -49,7 +49,7 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of (N, C, L) or (C, L).
 
     Parameters
@@ -83,7 +83,7 @@ class MaxPool1d(_MaxPool):
     _op = staticmethod(F.max_pool1d)
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W) or (C, H, W).
 
     H' is ``(H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1``, rounded down;
@@ -121,7 +121,7 @@ class MaxPool2d(_MaxPool):
     _op = staticmethod(F.max_pool2d)
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W).
 
     Parameters
@@ -155,7 +155,7 @@ class MaxPool3d(_MaxPool):
     _op = staticmethod(F.max_pool3d)
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     _n = 0
     _op: Any = None
 
@@ -172,7 +172,7 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """Put maxima back where `MaxPool1d` found them; zeros elsewhere.
 
     The call takes the maxima, their indices, and an optional ``output_size``.
@@ -195,7 +195,7 @@ class MaxUnpool1d(_MaxUnpool):
     _op = staticmethod(F.max_unpool1d)
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """Put maxima back where `MaxPool2d` found them; zeros elsewhere.
 
     The call takes the maxima, their indices, and an optional ``output_size``.
@@ -219,7 +219,7 @@ class MaxUnpool2d(_MaxUnpool):
     _op = staticmethod(F.max_unpool2d)
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """Put maxima back where `MaxPool3d` found them; zeros elsewhere.
 
     The call takes the maxima, their indices, and an optional ``output_size``.
@@ -242,14 +242,14 @@ class MaxUnpool3d(_MaxUnpool):
     _op = staticmethod(F.max_unpool3d)
 
 
-class _AvgPool(Module):
+class _AvgPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool1d(_AvgPool):
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L) or (C, L).
 
     Parameters
@@ -304,8 +304,8 @@ class AvgPool1d(_AvgPool):
         )
 
 
-class _AvgPoolNd(_AvgPool):
-    __constants__ = [*_AvgPool.__constants__, "divisor_override"]
+class _WindowAvgPool(_AvgPoolNd):
+    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
     _op: Any = None
 
     def __init__(
@@ -337,7 +337,7 @@ class _AvgPoolNd(_AvgPool):
         )
 
 
-class AvgPool2d(_AvgPoolNd):
+class AvgPool2d(_WindowAvgPool):
     """The mean of each window of (N, C, H, W) or (C, H, W).
 
     Parameters
@@ -372,7 +372,7 @@ class AvgPool2d(_AvgPoolNd):
     _op = staticmethod(F.avg_pool2d)
 
 
-class AvgPool3d(_AvgPoolNd):
+class AvgPool3d(_WindowAvgPool):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
     Parameters
@@ -516,7 +516,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     _op = staticmethod(F.fractional_max_pool3d)
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
     _op: Any = None
 
@@ -540,7 +540,7 @@ class _LPPool(Module):
         )
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of (N, C, L) or (C, L).
 
     Parameters
@@ -565,7 +565,7 @@ class LPPool1d(_LPPool):
     _op = staticmethod(F.lp_pool1d)
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of (N, C, H, W) or (C, H,
     W).
 
@@ -591,7 +591,7 @@ class LPPool2d(_LPPool):
     _op = staticmethod(F.lp_pool2d)
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of (N, C, D, H, W) or (C,
     D, H, W).
 
@@ -617,7 +617,7 @@ class LPPool3d(_LPPool):
     _op = staticmethod(F.lp_pool3d)
 
 
-class _AdaptiveAvgPool(Module):
+class _AdaptivePool(Module):
     __constants__ = ["output_size"]
     _op: Any = None
 
@@ -632,7 +632,11 @@ class _AdaptiveAvgPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class _AdaptiveAvgPoolNd(_AdaptivePool):
+    pass
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The mean over as many windows of (N, C, L) or (C, L) as are asked for.
 
     Parameters
@@ -651,7 +655,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     _op = staticmethod(F.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The mean over as many windows of (N, C, H, W) or (C, H, W) as are asked for; 1 gives
     global pooling.
 
@@ -671,7 +675,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     _op = staticmethod(F.adaptive_avg_pool2d)
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The mean over as many windows of (N, C, D, H, W) or (C, D, H, W) as are asked for.
 
     Parameters
@@ -690,7 +694,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     _op = staticmethod(F.adaptive_avg_pool3d)
 
 
-class _AdaptiveMaxPool(_AdaptiveAvgPool):
+class _AdaptiveMaxPoolNd(_AdaptivePool):
     __constants__ = ["output_size", "return_indices"]
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -701,7 +705,7 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
         return self._op(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The maximum over as many windows of (N, C, L) or (C, L) as are asked for.
 
     Parameters
@@ -722,7 +726,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     _op = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The maximum over as many windows of (N, C, H, W) or (C, H, W) as are asked for.
 
     Parameters
@@ -743,7 +747,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     _op = staticmethod(F.adaptive_max_pool2d)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The maximum over as many windows of (N, C, D, H, W) or (C, D, H, W) as are asked for.
 
     Parameters

@@ -669,3 +669,44 @@ class LSTMCell(RNNCellBase):
             state = tuple(hx) if batched else tuple(s.unsqueeze(0) for s in hx)
         h, c = pt.lstm_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
+
+
+def _apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Return the slices along a dimension in another order."""
+    return tensor.index_select(dim, permutation)
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Return the slices along a dimension in another order; an old name.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Any.
+    permutation : Tensor
+        Indices.
+    dim : int, default 1
+        The dimension.
+
+    Returns
+    -------
+    Tensor
+        Of the same shape.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn.modules.rnn import apply_permutation
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     apply_permutation(torch.tensor([[1, 2]]), torch.tensor([1, 0]))
+    tensor([[2, 1]])
+    """
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use "
+        "`tensor.index_select(dim, permutation)` instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _apply_permutation(tensor, permutation, dim)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ..module import Module
 from .scatter_gather import place
 
 __all__ = ["replicate"]
@@ -45,10 +44,9 @@ def replicate(network: Any, devices: Sequence[Any], detach: bool = False) -> lis
 def _copy(module: Any, device: Any, detach: bool, known: dict[int, Any]) -> Any:
     if id(module) in known:
         return known[id(module)]
-    twin = known[id(module)] = module.__new__(type(module))
-    Module.__init__(twin)
-    tables = ("_parameters", "_buffers", "_modules")
-    twin.__dict__.update({k: v for k, v in module.__dict__.items() if k not in tables})
+    twin = known[id(module)] = module._replicate_for_data_parallel()
+    twin._buffers.clear()
+    twin._modules.clear()
     for name, table in (("_parameters", module._parameters), ("_buffers", module._buffers)):
         for key, value in table.items():
             # A plain attribute: results of an operation are no parameters.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..optimizer import Optimizer
@@ -103,7 +104,7 @@ class CyclicLR(LRScheduler):
             raise ValueError(f"mode is invalid and scale_fn is None: {mode!r}")
         self.mode = mode
         self.gamma = gamma
-        self._scale_fn = scale_fn
+        self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
@@ -120,11 +121,30 @@ class CyclicLR(LRScheduler):
 
     def scale_fn(self, x: float) -> float:
         """Return the height of cycle (or iteration) `x`, 1 being the full one."""
-        if self._scale_fn is not None:
-            return self._scale_fn(x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        return self._scale_fn_ref(x)
+
+    @property
+    def _scale_fn_ref(self) -> Callable[[float], float]:
+        """The function of the mode."""
         if self.mode == "triangular":
-            return 1.0
-        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+            return self._triangular_scale_fn
+        if self.mode == "triangular2":
+            return self._triangular2_scale_fn
+        return partial(self._exp_range_scale_fn, self.gamma)
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / 2.0 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group, and set its momentum."""
@@ -145,7 +165,7 @@ class CyclicLR(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimizer and a plain `scale_fn`."""
         state = super().state_dict()
-        fn = state.pop("_scale_fn")
+        fn = state.pop("_scale_fn_custom")
         plain = fn is None or isinstance(fn, types.FunctionType)
         state["_scale_fn_custom"] = None if plain else fn.__dict__.copy()
         return state
@@ -155,8 +175,8 @@ class CyclicLR(LRScheduler):
         state = dict(state_dict)
         custom = state.pop("_scale_fn_custom", None)
         super().load_state_dict(state)
-        if custom is not None and self._scale_fn is not None:
-            self._scale_fn.__dict__.update(custom)
+        if custom is not None and self._scale_fn_custom is not None:
+            self._scale_fn_custom.__dict__.update(custom)
 
 
 class OneCycleLR(LRScheduler):
