@@ -367,6 +367,14 @@ NAMES: dict[str, str] = {
         torch: _fake_quantize_learnable_per_tensor_affine _make_per_tensor_quantized_tensor
         torch: fused_moving_avg_obs_fake_quant quantize_per_channel quantize_per_tensor
         torch: quantize_per_tensor_dynamic
+        torch: _choose_qparams_per_tensor _convert_weight_to_int4pack
+        torch: _convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit
+        torch: _dyn_quant_pack_4bit_weight _empty_affine_quantized
+        torch: _empty_per_channel_affine_quantized
+        torch: _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+        torch: _make_per_channel_quantized_tensor _mixed_dtypes_linear _weight_int4pack_mm
+        torch: _weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros
+        torch: _weight_int8pack_mm _wrapped_linear_prepack _wrapped_quantized_linear_prepacked
     """,
     NO_CUDA: """
         _C: _CudaDeviceProperties _cuda_cudaCachingAllocator_is_enabled _cuda_getCompiledVersion
@@ -383,6 +391,11 @@ NAMES: dict[str, str] = {
         numa.binding: _maybe_apply_numa_binding_to_current_process
         torch:
         xpu.memory: mem_get_info
+        torch: _cudnn_ctc_loss _cudnn_init_dropout_state _cudnn_rnn _cudnn_rnn_flatten_weight
+        torch: _cufft_clear_plan_cache _cufft_get_plan_cache_max_size
+        torch: _cufft_get_plan_cache_size _cufft_set_plan_cache_max_size _lstm_mps
+        torch: _mps_convolution _mps_convolution_transpose _triton_multi_head_attention
+        torch: _triton_scaled_dot_attention _use_miopen_ctc_loss
     """,
     NO_EXPORT: """
         _export.config: patch
@@ -407,6 +420,14 @@ NAMES: dict[str, str] = {
         nested._internal.nested_tensor: nested_view_from_values_offsets
         nested._internal.ops: _outer_to_inner_dim extract_kwargs
         torch: _nested_compute_contiguous_strides_offsets _nested_view_from_buffer
+        torch: _nested_from_padded _nested_from_padded_and_nested_example
+        torch: _nested_from_padded_tensor _nested_get_jagged_dummy _nested_get_lengths
+        torch: _nested_get_max_seqlen _nested_get_min_seqlen _nested_get_offsets
+        torch: _nested_get_ragged_idx _nested_get_values _nested_get_values_copy
+        torch: _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned
+        torch: _nested_tensor_from_tensor_list _nested_tensor_softmax_with_shape
+        torch: _nested_view_from_buffer_copy _nested_view_from_jagged
+        torch: _nested_view_from_jagged_copy
     """,
     NO_SEMI: """
         sparse: SparseSemiStructuredTensorCUSPARSELT[_DTYPE_SHAPE_CONSTRAINTS]
@@ -417,6 +438,8 @@ NAMES: dict[str, str] = {
         sparse._triton_ops_meta: get_meta minimize update
         torch: _cslt_compress _cslt_sparse_mm _sparse_semi_structured_apply
         torch: _sparse_semi_structured_apply_dense _sparse_semi_structured_tile
+        torch: _sparse_semi_structured_addmm _sparse_semi_structured_linear
+        torch: _sparse_semi_structured_mm _to_sparse_semi_structured
     """,
     NO_PIPES: """
         torch:
@@ -451,5 +474,26 @@ NAMES: dict[str, str] = {
         nn.attention.flex_attention: _mask_mod_signature _score_mod_signature
         nn.functional: scaled_grouped_mm
         torch: _scaled_grouped_mm
+        torch: _add_batch_dim _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
+        torch: _batch_norm_impl_index _chunk_cat _coalesce _copy_from _copy_from_and_resize
+        torch: _ctc_loss _cummax_helper _cummin_helper _fill_mem_eff_dropout_mask_
+        torch: _flash_attention_forward_no_dropout_inplace _from_blob _functional_assert_scalar
+        torch: _functional_sym_constrain_range _functional_sym_constrain_range_for_size
+        torch: _fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_dropout
+        torch: _fused_moving_avg_obs_fq_helper _fused_sdp_choice _fused_sgd_ _fw_primal_copy
+        torch: _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
+        torch: _indices_copy _linalg_check_errors _linalg_solve_ex _log_softmax _make_dep_token
+        torch: _make_dual_copy _mkldnn_reshape _mkldnn_transpose _mkldnn_transpose_
+        torch: _native_batch_norm_legit _native_batch_norm_legit_no_training
+        torch: _native_multi_head_attention _nnpack_spatial_convolution _philox_key_fold_in
+        torch: _philox_key_split _philox_normal_ _philox_uniform_ _propagate_xla_data
+        torch: _remove_batch_dim _reshape_alias_copy _resize_output_ _rowwise_prune
+        torch: _saturate_weight_to_fp16 _scaled_dot_product_attention_math_for_mps
+        torch: _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
+        torch: _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu
+        torch: _scaled_grouped_mm_v2 _scaled_mm_v2 _sobol_engine_draw _sobol_engine_ff_
+        torch: _sobol_engine_initialize_state_ _sobol_engine_scramble_ _softmax
+        torch: _transformer_encoder_layer_fwd _unsafe_masked_index
+        torch: _unsafe_masked_index_put_accumulate _values_copy
     """,
 }
