@@ -467,7 +467,6 @@ NAMES: dict[str, str] = {
         _C._nn: slow_conv_transpose2d slow_conv_transpose3d thnn_conv2d unflatten_dense_tensors
         backends.python_native: all_dsls=['cutedsl','triton'] available_dsls=['triton']
         backends.xnnpack: enabled=False
-        nn.attention: _get_flash_version
         nn.attention.experimental._scaled_dot_product_attention_quantized: _scaled_dot_product_attention_quantized
         nn.attention.flex_attention: BlockMask[_flatten _flatten_with_keys _unflatten]
         nn.attention.flex_attention: _MaskModWrapper _create_empty_block_mask

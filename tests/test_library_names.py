@@ -67,6 +67,7 @@ ABSENT = {
         """.split(),
         "the state of PyTorch's dispatcher",
     ),
+    "torch.nn.attention._get_flash_version": "xformers asks whether it is there, then calls it",
     "torch._custom_op": "the module of this name holds this package's own `custom_op`",
     "torch.nn.functional.scaled_grouped_mm": "its numbers have 4 bits: there are none of them",
 }
