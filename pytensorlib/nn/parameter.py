@@ -127,9 +127,25 @@ def _misused(what: Any) -> str:
     )
 
 
+def _answer(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Refuse functions and operators; attributes were asked for by name before."""
+    name = func.__name__
+    if name in ("__get__", "__set__", "__delete__") or name in cls._allowed:
+        return _disabled(func, types, args, kwargs)
+    raise ValueError(_misused(func))
+
+
+def _guard() -> None:
+    """Have functions ask parameters without a shape, once there are some; all calls ask then."""
+    if UninitializedTensorMixin.__torch_function__ is _disabled:
+        UninitializedTensorMixin.__torch_function__ = classmethod(_answer)
+        pt._C._enable_torch_function()
+
+
 class UninitializedTensorMixin:
     """What a tensor without a shape refuses to do until ``materialize`` gives it one."""
 
+    __torch_function__: Any = _disabled
     cls_to_become: Any
     _allowed = frozenset(
         {
@@ -172,16 +188,6 @@ class UninitializedTensorMixin:
         }
     )
 
-    __torch_function__ = _disabled
-
-    @classmethod
-    def _told(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        # Attributes were asked for by name below; what is left are functions and operators.
-        name = func.__name__
-        if name in ("__get__", "__set__", "__delete__") or name in cls._allowed:
-            return _disabled(func, types, args, kwargs)
-        raise ValueError(_misused(func))
-
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor a shape and uninitialised values, and make it an ordinary one."""
         data = self.data  # type: ignore[has-type]
@@ -218,13 +224,6 @@ class UninitializedTensorMixin:
         return f"<{type(self).__name__}>"
 
 
-def _let_ask() -> None:
-    """Let functions and operators ask tensors without a shape, from the first of them on."""
-    if UninitializedTensorMixin.__torch_function__ is _disabled:
-        UninitializedTensorMixin.__torch_function__ = UninitializedTensorMixin._told
-        Tensor._enable_torch_function()  # type: ignore[attr-defined]
-
-
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is known only at the first forward; `materialize` gives it one.
 
@@ -247,7 +246,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        _let_ask()
+        _guard()
         data = pt.empty(0, device=device, dtype=dtype)
         return _make(cls, data, requires_grad)
 
@@ -290,7 +289,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         dtype: Any = None,
         persistent: bool = True,
     ) -> Any:
-        _let_ask()
+        _guard()
         data = pt.empty(0, device=device, dtype=dtype)
         buffer = _make(cls, data, requires_grad)
         buffer.persistent = persistent
