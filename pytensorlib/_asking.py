@@ -123,7 +123,7 @@ def ignored_names() -> dict[str, frozenset[str]]:
 
 def _template(*args: Any, **kwargs: Any) -> Any:
     """Stand for a function; its constant is replaced by what asks for it."""
-    return ("asking").__call__(args, kwargs)
+    return ("asking").__call__(args, kwargs)  # type: ignore[operator]
 
 
 class _Asking:

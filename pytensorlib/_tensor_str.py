@@ -323,6 +323,13 @@ def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
 
 def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     """Return the text of a tensor; `tensor_contents` may stand in for its values."""
+    transforms = sys.modules.get(f"{__package__}.func._shown")
+    shown = None if transforms is None else transforms.text(tensor, _plain_str)
+    return shown or _plain_str(tensor, tensor_contents=tensor_contents)
+
+
+def _plain_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
+    """Return the text of a tensor that no transform is at work on."""
     kind = type(tensor)
     parameter = _parameter_class()
     plain = kind is _C.Tensor or kind.__name__ == "Tensor" or kind is parameter

@@ -218,3 +218,38 @@ def test_jvp_of_a_function_is_its_own() -> None:
     value, slope = jvp(OnlyForward.apply, (x,), (t,))
     assert value.tolist() == [1.0, 9.0]
     assert slope.tolist() == [20.0, 30.0]
+
+
+def shown(transform: Any, x: Any) -> str:
+    """Return how the argument of a function shows itself within a transform."""
+    texts = []
+
+    def function(t: Any) -> Any:
+        texts.append(repr(t))
+        return t.sum()
+
+    transform(function)(x)
+    assert len(set(texts)) == 1 or transform is not grad
+    return texts[0]
+
+
+def test_tensors_of_transforms_show_what_they_stand_for() -> None:
+    x, z = torch.arange(6.0).view(2, 3), torch.tensor(2.0)
+    rows = "tensor([[0., 1., 2.],\n{0}        [3., 4., 5.]])"
+    assert shown(grad, z) == "GradTrackingTensor(lvl=1, value=\n    tensor(2.)\n)"
+    assert shown(vmap, x) == (f"BatchedTensor(lvl=1, bdim=0, value=\n    {rows.format('    ')}\n)")
+    assert shown(lambda f: vmap(grad(f)), x) == (
+        "GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n"
+        f"        {rows.format(8 * ' ')}\n    )\n)"
+    )
+    assert shown(lambda f: grad(lambda a: vmap(f)(a).sum()), x) == (
+        "BatchedTensor(lvl=2, bdim=0, value=\n    GradTrackingTensor(lvl=1, value=\n"
+        f"        {rows.format(8 * ' ')}\n    )\n)"
+    )
+    assert shown(lambda f: grad(lambda a: f(a * 2)), z) == (
+        "GradTrackingTensor(lvl=1, value=\n    tensor(4.)\n)"
+    )
+    # What comes from outside is none of a transform.
+    texts = []
+    grad(lambda a: (texts.append(repr(z)), a)[1])(z)
+    assert texts == ["tensor(2.)"]

@@ -37,6 +37,7 @@ class Level:
         self.leaves = False
         self.edges: list[Any] = []
         self.like: list[Any] = []
+        self.given: list[Any] = []
 
     def enter(self, x: Any) -> Any:
         """Return a tensor that stands for `x`, by which is differentiated."""
@@ -46,6 +47,7 @@ class Level:
             inside = self.leaf(x)
         self.edges.append(get_gradient_edge(inside))
         self.like.append(inside)
+        self.given.append(x)
         return inside
 
     def leaf(self, x: Any) -> Any:
@@ -80,6 +82,20 @@ class Level:
                 todo += edges
             elif self.foreign(getattr(node, "variable", None)):
                 return True
+        return False
+
+    def holds(self, x: Any) -> bool:
+        """Return whether a tensor depends on what stands for an input."""
+        entered = {edge.node for edge in self.edges}
+        seen: set[Any] = set()
+        todo = [x.grad_fn]
+        while todo:
+            node = todo.pop()
+            if node in entered:
+                return True
+            if node is not None and node not in seen:
+                seen.add(node)
+                todo += [n for n, _ in node.next_functions]
         return False
 
     def foreign(self, leaf: Any) -> bool:
@@ -152,6 +168,8 @@ class Watch:
     ) -> None:
         self.forward, self.rests = forward, rests and not forward
         self.again = again
+        # What the function is differentiated at, where it is.
+        self.level: Level | None = None
         self.made: set[int] = set()
         # What was written to, kept so that no other tensor takes its place in memory.
         self.written: list[Any] = []

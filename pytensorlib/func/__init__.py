@@ -15,6 +15,7 @@ import pytensorlib as pt
 
 from .. import _alias
 from ..nn.utils import stateless
+from . import _shown as _shown
 from ._forward import hessian, jacfwd, jvp, linearize
 from ._rearrange import rearrange
 from ._reverse import grad, grad_and_value, jacrev, vjp

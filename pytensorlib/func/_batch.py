@@ -107,14 +107,14 @@ class Batch:
 
     def __enter__(self) -> Batch:
         self.on = not self.index or self.needed
+        _watching.append(self)
         if self.on:
             _C._push_torch_function_mode(self, True)
-            _watching.append(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
+        _watching.remove(self)
         if self.on:
-            _watching.remove(self)
             _C._pop_torch_function_mode()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -87,6 +87,7 @@ class Run:
                 for place, value in zip(places, new, strict=True):
                     given[place] = value
                 with Watch(forward, rests=True) as watch:
+                    watch.level = self.level
                     result = func(*given, **kwargs)
                 output, aux = split_aux(caller, result, has_aux)
                 self.outputs, self.outputs_spec = pytree.tree_flatten(output)

@@ -1,0 +1,54 @@
+"""How tensors show themselves within transforms: what they stand for, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import indent
+from typing import Any
+
+from ..autograd._levels import Watch
+from ..autograd.function import _watching
+from ._batch import Batch
+
+__all__ = ["text"]
+
+
+def text(x: Any, plain: Callable[[Any], str]) -> str | None:
+    """Return the text of a tensor of a transform; None of one that is none of theirs.
+
+    `plain` gives the text of others.
+    """
+    levels = [w for w in _watching if isinstance(w, Batch) or getattr(w, "level", None) is not None]
+    return _within(x, levels, plain)
+
+
+def _within(x: Any, levels: list[Any], plain: Callable[[Any], str]) -> str | None:
+    """As `text`, for the first levels."""
+    while levels:
+        *outer, level = levels
+        inner = _of_batch(x, level) if isinstance(level, Batch) else _of_gradient(x, level)
+        if inner is not None:
+            how, value = inner
+            shown = _within(value, outer, plain) or plain(value)
+            return f"{how.format(lvl=len(levels))}, value=\n{indent(shown, '    ')}\n)"
+        levels = outer
+    return None
+
+
+def _of_batch(x: Any, batch: Batch) -> tuple[str, Any] | None:
+    """Return how a slice is called, and what it is a slice of."""
+    for whole, dim, parts in batch.mapped:
+        if any(x is part for part in parts):
+            return f"BatchedTensor(lvl={{lvl}}, bdim={dim % whole.dim()}", whole
+    return None
+
+
+def _of_gradient(x: Any, watch: Watch) -> tuple[str, Any] | None:
+    """Return how a tensor of a differentiated function is called, and its value."""
+    level = watch.level
+    for inside, given in zip(level.like, level.given, strict=True):
+        if x is inside:
+            return "GradTrackingTensor(lvl={lvl}", given
+    if id(x) in watch.made or level.holds(x):
+        return "GradTrackingTensor(lvl={lvl}", x.detach()
+    return None
