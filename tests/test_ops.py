@@ -238,6 +238,14 @@ def test_gradient_agrees_with_finite_differences(op: Op) -> None:
 
 
 @pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable and op.twice]))
+def test_tangent_agrees_with_finite_differences(op: Op) -> None:
+    for function, inputs in differentiable_calls(op):
+        assert torch.autograd.gradcheck(
+            function, inputs, check_forward_ad=True, check_backward_ad=False, fast_mode=True
+        )
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable and op.twice]))
 def test_second_gradient_agrees_with_finite_differences(op: Op) -> None:
     for function, inputs in differentiable_calls(op):
         outputs = function(*inputs)

@@ -46,10 +46,11 @@ def check_whole(
     func: Callable[..., Any],
     inputs: tuple[Any, ...],
     numerical: list[list[Any]],
+    places: list[int],
     close: Callable[[Any, Any], bool],
     mismatch: Callable[..., Exception],
 ) -> None:
-    """Compare the Jacobian of each output for each input, column by column."""
+    """Compare the Jacobian of outputs at some places for each input, column by column."""
     for number, place in enumerate(_places(inputs)):
         x = inputs[place]
         zeros = {i: _C.zeros_like(inputs[i].detach()) for i in _places(inputs)}
@@ -58,7 +59,8 @@ def check_whole(
             one = _C.zeros(x.numel(), dtype=x.dtype, device=x.device)
             one[element] = 1
             columns.append(_along(func, inputs, {**zeros, place: one.view(x.shape)}))
-        for output, expected in enumerate(numerical[number]):
+        for output in places:
+            expected = numerical[number][output]
             found = (
                 _C.stack([c[output].reshape(-1).to(expected.dtype) for c in columns])
                 if columns
@@ -73,13 +75,14 @@ def check_projected(
     inputs: tuple[Any, ...],
     directions: list[Any],
     slopes: list[list[Any]],
+    places: list[int],
     close: Callable[[Any, Any], bool],
 ) -> bool:
     """Return whether the tangents along one direction of each input are the slopes."""
     for number, place in enumerate(_places(inputs)):
         found = _along(func, inputs, {place: directions[number]})
-        pairs = zip(found, slopes[number], strict=True)
-        if not all(close(t.reshape(-1).to(slope.dtype), slope) for t, slope in pairs):
+        pairs = [(found[i].reshape(-1), slopes[number][i]) for i in places]
+        if not all(close(t.to(slope.dtype), slope) for t, slope in pairs):
             return False
     return True
 
