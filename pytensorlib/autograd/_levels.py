@@ -38,17 +38,31 @@ class Level:
         self.edges: list[Any] = []
         self.like: list[Any] = []
         self.given: list[Any] = []
+        self.versions: dict[int, int] = {}
+        self.kept: list[Any] = []
 
-    def enter(self, x: Any) -> Any:
-        """Return a tensor that stands for `x`, by which is differentiated."""
-        if self.recording and x.requires_grad:
+    def enter(self, x: Any, writable: bool = False) -> Any:
+        """Return a tensor that stands for `x`, by which is differentiated.
+
+        What is `writable` has memory of its own; `written_back` copies what was written to it.
+        """
+        inside = x if self.recording and x.requires_grad else self.leaf(x)
+        if writable:
+            self.kept.append(inside)  # by which others know what is behind the copy
+            inside = inside.clone()
+            self.versions[id(inside)] = inside._version
+        elif inside is x:
             inside = x.view_as(x)
-        else:
-            inside = self.leaf(x)
         self.edges.append(get_gradient_edge(inside))
         self.like.append(inside)
         self.given.append(x)
         return inside
+
+    def written_back(self) -> None:
+        """Write to inputs what the function wrote to the tensors that stood for them."""
+        for x, inside in zip(self.given, self.like, strict=True):
+            if inside._version != self.versions.get(id(inside), inside._version):
+                x.detach().copy_(inside.detach())
 
     def leaf(self, x: Any) -> Any:
         """Return a leaf of this level with the content of `x`."""
@@ -259,6 +273,8 @@ class Watch:
         while targets:
             _, t = targets.popitem()
             if id(t) in known or id(t) in self.made or not t.requires_grad:
+                continue
+            if id(t) in entered and id(t) in level.versions:
                 continue
             if id(t) in entered:
                 raise RuntimeError(

@@ -80,7 +80,7 @@ class Run:
             self.check_input(x)
         try:
             with _C._Mode(True, False):
-                inside = self.spec.unflatten([self.level.enter(x) for x in flat])
+                inside = self.spec.unflatten([self.level.enter(x, forward) for x in flat])
                 given = [self.aside(arg) for arg in args]
                 kwargs = {name: self.aside(arg) for name, arg in kwargs.items()}
                 new = (inside,) if isinstance(argnums, int) else inside
@@ -94,6 +94,8 @@ class Run:
                 flat_aux, aux_spec = pytree.tree_flatten(aux)
                 del given, inside, new, value, result, output, aux
                 watch.check(self.level, [*self.outputs, *flat_aux], caller)
+                if forward:
+                    self.level.written_back()
         finally:
             self.level.open = False
         # Whether outputs depend on what is no input, or on what is behind an input.
