@@ -57,8 +57,9 @@ def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
     """Warn that PyTorch gives typed storages up, at the first use of one."""
     if _Warned.always or not _Warned.once:
         _Warned.once = True
-        # What asks classes of tensors stands between a method and its caller.
-        stacklevel += sys._getframe(stacklevel).f_code.co_filename.endswith("_asking.py")
+        # What asks classes of tensors stands between a method and its caller: two calls.
+        caller = sys._getframe(stacklevel).f_code.co_filename
+        stacklevel += 2 * caller.endswith("_asking.py")
         warnings.warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
             "be the only storage class. This should only matter to you if you are using storages "

@@ -139,7 +139,7 @@ def _guard() -> None:
     """Have functions ask parameters without a shape, once there are some; all calls ask then."""
     if UninitializedTensorMixin.__torch_function__ is _disabled:
         UninitializedTensorMixin.__torch_function__ = classmethod(_answer)
-        pt._C._enable_torch_function()
+        Tensor._enable_torch_function()  # type: ignore[attr-defined]
 
 
 class UninitializedTensorMixin:
