@@ -199,7 +199,7 @@ class Watch:
         return _apply_below(self, cls, args, kwargs)
 
     def __enter__(self) -> Any:
-        _watching.append(self)
+        _watching.stack.append(self)
         self.on = not (self.rests and getattr(_state, "quiet", False))
         stack = _state.__dict__.setdefault("stack", [])
         stack.append(self)
@@ -208,7 +208,7 @@ class Watch:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _watching.remove(self)
+        _watching.stack.remove(self)
         _state.stack.pop()
         if self.on:
             _C._pop_torch_function_mode()

@@ -62,11 +62,11 @@ class _Duals:
         self.tangents: Any = WeakTensorKeyDictionary()
         self.enabled = _switch.enabled
         _C._push_torch_function_mode(self, True)
-        _watching.append(self)
+        _watching.stack.append(self)
 
     def close(self) -> None:
         """Take the tangents from all duals."""
-        _watching.remove(self)
+        _watching.stack.remove(self)
         _C._pop_torch_function_mode()
         self.tangents.clear()
 

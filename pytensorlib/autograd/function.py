@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -199,25 +200,33 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and put the function into the graph."""
-        if _watching:
-            return _watching[-1].apply(cls, args, kwargs)
+        if stack := _watching.stack:
+            return stack[-1].apply(cls, args, kwargs)
         return _C._function_apply(cls, *args, **kwargs)
 
 
 # The transforms and levels of forward mode that are at work: the last one is asked how to apply a
 # function.
-_watching: list[Any] = []
+class _Watching(threading.local):
+    """Those of a thread."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+
+
+_watching = _Watching()
 
 
 def _apply_below(watching: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply a function as those that are asked after one want it."""
-    place = _watching.index(watching)
-    above = _watching[place:]
-    del _watching[place:]
+    stack = _watching.stack
+    place = stack.index(watching)
+    above = stack[place:]
+    del stack[place:]
     try:
         return cls.apply(*args, **kwargs)
     finally:
-        _watching.extend(above)
+        stack.extend(above)
 
 
 def _check_transformed(cls: Any) -> None:

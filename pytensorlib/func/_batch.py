@@ -107,13 +107,13 @@ class Batch:
 
     def __enter__(self) -> Batch:
         self.on = not self.index or self.needed
-        _watching.append(self)
+        _watching.stack.append(self)
         if self.on:
             _C._push_torch_function_mode(self, True)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _watching.remove(self)
+        _watching.stack.remove(self)
         if self.on:
             _C._pop_torch_function_mode()
 

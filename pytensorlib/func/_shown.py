@@ -18,7 +18,9 @@ def text(x: Any, plain: Callable[[Any], str]) -> str | None:
 
     `plain` gives the text of others.
     """
-    levels = [w for w in _watching if isinstance(w, Batch) or getattr(w, "level", None) is not None]
+    levels = [
+        w for w in _watching.stack if isinstance(w, Batch) or getattr(w, "level", None) is not None
+    ]
     return _within(x, levels, plain)
 
 
