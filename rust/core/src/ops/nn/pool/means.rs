@@ -53,6 +53,8 @@ pub struct Means {
     outputs: usize,
     windows: Windows,
     adjoint: bool,
+    /// Whether the gradient counts as one that depends on the input.
+    steps: bool,
 }
 
 /// The means of windows over the last dimension; `None` where lines are short, or on a GPU.
@@ -63,7 +65,8 @@ pub fn means(
     windows: Windows,
 ) -> Option<Result<Tensor>> {
     let inputs = x.size(x.ndim() - 1);
-    if x.device().is_gpu() || outputs.max(inputs) < LONG || inputs.max(outputs) >= 1 << 31 {
+    let long = (LONG..1 << 31).contains(&inputs.max(outputs));
+    if x.device().is_gpu() || !long || inputs.min(outputs) == 0 {
         return None;
     }
     let op = Means {
@@ -72,6 +75,7 @@ pub fn means(
         outputs,
         windows,
         adjoint: false,
+        steps: true,
     };
     Some(dispatch::call1(op, &[x]))
 }
@@ -81,7 +85,7 @@ impl Derivative for Means {
         self.name
     }
     fn steps(&self) -> Mask {
-        !self.adjoint as Mask
+        self.steps as Mask
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -89,6 +93,7 @@ impl Derivative for Means {
         };
         let op = Means {
             adjoint: !self.adjoint,
+            steps: false,
             ..self.clone()
         };
         Ok(Grads::from_elem(Some(dispatch::call1(op, &[g])?), 1))
@@ -204,10 +209,11 @@ impl Means {
         // What a run reads beside its own elements is at most half of them.
         let run = match self.windows {
             Windows::Even { kernel, stride, .. } if !self.adjoint => RUN.max(2 * kernel / stride),
-            _ => RUN.max(2 * self.longest().min(to)),
+            Windows::Even { .. } => RUN.max(2 * self.longest().min(to)),
+            Windows::Parts => (8 * RUN * to / from).clamp(1, RUN),
         };
         let (runs, lines) = (to.div_ceil(run), y.len() / to);
-        let work = run.min(to) * 4 * (from / to).clamp(1, 1 << 20);
+        let work = 4 * run.min(to) * (from / to).max(1);
         let to_y = Ptr(y.as_mut_ptr());
         parallel_for(lines * runs, (1 << 14) / work.max(1) + 1, |range| {
             for at in range {
