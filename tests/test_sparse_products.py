@@ -404,3 +404,25 @@ def test_hooks_and_copies_of_sparse_gradients() -> None:
     rows.sum().backward()
     weight.grad.mul_(0.5)
     assert weight.grad.to_dense().tolist() == [[0.0], [0.5], [0.5]]
+
+
+def test_gradients_of_sparse_inputs_are_checked_by_their_values() -> None:
+    check = torch.autograd.gradcheck
+    a = torch.rand(2, 2, dtype=torch.float64, requires_grad=True)
+    b = torch.rand(2, 2, dtype=torch.float64).to_sparse().requires_grad_()
+    assert check(lambda x, y: x * y.coalesce().to_dense(), (a, b))
+    assert check(lambda x: x.to_dense(masked_grad=True), (b,), masked=True, fast_mode=True)
+    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
+        check(lambda x: x * 2, (b,))
+    assert torch.autograd.gradgradcheck(lambda x, y: (x @ y) @ y, (b, a))
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 3
+
+    assert not check(lambda x: Wrong.apply(x.to_dense()), (b,), raise_exception=False)

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from .. import _C
+from ._entries import apart, densified, is_sparse
 from .function import Function
 
 __all__ = [
@@ -340,8 +341,14 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
 
 
 def _run(func: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+    func, inputs = apart(func, inputs)
     _check_inputs(inputs)
     raw = func(*inputs)
+    if any(is_sparse(o) for o in _as_tuple(raw)):
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call "
+            "to_dense(masked_grad=...) on the output of fn for gradcheck."
+        )
     # Real functions keep their own inputs: a closure may hold them and must see them move.
     if any(_is_tensor(t) and t.is_complex() for t in (*inputs, *_as_tuple(raw))):
         func, inputs = _over_reals(func, inputs)
@@ -633,7 +640,8 @@ def gradcheck(
     fast_mode : bool, default False
         Compare one random projection of each Jacobian.
     masked : bool, optional
-        Accepted; it concerns sparse tensors only.
+        Accepted: of sparse inputs the values are varied, whatever it says, for their gradients
+        have their coordinates.
 
     Returns
     -------
@@ -776,7 +784,7 @@ def gradgradcheck(
         return tuple(g for g in grads if g is not None)
 
     return gradcheck(
-        gradient,
+        densified(gradient),
         (*given, *firsts),
         eps=eps,
         atol=atol,
