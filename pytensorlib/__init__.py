@@ -170,8 +170,11 @@ _HOMES = {
     "pca_lowrank": "_lowrank",
     "svd_lowrank": "_lowrank",
     "to_dlpack": "utils.dlpack",
-    "sparse_coo_tensor": "sparse",
-    "sparse_csr_tensor": "sparse",
+    **dict.fromkeys(
+        "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
+        "sparse_csc_tensor sparse_csr_tensor".split(),
+        "sparse",
+    ),
     "lu": "_tensor_facts",
     **dict.fromkeys(
         "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
@@ -203,7 +206,7 @@ _HOMES = {
         "_mkldnn bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 "
         "int5 int6 int7 jagged per_channel_affine per_channel_affine_float_qparams "
         "per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 qscheme "
-        "quint2x4 quint4x2 quint8 sparse_bsc sparse_bsr sparse_csc uint1 "
+        "quint2x4 quint4x2 quint8 uint1 "
         "uint2 uint3 uint4 uint5 uint6 uint7".split(),
         "_unstored",
     ),
@@ -229,7 +232,7 @@ _HOMES = {
         "_aminmax _assert_async _assert_scalar _assert_tensor_metadata _cast_Byte _cast_Char "
         "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
         "_compute_linear_combination _conj _conj_copy _conj_physical "
-        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _convolution "
+        "_convolution "
         "_convolution_mode _debug_has_internal_overlap _dim_arange _disable_dynamo "
         "_efficientzerotensor _embedding_bag _embedding_bag_forward_only _euclidean_dist "
         "_fft_c2c _fft_c2r _fft_r2c _functional_assert_async _fused_rms_norm "
@@ -246,6 +249,17 @@ _HOMES = {
         "_private",
     ),
     **dict.fromkeys("eig lstsq matrix_rank solve symeig".split(), "_removed"),
+        "_coalesce _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
+        "_sparse_csr_prod _sparse_csr_sum _sparse_sparse_matmul _sparse_sum".split(),
+        "sparse._inner",
+    ),
+    **dict.fromkeys(
+        "_sparse_broadcast_to _validate_compressed_sparse_indices _validate_sparse_bsc_tensor_args "
+        "_validate_sparse_bsr_tensor_args _validate_sparse_compressed_tensor_args "
+        "_validate_sparse_coo_tensor_args _validate_sparse_csc_tensor_args "
+        "_validate_sparse_csr_tensor_args".split(),
+        "_C",
+    ),
     "_dirichlet_grad": "_C",
     "_is_all_true": "_C",
     "_is_any_true": "_C",

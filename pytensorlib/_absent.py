@@ -84,10 +84,7 @@ GROUPS: dict[tuple[str, str], str] = {
     ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
         torch.masked
     """,
-    ("sparse tensors are lists of coordinates", "torch.sparse_coo_tensor, sparse_csr_tensor"): """
-        torch: ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
-        torch: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor
-        torch.Tensor: ccol_indices row_indices to_sparse_bsc to_sparse_bsr to_sparse_csc
+    ("no kernel here skips two of four numbers", "torch.sparse_coo_tensor, sparse_csr_tensor"): """
         torch.sparse.semi_structured
     """,
     ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """

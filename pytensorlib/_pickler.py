@@ -11,6 +11,7 @@ import pytensorlib as pt
 from . import _C
 from ._allowed import CONSTANTS
 from ._file_options import location_tag, options
+from ._sparse_parts import sparse_parts
 from ._tensor import _get_obj_state
 from .storage import STORED, TypedStorage
 
@@ -214,9 +215,9 @@ class CheckpointPickler(Base):
                 return NAMES["_rebuild_parameter_with_state"], (*args, state)
             return NAMES["_rebuild_parameter"], args
         if obj._is_any_sparse:
-            parts = (obj._indices(), obj._values(), obj.size(), obj.is_coalesced())
-            if obj.is_sparse_csr:
-                parts = (obj.crow_indices(), obj.col_indices(), obj._values(), obj.size())
+            parts = (*sparse_parts(obj)[1], obj.size())
+            if obj.is_sparse:
+                parts = (*parts, obj.is_coalesced())
             return NAMES["_rebuild_sparse_tensor"], (obj.layout, parts)
         if obj.is_meta:
             plain = NAMES["_rebuild_meta_tensor_no_storage"]

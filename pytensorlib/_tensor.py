@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _C, _spectral
 from ._size import Size
+from ._sparse_parts import sparse_parts, sparse_tensor
 from ._tensor_str import _str
 
 if TYPE_CHECKING:
@@ -395,6 +396,9 @@ class _Methods:
         tensor([[0, 1],
                 [2, 3]])
         """
+        if self.is_sparse:
+            dims = the_template.sparse_dim(), the_template.dense_dim()
+            return self.sparse_resize_(tuple(the_template.shape), *dims)
         return self.resize_(tuple(the_template.shape), memory_format=memory_format)
 
     def new_tensor(
@@ -468,6 +472,10 @@ class _Methods:
         >>> torch.zeros(1, dtype=torch.int32).new([1, 2])
         tensor([1, 2], dtype=torch.int32)
         """
+        if self._is_any_sparse:
+            from .sparse._old import made
+
+            return made(*(args if size is None else (size,)), dtype=self.dtype)
         return _legacy_new(*args, dtype=self.dtype, device=device or self.device, size=size)
 
     def type(self: Any, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
@@ -500,7 +508,7 @@ class _Methods:
         if dtype is None:
             place = "" if self.is_cpu else f"{self.device.type}."
             if self._is_any_sparse:
-                place += "sparse_csr." if self.is_sparse_csr else "sparse."
+                place += "sparse." if self.is_sparse else f"{str(self.layout)[len('torch.') :]}."
             return f"torch.{place}{_scalar_name(self.dtype)}Tensor"
         return self.to(_dtype_of(dtype), non_blocking=non_blocking)
 
@@ -556,10 +564,9 @@ class _Methods:
             return _unpickled_meta, (*kept, self.requires_grad, _get_obj_state(self))
         if self._is_any_sparse:
             x = self.detach().cpu()
-            parts = (x._indices(), x._values(), tuple(x.shape), x.is_coalesced())
-            attributes = _get_obj_state(self)
-            made = (type(self), parts, self.requires_grad, attributes, self.is_sparse_csr)
-            return _unpickled_sparse, made
+            known = x.is_coalesced() if x.is_sparse else None
+            parts = (x.layout, sparse_parts(x)[1], tuple(x.shape), known)
+            return _unpickled_sparse, (type(self), parts, self.requires_grad, _get_obj_state(self))
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
@@ -786,14 +793,9 @@ def _unpickled_meta(
     return _rebuilt(cls, data, requires_grad, attributes)
 
 
-def _unpickled_sparse(
-    cls: Any, parts: Any, requires_grad: bool, attributes: Any, rows: bool
-) -> Any:
+def _unpickled_sparse(cls: Any, parts: Any, requires_grad: bool, attributes: Any) -> Any:
     """Make the sparse tensor that `__reduce_ex__` took apart."""
-    indices, values, size, coalesced = parts
-    data = _C._sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
-    data = data.to_sparse_csr() if rows else data
-    return _rebuilt(cls, data, requires_grad, attributes)
+    return _rebuilt(cls, sparse_tensor(*parts, check=True), requires_grad, attributes)
 
 
 def attach(tensor_class: Any) -> None:

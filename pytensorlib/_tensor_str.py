@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _C
+from ._sparse_parts import sparse_parts
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
@@ -244,10 +245,7 @@ def _parameter_class() -> type | None:
 def _coordinates(tensor: Any, indent: int) -> str:
     """Write coordinates and values of a sparse tensor."""
     parts = []
-    shown = [("indices", tensor._indices())]
-    if tensor.is_sparse_csr:
-        shown = [("crow_indices", tensor.crow_indices()), ("col_indices", tensor.col_indices())]
-    for name, part in [*shown, ("values", tensor._values())]:
+    for name, part in zip(*sparse_parts(tensor), strict=True):
         prefix = f"{name}=tensor("
         size = f", size={tuple(part.shape)}" if part.numel() == 0 else ""
         parts.append(prefix + _numbers(part.detach(), indent + len(prefix)) + size + ")")

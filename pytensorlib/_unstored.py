@@ -37,9 +37,6 @@ __all__ = [
     "quint2x4",
     "quint4x2",
     "quint8",
-    "sparse_bsc",
-    "sparse_bsr",
-    "sparse_csc",
     "uint1",
     "uint2",
     "uint3",
@@ -178,8 +175,5 @@ per_channel_affine_float_qparams = named(
     Scheme, "per_channel_affine_float_qparams", "torch.fake_quantize_per_channel_affine"
 )
 float4_e2m1fn_x2 = named(ElementType, "float4_e2m1fn_x2", "torch.float8_e4m3fn")
-sparse_csc = named(MemoryLayout, "sparse_csc", "torch.sparse_csr")
-sparse_bsr = named(MemoryLayout, "sparse_bsr", "torch.sparse_csr")
-sparse_bsc = named(MemoryLayout, "sparse_bsc", "torch.sparse_csr")
 _mkldnn = named(MemoryLayout, "_mkldnn", "torch.strided")
 jagged = named(MemoryLayout, "jagged", "torch.nn.utils.rnn.pad_sequence")

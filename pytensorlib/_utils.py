@@ -17,6 +17,7 @@ import pytensorlib as pt
 from . import _C
 from ._file_storage import FileStorage
 from ._pickle_vm import CorruptCheckpointError
+from ._sparse_parts import COMPRESSED, sparse_tensor
 from ._tensor import _get_obj_state, _set_obj_state  # noqa: F401  (libraries ask for them here)
 from .storage import TypedStorage
 
@@ -114,15 +115,15 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
 
 
 def _get_layout(name: str) -> Any:
-    for layout in (_C.strided, _C.sparse_coo, _C.sparse_csr):
+    for layout in (_C.strided, _C.sparse_coo, *COMPRESSED):
         if str(layout) == name:
             return layout
     raise CorruptCheckpointError(f"layout {name!r}: there are no tensors of it here")
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
-    tensors = 3 if layout is _C.sparse_csr else 2
-    if layout not in (_C.sparse_coo, _C.sparse_csr):
+    tensors = 3 if layout in COMPRESSED else 2
+    if layout not in (_C.sparse_coo, *COMPRESSED):
         raise CorruptCheckpointError(f"sparse tensor: layout {layout!r} is not supported")
     if not isinstance(data, tuple) or not tensors < len(data) <= 4:
         raise CorruptCheckpointError("sparse tensor: needs coordinates, values and a size")
@@ -137,23 +138,14 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
         raise CorruptCheckpointError("sparse tensor: needs coordinates, values and a size")
     if _LOADING.unchecked is None:
         return _made(layout, parts, size, known)
-    if layout is _C.sparse_csr:
-        raise CorruptCheckpointError("sparse tensor: legacy files have none by rows")
-    indices, values = parts
-    t = _C._sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=False)
+    t = _made(layout, parts, size, known, check=False)
     _LOADING.unchecked.append((layout, parts, size, known))
     return t
 
 
-def _made(layout: Any, parts: Any, size: Any, known: bool | None) -> Any:
+def _made(layout: Any, parts: Any, size: Any, known: bool | None, check: bool = True) -> Any:
     try:
-        if layout is _C.sparse_csr:
-            from .sparse import sparse_csr_tensor
-
-            starts, columns, values = parts
-            return sparse_csr_tensor(starts, columns, values, size)
-        indices, values = parts
-        return _C._sparse_coo_tensor(indices, values, size, is_coalesced=known)
+        return sparse_tensor(layout, parts, size, known, check)
     except (RuntimeError, IndexError) as error:
         raise CorruptCheckpointError(f"sparse tensor: {error}") from error
 

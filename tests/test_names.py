@@ -62,7 +62,7 @@ RANDOM = """
 SPARSE = """
     Tensor.to_sparse* Tensor.to_dense Tensor.sparse_* Tensor.coalesce Tensor.is_coalesced
     Tensor.indices Tensor.values Tensor.dense_dim spmm dsmm hsmm hspmm smm saddmm sspaddmm
-    resize_as_sparse_ values_copy indices_copy Tensor.crow_indices Tensor.col_indices
+    resize_as_sparse_ values_copy indices_copy Tensor.*_indices *_indices_copy
 """.split()
 
 # What has no row, and why. Each line fits a name that nothing else accounts for.

@@ -62,7 +62,7 @@ def test_sparse_coo_tensor_reads_what_it_is_given() -> None:
     hybrid = torch.sparse_coo_tensor([[0, 1]], [[1, 2], [3, 4]])
     assert parts(hybrid) == ([[0, 1]], [[1, 2], [3, 4]], (2, 2), False)
     assert hybrid.dtype == torch.int64 and (hybrid.sparse_dim(), hybrid.dense_dim()) == (1, 1)
-    assert parts(torch.sparse_coo_tensor((2, 3))) == ([[], []], [], (2, 3), False)
+    assert parts(torch.sparse_coo_tensor((2, 3))) == ([[], []], [], (2, 3), True)
     assert sample(requires_grad=True).requires_grad
     ordered = torch.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,), is_coalesced=True)
     assert ordered.is_coalesced()
@@ -116,6 +116,10 @@ def test_dense_and_back() -> None:
     assert torch.tensor(0.0).to_sparse()._nnz() == 0
     with pytest.raises(RuntimeError, match="sparse_dim argument must be in >0"):
         y.to_sparse(0)
+    with pytest.raises(RuntimeError, match=r"sparse_dim argument must be in \[0,2\] range, but 3"):
+        y.to_sparse(3)
+    with pytest.raises(RuntimeError, match=r"sparse_dim argument !=self.sparse_dim\(\) is not"):
+        x.to_sparse(1)
 
 
 @pytest.mark.parametrize(
@@ -262,8 +266,18 @@ def test_sparse_tensors_are_written_to_in_place() -> None:
     assert x.sparse_resize_((4, 4), 2, 0) is x and x.shape == (4, 4)
     y = sample().sparse_resize_((3, 3), 2, 0)
     assert parts(y) == (INDICES, [3.0, 4.0, 5.0], (3, 3), False)
-    with pytest.raises(RuntimeError, match="may not become"):
+    with pytest.raises(
+        RuntimeError, match=r"shrinking the size of sparse dimensions \(from \[3, 3"
+    ):
         y.sparse_resize_((1, 3), 2, 0)
+    with pytest.raises(
+        RuntimeError, match=r"changing the number of dense dimensions \(from 0 to 1"
+    ):
+        y.sparse_resize_((3, 3, 2), 2, 1)
+    with pytest.raises(
+        RuntimeError, match=r"changing the number of sparse dimensions \(from 2 to 3"
+    ):
+        y.sparse_resize_((3, 3, 2), 3, 0)
     assert parts(y.sparse_resize_and_clear_((1,), 1, 0)) == ([[]], [], (1,), True)
     with pytest.raises(RuntimeError, match="between dense and sparse"):
         sample().copy_(torch.ones(2, 3))
@@ -284,6 +298,153 @@ def test_zeros_like_is_sparse() -> None:
     assert parts(torch.zeros_like(x)) == parts(torch.empty_like(x)) == ([[], []], [], (2, 3), True)
     assert not torch.zeros_like(x, layout=torch.strided).is_sparse
     assert torch.zeros_like(torch.ones(2), layout=torch.sparse_coo).is_sparse
+
+
+def test_sizes_alone_make_a_tensor_without_entries() -> None:
+    for x in (torch.sparse_coo_tensor(size=(2, 3)), torch.sparse_coo_tensor((2, 3))):
+        assert parts(x) == ([[], []], [], (2, 3), True)
+    with pytest.raises(TypeError, match="received an invalid combination of arguments"):
+        torch.sparse_coo_tensor()
+    x = sample()
+    assert parts(torch.zeros(3, 4, out=x)) == ([[], []], [], (3, 4), True) and x.shape == (3, 4)
+    x = sample(dtype=torch.float64)
+    for y in (x.new_empty((4, 2)), x.new_zeros((4, 2)), x.new(4, 2)):
+        assert parts(y) == ([[], []], [], (4, 2), True) and y.dtype == torch.float64
+    assert x.new_zeros((2,), dtype=torch.int64).dtype == torch.int64
+    made = x.new(torch.tensor([[0], [1]]), torch.tensor([5.0], dtype=torch.float64), (2, 2))
+    assert made.to_dense().tolist() == [[0.0, 5.0], [0.0, 0.0]]
+    with pytest.raises(NotImplementedError, match="full|fill_"):
+        x.new_full((2,), 1.0)
+
+
+def test_a_number_stands_for_one_entry() -> None:
+    assert parts(torch.sparse_coo_tensor(([0],), 2.0, (1,)))[1] == [2.0]
+    scalar = torch.sparse_coo_tensor(torch.zeros(0, 1), 12.5, [])
+    assert (scalar.shape, scalar.item(), scalar.is_nonzero()) == ((), 12.5, True)
+
+
+def test_one_element_is_a_number() -> None:
+    def one(values: Any, indices: Any = ([0],)) -> Any:
+        return torch.sparse_coo_tensor(indices, values, (1,))
+
+    assert one(1.0).is_nonzero() and not one(0.0).is_nonzero()
+    assert not one((-1.0, 1.0), ([0, 0],)).is_nonzero() and one(2.3 - 4.5j).is_nonzero()
+    assert float(one((1.5, 1.0), ([0, 0],))) == 2.5 and bool(one(1.0))
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with no values is ambiguous"):
+        torch.sparse_coo_tensor(([0, 1],), torch.empty(2, 0), (4, 0)).is_nonzero()
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value"):
+        sample().is_nonzero()
+
+
+def test_any_asks_the_entries() -> None:
+    indices = [[0, 0], [2, 0]]
+    assert torch.sparse_coo_tensor(indices, [False, True]).any().item() is True
+    assert torch.sparse_coo_tensor(indices, [False, False]).any().item() is False
+    assert torch.any(torch.sparse_coo_tensor(size=(2, 3))).item() is False
+
+
+def test_indices_take_slices_of_sparse_tensors() -> None:
+    x = sample()
+    assert parts(x[:, 1]) == ([[]], [], (2,), False)
+    assert parts(x[:, 0])[:3] == ([[1, 1]], [4.0, 5.0], (2,))
+    assert parts(x[..., 2])[:3] == ([[0]], [3.0], (2,))
+    assert x[1, 0].item() == 9.0 and x[None].shape == (1, 2, 3) and x[:, None].shape == (2, 1, 3)
+    assert [row.to_dense().tolist() for row in x] == DENSE
+    assert [c.to_dense().tolist() for c in x.unbind(1)] == [[0.0, 9.0], [0.0, 0.0], [3.0, 0.0]]
+    with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+        x[0] = 100
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[2]
+
+
+def test_dimensions_change_places_in_place() -> None:
+    for change in (
+        lambda x: x.t_(),
+        lambda x: x.transpose_(0, 1),
+        lambda x: x.swapaxes_(0, -1),
+        lambda x: x.swapdims_(0, 1),
+    ):
+        x = sample()
+        assert change(x) is x and x.shape == (3, 2)
+        assert x.to_dense().tolist() == torch.tensor(DENSE).t().tolist()
+    empty = torch.sparse_coo_tensor(size=(0, 3)).t_()
+    assert empty.shape == (3, 0)
+
+
+def test_narrow_copy_takes_entries_of_a_range() -> None:
+    x, d = sample(), torch.tensor(DENSE)
+    for args in ((0, 0, 1), (0, 1, 1), (1, 1, 2), (1, 0, 0), (0, 0, 2)):
+        assert torch.equal(x.narrow_copy(*args).to_dense(), d.narrow(*args))
+        assert torch.equal(d.to_sparse(1).narrow_copy(*args).to_dense(), d.narrow(*args))
+    with pytest.raises(RuntimeError, match=r"Dimension -1 out of range. Expecting 0 <= dim < 2"):
+        x.narrow_copy(-1, 0, 3)
+    text = (
+        r"Invalid range to narrow. range\(start, start\+length\) must be a subset of range\(0, 2\)"
+    )
+    for args in ((0, 3, 1), (0, 1, 2), (0, -1, 1)):
+        with pytest.raises(RuntimeError, match=text):
+            x.narrow_copy(*args)
+
+
+def test_copies_between_sparse_tensors_take_type_and_refuse_dense_ones() -> None:
+    x = sample()
+    assert parts(x.copy_(torch.ones(2, 3, dtype=torch.float64).to_sparse()))[3] is True
+    assert x.dtype == torch.float32 and x.to_dense().tolist() == [[1.0] * 3] * 2
+    text = (
+        "copy_\\(\\) between dense and sparse Tensors is not implemented! Found self type = torch.F"
+    )
+    with pytest.raises(RuntimeError, match=text):
+        torch.ones(2, 3).copy_(x)
+
+
+def test_checks_of_coordinates_can_be_switched() -> None:
+    switch = torch.sparse.check_sparse_tensor_invariants
+
+    def wrong(**options: Any) -> Any:
+        return torch.sparse_coo_tensor([[0], [3]], [1.0], (2, 2), **options)
+
+    text = "size is inconsistent with indices: for dim 1, size is 2 but found index 3"
+    assert not switch.is_enabled()
+    assert wrong(check_invariants=False).layout is torch.sparse_coo
+    with switch():
+        assert switch.is_enabled()
+        with pytest.raises(RuntimeError, match=text):
+            wrong()
+        wrong(check_invariants=False)
+        with switch(False):
+            assert not switch.is_enabled()
+            unchecked = wrong()
+            with pytest.raises(RuntimeError, match=text):
+                wrong(check_invariants=True)
+        assert switch.is_enabled()
+    # Each use looks at them again.
+    with pytest.raises(IndexError, match="out of bounds"):
+        unchecked.to_dense()
+
+    @switch(False)
+    def made() -> Any:
+        return wrong()
+
+    assert made()._nnz() == 1 and not switch.is_enabled()
+    once = switch(True)
+    with once, pytest.raises(RuntimeError, match="This context manager instance is already activ"):
+        once.__enter__()
+    assert not switch.is_enabled()
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        torch._validate_sparse_coo_tensor_args(torch.tensor([[5]]), torch.ones(1), (2,))
+    indices = torch.tensor([[1, 0]])
+    with pytest.raises(RuntimeError, match="cannot set is_coalesced to true"):
+        torch._validate_sparse_coo_tensor_args(indices, torch.ones(2), (2,), is_coalesced=True)
+    assert torch._validate_sparse_coo_tensor_args(indices, torch.ones(2), (2,)) is None
+
+
+def test_calls_of_older_names() -> None:
+    x = torch.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 3.0])
+    assert parts(torch._coalesce(x)) == ([[0, 1]], [2.0, 4.0], (2,), True)
+    starts = torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 1]), 3)
+    assert starts.tolist() == [0, 2, 3, 3]
+    back = torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 1]))
+    assert back.tolist() == [[0, 0, 1], [0, 1, 1]]
 
 
 def written(x: Any, save: Callable[..., Any], load: Callable[..., Any]) -> Any:
@@ -370,16 +531,12 @@ MEMORY: dict[str, Callable[[Any], Any]] = {
     "typed storage": lambda x: x.storage(),
     "tolist": lambda x: x.tolist(),
     "item": lambda x: x[:, :1].item(),
-    "one item": lambda x: torch.ones(1).to_sparse().item(),
-    "float": lambda x: float(torch.ones(1).to_sparse()),
-    "bool": lambda x: bool(torch.ones(1).to_sparse()),
     "dlpack": lambda x: torch.from_dlpack(x),
     "nbytes": lambda x: x.nbytes,
     "view": lambda x: x.view(6),
     "reshape": lambda x: x.reshape(6),
     "as_strided": lambda x: x.as_strided((2,), (1,)),
     "slice": lambda x: x[:1],
-    "any": lambda x: x.any(),
     "mask": lambda x: x[x.to_dense() > 0],
     "assignment": lambda x: x.__setitem__(0, 1.0),
     "assigned": lambda x: torch.zeros(2, 3).__setitem__(..., x),
@@ -391,7 +548,6 @@ MEMORY: dict[str, Callable[[Any], Any]] = {
     "copy_": lambda x: torch.ones(2, 3).copy_(x),
     "set_": lambda x: torch.ones(2).set_(x),
     "resize_": lambda x: x.resize_(7),
-    "linear": lambda x: torch.nn.functional.linear(torch.ones(3), x),
     "where": lambda x: torch.where(torch.ones(2, 3) > 0, x, x),
     "share": lambda x: x.share_memory_(),
     "bits": lambda x: x.view(torch.int32),
@@ -425,6 +581,8 @@ def test_refusals_are_of_pytorchs_class() -> None:
         x.data_ptr()
     with pytest.raises(TypeError, match="can't convert Sparse layout tensor to numpy"):
         x.numpy()
+    with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can require grad"):
+        x.long().requires_grad_()
     with pytest.raises(NotImplementedError):
         x.untyped_storage()
 

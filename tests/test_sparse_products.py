@@ -70,9 +70,17 @@ def test_products_of_bool_and_of_mixed_types_raise() -> None:
         x @ torch.ones(2, 2, dtype=torch.float64)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         x @ torch.ones(3, 2)
+    with pytest.raises(RuntimeError, match=r"Argument #3 \(dense\): Expected dim 0 size 2, got 3"):
+        torch.sparse.mm(x, torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="mat1 dtype Double does not match mat2 dtype Float"):
+        torch.sparse.mm(x.double(), x)
+    with pytest.raises(RuntimeError, match=r"mv: expected self\.size\(-1\) == vec\.size\(-1\)"):
+        x.mv(torch.ones(3))
+    with pytest.raises(RuntimeError, match="mv: two tensor dim should be 2 and 1, but got Sparse"):
+        x.mv(torch.ones(2, 1))
     with pytest.raises(RuntimeError, match="coordinates in all dimensions"):
         torch.ones(2, 2).to_sparse(1) @ torch.ones(2, 2)
-    with pytest.raises(RuntimeError, match="reduce"):
+    with pytest.raises(RuntimeError, match="reduce argument must be either"):
         torch.sparse.mm(x, torch.ones(2, 2), "median")
 
 
@@ -99,7 +107,9 @@ def test_sums_of_products_of_old_names() -> None:
     assert torch.sspaddmm(eye, x, ones, beta=2, alpha=3).to_dense().tolist() == want
     assert eye.sspaddmm(x, ones).is_sparse
     assert torch.saddmm(torch.eye(2), x, ones, beta=2, alpha=3).tolist() == want
-    for name in ("spmm", "dsmm", "hsmm"):
+    assert torch.hsmm(x, ones).is_sparse
+    assert torch.equal(torch.hsmm(x, ones).to_dense(), x @ ones)
+    for name in ("spmm", "dsmm"):
         assert torch.equal(getattr(torch, name)(x, ones), x @ ones)
         with pytest.raises(RuntimeError, match="expected a sparse matrix"):
             getattr(torch, name)(ones, ones.t())
@@ -109,6 +119,13 @@ def test_norms_are_of_coalesced_entries() -> None:
     x = sample()
     assert abs(x.norm().item() - 90**0.5) < 1e-5
     assert (x.norm(1).item(), torch.norm(x, float("inf")).item()) == (12.0, 9.0)
+    assert abs(x.norm(-1).item() - 2.25) < 1e-6 and abs(x.norm(2, (0, 1)).item() - 90**0.5) < 1e-5
+    with pytest.raises(RuntimeError, match="norm_sparse currently does not support keepdim=True"):
+        x.norm(2, None, True)
+    with pytest.raises(
+        RuntimeError, match="currently only supports full reductions, so 'dim' must"
+    ):
+        x.norm(2, 0)
 
 
 def test_batches_of_sparse_matrices() -> None:
@@ -116,6 +133,19 @@ def test_batches_of_sparse_matrices() -> None:
     b = torch.tensor(np.random.default_rng(4).integers(-3, 4, (4, 5, 2)).astype("float64"))
     for got in (torch.bmm(a.to_sparse(), b), a.to_sparse() @ b):
         assert torch.equal(got, a @ b)
+    with pytest.raises(RuntimeError, match="bmm_sparse: Tensor 'mat2' must be dense"):
+        torch.bmm(b.mT, a.mT.to_sparse())
+    with pytest.raises(RuntimeError, match=r"'self.size\(2\)' and 'mat2.size\(1\)' must match"):
+        torch.bmm(a.to_sparse(), b[:, 1:])
+    x = a[0].to_sparse()
+    assert torch.equal(
+        torch.ones(2, 4, 3, dtype=torch.float64) @ x,
+        torch.ones(2, 4, 3, dtype=torch.float64) @ a[0],
+    )
+    wide = torch.nn.functional.linear(torch.ones(2, 5, dtype=torch.float64), x, a.new_ones(3))
+    assert torch.equal(wide, a[0].sum(1).expand(2, 3) + 1)
+    sums = torch.addmv(torch.ones(3, dtype=torch.float64), x, b[0, :, 0], beta=2, alpha=3)
+    assert torch.equal(sums, 2 + 3 * a[0] @ b[0, :, 0])
 
 
 def test_sums_are_independent_of_the_number_of_threads() -> None:
@@ -193,8 +223,117 @@ def test_sparse_and_dense_operands_mix() -> None:
     assert torch.equal(a.mul(torch.tensor(3.0)).to_dense(), want * 3)
     with pytest.raises(RuntimeError, match="Sparse division requires a scalar"):
         a / b
-    with pytest.raises(RuntimeError, match="same size"):
+    with pytest.raises(RuntimeError, match="expected sizes of 'self' and 'other' to match, but"):
         a + matrix(3, 4, torch.float64, 8)
+    with pytest.raises(RuntimeError, match="same density, but 'self' has 2 sparse dimensions"):
+        a + want.to_sparse(1)
+
+
+def test_operators_with_assignment_write_to_sparse_tensors() -> None:
+    d = sample().to_dense()
+    x = seen = sample()
+    x += sample()
+    assert x is seen and torch.equal(x.to_dense(), 2 * d)
+    x -= sample()
+    x *= sample()
+    assert torch.equal(x.to_dense(), d * d)
+    x /= 2
+    x *= torch.tensor(4.0)
+    assert x is seen and torch.equal(x.to_dense(), 2 * d * d)
+    dense = torch.ones(2, 3)
+    dense += sample()
+    assert torch.equal(dense, 1 + d)
+    dense *= sample()
+    assert not dense.is_sparse and torch.equal(dense, (1 + d) * d)
+    with pytest.raises(RuntimeError, match="Can't convert result type Float to output Long"):
+        whole = sample().long()
+        whole += sample()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf = sample(requires_grad=True)
+        leaf += sample()
+
+
+def test_products_of_sparse_tensors_broadcast_values_alone() -> None:
+    a = torch.arange(24.0).reshape(2, 3, 4).to_sparse(2)
+    b = torch.arange(6.0).reshape(2, 3, 1).to_sparse(2)
+    assert torch.equal((a * b).to_dense(), a.to_dense() * b.to_dense())
+    row = torch.ones(1, 3).to_sparse()
+    with pytest.raises(RuntimeError, match="expects sparse inputs with equal dimensionality, numb"):
+        sample() * row
+    assert torch.equal(
+        (sample() * torch.tensor(2.0).to_sparse()).to_dense(), 2 * sample().to_dense()
+    )
+    large = sample() * torch.ones(2, 2, 3)
+    assert large.shape == (2, 2, 3) and torch.equal(large.to_dense()[1], sample().to_dense())
+    with pytest.raises(
+        RuntimeError, match=r"The size of tensor a \(\d\) must match the size of te"
+    ):
+        sample() * torch.ones(3, 3)
+    wide = torch._sparse_broadcast_to(row, (2, 3))
+    assert torch.equal(wide.to_dense(), torch.ones(2, 3)) and wide._nnz() == 6
+    with pytest.raises(
+        RuntimeError, match="does not broadcast over the requested shape of length 3"
+    ):
+        torch._sparse_broadcast_to(torch.ones(2).to_sparse(), (2, 3))
+
+
+def test_functions_in_place_want_each_coordinate_once() -> None:
+    for name in "abs asin atan ceil erf expm1 floor log1p sign sin sqrt tanh relu".split():
+        with pytest.raises(RuntimeError, match=f"{name}_ requires coalesced input"):
+            getattr(sample(), f"{name}_")()
+        whole = sample().coalesce()
+        getattr(whole, f"{name}_")()
+        torch.testing.assert_close(
+            whole.to_dense(), getattr(sample().to_dense(), name)(), equal_nan=True
+        )
+    with pytest.raises(RuntimeError, match="asin_ requires coalesced input"):
+        sample().short().asin_()
+    negative = sample().neg_()
+    assert negative._nnz() == 3 and torch.equal(negative.to_dense(), -sample().to_dense())
+
+
+def test_joined_tensors_are_alike() -> None:
+    with pytest.raises(
+        RuntimeError, match=r"All tensors must have the same shape: \[2, 3\].*\[2, 4\]"
+    ):
+        torch.cat([sample(), torch.ones(2, 4).to_sparse()])
+    with pytest.raises(
+        RuntimeError, match="must have the same sparse_dim and dense_dim: 2, 0, but"
+    ):
+        torch.cat([sample(), torch.ones(2, 3).to_sparse(1)])
+    with pytest.raises(RuntimeError, match="but a dense tensor was found at position 1"):
+        torch.cat([sample(), torch.ones(2, 3)])
+
+
+def test_powers_keep_zeros_or_raise() -> None:
+    x = sample()
+    assert torch.equal(x.pow(2).to_dense(), x.to_dense() ** 2)
+    with pytest.raises(RuntimeError, match=r"add\(sparse, dense\) is not supported"):
+        x - 2
+    with pytest.raises(RuntimeError, match="pow: cannot raise to zeroth power on sparse tensor"):
+        x.pow(0)
+
+
+def test_gradients_of_sparse_inputs_are_checked_by_their_values() -> None:
+    check = torch.autograd.gradcheck
+    a = torch.rand(2, 2, dtype=torch.float64, requires_grad=True)
+    b = torch.rand(2, 2, dtype=torch.float64).to_sparse().requires_grad_()
+    assert check(lambda x, y: x * y.coalesce().to_dense(), (a, b))
+    assert check(lambda x: x.to_dense(masked_grad=True), (b,), masked=True, fast_mode=True)
+    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
+        check(lambda x: x * 2, (b,))
+    assert torch.autograd.gradgradcheck(lambda x, y: (x @ y) @ y, (b, a))
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 3
+
+    assert not check(lambda x: Wrong.apply(x.to_dense()), (b,), raise_exception=False)
 
 
 def test_integer_sums_are_int64() -> None:
@@ -202,6 +341,8 @@ def test_integer_sums_are_int64() -> None:
     assert x.sum().item() == 6 and x.sum().dtype == torch.int64
     assert x.sum(0).dtype == torch.int64 and x.sum(0).to_dense().tolist() == [3, 3]
     assert torch.sparse.sum(x, dtype=torch.float64).dtype == torch.float64
+    # Along dimensions `sparse.sum` keeps the type.
+    assert torch.sparse.sum(x, 0).dtype == torch.int32
 
 
 def test_softmax_counts_what_has_no_entry_as_minus_infinity() -> None:
@@ -404,25 +545,3 @@ def test_hooks_and_copies_of_sparse_gradients() -> None:
     rows.sum().backward()
     weight.grad.mul_(0.5)
     assert weight.grad.to_dense().tolist() == [[0.0], [0.5], [0.5]]
-
-
-def test_gradients_of_sparse_inputs_are_checked_by_their_values() -> None:
-    check = torch.autograd.gradcheck
-    a = torch.rand(2, 2, dtype=torch.float64, requires_grad=True)
-    b = torch.rand(2, 2, dtype=torch.float64).to_sparse().requires_grad_()
-    assert check(lambda x, y: x * y.coalesce().to_dense(), (a, b))
-    assert check(lambda x: x.to_dense(masked_grad=True), (b,), masked=True, fast_mode=True)
-    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
-        check(lambda x: x * 2, (b,))
-    assert torch.autograd.gradgradcheck(lambda x, y: (x @ y) @ y, (b, a))
-
-    class Wrong(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g * 3
-
-    assert not check(lambda x: Wrong.apply(x.to_dense()), (b,), raise_exception=False)

@@ -54,14 +54,14 @@ def test_matrix_by_rows_prints_as_in_pytorch() -> None:
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (([1, 2], [0], [1.0]), "must begin with 0"),
-        (([0, 1, 3], [0, 1], [1.0, 2.0]), "end with the number of entries"),
-        (([0, 2, 1, 2], [0, 1], [1.0, 2.0]), "not fall"),
-        (([0, 2], [1, 0], [1.0, 2.0]), "rise in each row"),
-        (([0, 1], [5], [1.0], (1, 3)), "must lie in the matrix"),
-        (([0, 1], [0], [1.0, 2.0]), "one for each of values"),
-        (([0, 1], [0], [1.0], (2, 3)), "rows \\+ 1"),
-        (([], [], []), "must be vectors"),
+        (([1, 2], [0], [1.0]), r"`crow_indices\[..., 0\] == 0` is not satisfied"),
+        (([0, 1, 3], [0, 1], [1.0, 2.0]), r"`crow_indices\[..., -1\] == nnz` is not satisfied"),
+        (([0, 2, 1, 2], [0, 1], [1.0, 2.0]), r"`0 <= crow_indices\[..., 1:\] - crow_indices"),
+        (([0, 2], [1, 0], [1.0, 2.0]), "are sorted and distinct"),
+        (([0, 1], [5], [1.0], (1, 3)), "`0 <= col_indices < ncols` is not satisfied"),
+        (([0, 1], [0], [1.0, 2.0]), r"col_indices.shape\[-1\] must be equal to nnz \(=2\)"),
+        (([0, 1], [0], [1.0], (2, 3)), r"number of rows \+ 1 \(=3\), but got 2"),
+        (([], [], []), "negative dimension"),
     ],
 )
 def test_rows_that_are_none_of_a_matrix_raise(args: Any, text: str) -> None:
@@ -77,9 +77,8 @@ def test_matrices_by_rows_and_others_become_each_other() -> None:
     assert parts(x.clone()) == parts(copy.deepcopy(x)) == parts(x.detach()) == WANTED
     assert x.double().is_sparse_csr and (2 * x).is_sparse_csr and (x + x).is_sparse_csr
     assert torch.sparse.mm(x, x.t().to_sparse_csr()).is_sparse_csr
-    # PyTorch's has the layout torch.sparse_csc.
-    assert x.t().layout is torch.sparse_coo
-    with pytest.raises(RuntimeError, match="expected a matrix"):
+    assert x.t().layout is torch.sparse_csc
+    with pytest.raises(IndexError, match="Dimension out of range"):
         torch.ones(2).to_sparse_csr()
     for name in ("crow_indices", "col_indices"):
         with pytest.raises(RuntimeError, match="sparse row compressed tensor layout"):
@@ -102,10 +101,11 @@ def test_products_combine_rows_in_several_ways() -> None:
         "mean": [[4.0, -2.0], [0.0, 0.0], [2.5, -3.5]],
         "amax": [[4.0, -2.0], [0.0, 0.0], [6.0, -3.0]],
         "amin": [[4.0, -2.0], [0.0, 0.0], [-1.0, -4.0]],
+        "prod": [[4.0, -2.0], [0.0, 0.0], [-6.0, 12.0]],
     }
     for way, want in ways.items():
         assert torch.sparse.mm(x, y, way).tolist() == want
-    with pytest.raises(RuntimeError, match="must be one of"):
+    with pytest.raises(RuntimeError, match="reduce argument must be either sum"):
         torch.sparse.mm(x, y, "median")
 
 

@@ -5,6 +5,88 @@ use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::shape::{Dims, Strides};
 
+/// How the elements are kept (`torch.layout`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Each at its place in memory.
+    Strided,
+    /// Coordinates and their values.
+    Coo,
+    /// A matrix by rows or by columns: where each line begins, then the places in it.
+    Csr,
+    Csc,
+    /// The same of blocks.
+    Bsr,
+    Bsc,
+}
+
+impl Form {
+    pub const ALL: [Form; 6] = [
+        Form::Strided,
+        Form::Coo,
+        Form::Csr,
+        Form::Csc,
+        Form::Bsr,
+        Form::Bsc,
+    ];
+
+    /// What it is called in `torch`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Strided => "strided",
+            Form::Coo => "sparse_coo",
+            Form::Csr => "sparse_csr",
+            Form::Csc => "sparse_csc",
+            Form::Bsr => "sparse_bsr",
+            Form::Bsc => "sparse_bsc",
+        }
+    }
+
+    /// What errors call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Form::Strided => "Strided",
+            Form::Coo => "Sparse",
+            Form::Csr => "SparseCsr",
+            Form::Csc => "SparseCsc",
+            Form::Bsr => "SparseBsr",
+            Form::Bsc => "SparseBsc",
+        }
+    }
+
+    #[inline]
+    pub fn is_sparse(self) -> bool {
+        self != Form::Strided
+    }
+
+    /// Whether lines of a matrix are told by where they begin (a compressed layout).
+    #[inline]
+    pub fn is_packed(self) -> bool {
+        !matches!(self, Form::Strided | Form::Coo)
+    }
+
+    /// Whether those lines are rows.
+    pub fn by_rows(self) -> bool {
+        matches!(self, Form::Csr | Form::Bsr)
+    }
+
+    /// Whether entries are blocks.
+    pub fn in_blocks(self) -> bool {
+        matches!(self, Form::Bsr | Form::Bsc)
+    }
+
+    /// That of the transpose.
+    pub fn turned(self) -> Form {
+        match self {
+            Form::Csr => Form::Csc,
+            Form::Csc => Form::Csr,
+            Form::Bsr => Form::Bsc,
+            Form::Bsc => Form::Bsr,
+            other => other,
+        }
+    }
+}
+
 /// Layout, type and device. A tensor lends its own ([`crate::tensor::Tensor`] dereferences to it), and a
 /// call can be planned from metas of tensors that do not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,8 +96,8 @@ pub struct Meta {
     device: Device,
     /// Made from a Python number: takes part in promotion only by category.
     wrapped: bool,
-    /// A list of coordinates and values stands for the elements.
-    sparse: bool,
+    /// How the elements are kept.
+    form: Form,
     /// Its object in the host language answers for it.
     answers: bool,
 }
@@ -28,7 +110,7 @@ impl Meta {
             dtype,
             device,
             wrapped: false,
-            sparse: false,
+            form: Form::Strided,
             answers: false,
         }
     }
@@ -39,8 +121,8 @@ impl Meta {
     }
 
     #[inline]
-    pub fn with_sparse(self, sparse: bool) -> Meta {
-        Meta { sparse, ..self }
+    pub fn with_form(self, form: Form) -> Meta {
+        Meta { form, ..self }
     }
 
     #[inline]
@@ -87,7 +169,11 @@ impl Meta {
     /// Whether there is no memory to read: only ops for lists of coordinates take the tensor.
     #[inline]
     pub fn is_sparse(&self) -> bool {
-        self.sparse
+        self.form.is_sparse()
+    }
+    #[inline]
+    pub fn form(&self) -> Form {
+        self.form
     }
     /// Whether the class of its object in the host language computes what is asked of the tensor.
     #[inline]

@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Form;
 use crate::op::{Op, TensorMeta};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -87,11 +88,7 @@ pub enum Value {
     Str(Arc<str>),
     DType(DType),
     Device(Device),
-    /// Whether there is no memory for each element, and whether rows are told by where they start.
-    Layout {
-        sparse: bool,
-        rows: bool,
-    },
+    Layout(Form),
     MemoryFormat(MemoryFormat),
     Generator(Arc<Generator>),
 }
@@ -125,7 +122,7 @@ impl Value {
             Value::Tensor(t) => t.is_sparse(),
             Value::Tensors(ts) => ts.iter().any(|t| t.is_sparse()),
             Value::OptionalTensors(ts) => ts.iter().flatten().any(|t| t.is_sparse()),
-            Value::Layout { sparse, .. } => *sparse,
+            Value::Layout(form) => form.is_sparse(),
             _ => false,
         }
     }
@@ -524,13 +521,11 @@ impl Args<'_> {
             _ => None,
         }
     }
-    /// Whether a layout is asked for that has no memory for each element.
-    pub fn is_sparse(&self, i: usize) -> bool {
-        matches!(self.values[i], Value::Layout { sparse: true, .. })
-    }
-    /// Whether that is one whose rows are told by where they start.
-    pub fn is_by_rows(&self, i: usize) -> bool {
-        matches!(self.values[i], Value::Layout { rows: true, .. })
+    pub fn form(&self, i: usize) -> Option<Form> {
+        match self.values[i] {
+            Value::Layout(form) => Some(form),
+            _ => None,
+        }
     }
     pub fn memory_format(&self, i: usize) -> Option<MemoryFormat> {
         match self.values[i] {

@@ -8,7 +8,7 @@ use crate::ensure;
 use crate::error::{self, Result};
 use crate::float8;
 use crate::layout::Layout;
-use crate::meta::Meta;
+use crate::meta::{Form, Meta};
 use crate::shape::numel;
 use crate::shared::{Shared, Weak};
 use crate::storage::Storage;
@@ -205,10 +205,11 @@ impl Tensor {
         shape: &[usize],
         dtype: DType,
         device: Device,
+        form: Form,
         held: T,
     ) -> Result<Tensor> {
         byte_count(shape, dtype)?;
-        let meta = Meta::new(Layout::contiguous(shape), dtype, device).with_sparse(true);
+        let meta = Meta::new(Layout::contiguous(shape), dtype, device).with_form(form);
         let inference = mode::inference();
         let storage = Storage::holding(Box::new(held), device);
         Ok(Tensor::build(storage, meta, inference, None, None))
@@ -287,7 +288,7 @@ impl Tensor {
     fn sharing(&self, meta: Meta, view: Option<ViewOf>) -> Tensor {
         let i = &*self.0;
         let (storage, version) = (i.storage.clone(), i.version.clone());
-        let meta = meta.with_sparse(i.meta.is_sparse());
+        let meta = meta.with_form(i.meta.form());
         Tensor::build(storage, meta, i.inference, version, view)
     }
 
@@ -575,6 +576,9 @@ impl Tensor {
             "a Tensor with {} elements cannot be converted to Scalar",
             self.numel()
         );
+        if self.is_sparse() {
+            return self.detach().to_dense()?.item();
+        }
         if self.device() != Device::Cpu {
             return self.to_host()?.item();
         }
@@ -621,6 +625,9 @@ impl Tensor {
 
     /// The parts of the number in a one-element tensor of any type.
     pub fn complex_item(&self) -> Result<(f64, f64)> {
+        if self.is_sparse() {
+            return self.detach().to_dense()?.complex_item();
+        }
         let host = self.to_host()?;
         let p = host.bytes_ptr();
         match self.dtype() {

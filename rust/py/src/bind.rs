@@ -169,7 +169,9 @@ impl Function {
         for overload in &self.overloads {
             let mut values = Values::new();
             match overload.read(py, args, keywords, &mut values) {
-                Ok(_) if overload.refuses(&values) => return self.call_sparse(py, args, keywords),
+                Ok(out) if overload.refuses(&values, out.as_ref()) => {
+                    return self.call_sparse(py, args, keywords)
+                }
                 Ok(out) => return self.run(py, overload, &mut values, out, args, keywords),
                 Err(_) if !overload.order.is_empty() => {}
                 Err(Misfit::Raised(e)) if self.signatures == 1 => return Err(e),
@@ -209,8 +211,8 @@ impl Function {
         }
         Err(PyNotImplementedError::new_err(format!(
             "Could not run 'aten::{}' with arguments from the 'SparseCPU' backend: it takes dense \
-             tensors (layout torch.strided), and got a sparse one (layout torch.sparse_coo); convert \
-             it with to_dense()",
+             tensors (layout torch.strided), and got a sparse one (such as of layout torch.sparse_coo); \
+             convert it with to_dense()",
             self.name
         )))
     }
@@ -426,8 +428,13 @@ impl Overload {
 
     /// Whether an argument is sparse, which the function does not take.
     #[inline]
-    fn refuses(&self, values: &[Value]) -> bool {
-        values.iter().any(Value::is_sparse) && self.op.entry.flags & flag::SPARSE == 0
+    fn refuses(&self, values: &[Value], out: Option<&Bound<'_, PyAny>>) -> bool {
+        let sparse = |t: &Bound<'_, PyAny>| {
+            t.cast::<crate::tensor::PyTensor>()
+                .is_ok_and(|t| t.get().get().is_sparse())
+        };
+        (values.iter().any(Value::is_sparse) || out.is_some_and(sparse))
+            && self.op.entry.flags & flag::SPARSE == 0
     }
 
     /// What a parameter got that it does not take.

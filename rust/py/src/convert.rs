@@ -345,10 +345,10 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         },
         Type::DType => dtype(obj).map(Value::DType),
         Type::Device => PyDevice::read(obj)?.map(Value::Device),
-        Type::Layout => obj.cast::<PyLayout>().ok().map(|l| Value::Layout {
-            sparse: l.get().sparse,
-            rows: l.get().rows,
-        }),
+        Type::Layout => obj
+            .cast::<PyLayout>()
+            .ok()
+            .map(|l| Value::Layout(l.get().0)),
         Type::MemoryFormat => obj
             .cast::<PyMemoryFormat>()
             .ok()
@@ -560,7 +560,7 @@ pub fn result(py: Python<'_>, op: &'static Op, value: Value) -> PyResult<Py<PyAn
         Value::Str(s) => PyString::new(py, &s).into_any().unbind(),
         Value::DType(d) => crate::dtype::dtype_object(py, d).clone_ref(py).into_any(),
         Value::Device(d) => Py::new(py, PyDevice::of(d))?.into_any(),
-        Value::Layout { sparse, rows } => layout_object(py, sparse, rows).clone_ref(py).into_any(),
+        Value::Layout(form) => layout_object(py, form).clone_ref(py).into_any(),
         Value::MemoryFormat(f) => Py::new(py, PyMemoryFormat(f))?.into_any(),
         Value::Generator(g) => Py::new(py, PyGenerator(g))?.into_any(),
     })

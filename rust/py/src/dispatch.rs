@@ -101,10 +101,7 @@ fn object<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
         Value::Str(s) => PyString::new(py, s).into_any(),
         Value::DType(d) => dtype_object(py, *d).bind(py).clone().into_any(),
         Value::Device(d) => Bound::new(py, PyDevice::of(*d))?.into_any(),
-        Value::Layout { sparse, rows } => layout_object(py, *sparse, *rows)
-            .bind(py)
-            .clone()
-            .into_any(),
+        Value::Layout(form) => layout_object(py, *form).bind(py).clone().into_any(),
         Value::MemoryFormat(f) => Bound::new(py, PyMemoryFormat(*f))?.into_any(),
         Value::Generator(g) => Bound::new(py, PyGenerator(g.clone()))?.into_any(),
     })

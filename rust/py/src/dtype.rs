@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::{self, DType};
+use pytensorlib_core::meta::Form;
 use pytensorlib_core::schema::MemoryFormat;
 
 /// A type of elements. There is one object for each: float32, float64, float16, bfloat16,
@@ -324,8 +325,9 @@ impl PyDevice {
     }
 }
 
-/// How elements are stored: `torch.strided`, each at its place in memory, or `torch.sparse_coo`, as a
-/// list of coordinates and values; `torch.sparse_csr` is such a list of a matrix, shown by rows.
+/// How elements are stored: `torch.strided`, each at its place in memory; `torch.sparse_coo`, as a list
+/// of coordinates and values; `torch.sparse_csr` and `torch.sparse_csc`, a matrix by its rows or columns;
+/// `torch.sparse_bsr` and `torch.sparse_bsc`, the same of blocks.
 ///
 /// Examples
 /// --------
@@ -341,16 +343,13 @@ impl PyDevice {
     skip_from_py_object
 )]
 #[derive(PartialEq, Eq, Hash, Clone)]
-pub struct PyLayout {
-    pub sparse: bool,
-    pub rows: bool,
-}
+pub struct PyLayout(pub Form);
 
 /// The one object for each layout.
-pub fn layout_object(py: Python<'_>, sparse: bool, rows: bool) -> &Py<PyLayout> {
-    static LAYOUTS: [PyOnceLock<Py<PyLayout>>; 3] = [const { PyOnceLock::new() }; 3];
-    let make = || Py::new(py, PyLayout { sparse, rows }).expect("memory for an object");
-    LAYOUTS[sparse as usize + rows as usize].get_or_init(py, make)
+pub fn layout_object(py: Python<'_>, form: Form) -> &Py<PyLayout> {
+    static LAYOUTS: [PyOnceLock<Py<PyLayout>>; 6] = [const { PyOnceLock::new() }; 6];
+    let make = || Py::new(py, PyLayout(form)).expect("memory for an object");
+    LAYOUTS[form as usize].get_or_init(py, make)
 }
 
 #[pymethods]
@@ -359,11 +358,7 @@ impl PyLayout {
         format!("torch.{}", self.__reduce__())
     }
     fn __reduce__(&self) -> &'static str {
-        match (self.sparse, self.rows) {
-            (false, _) => "strided",
-            (true, false) => "sparse_coo",
-            (true, true) => "sparse_csr",
-        }
+        self.0.name()
     }
 }
 
@@ -574,9 +569,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for d in dtype::ALL {
         m.add(d.name(), dtype_object(py, d).clone_ref(py))?;
     }
-    for (sparse, rows) in [(false, false), (true, false), (true, true)] {
-        let layout = layout_object(py, sparse, rows);
-        m.add(layout.get().__reduce__(), layout.clone_ref(py))?;
+    for form in Form::ALL {
+        m.add(form.name(), layout_object(py, form).clone_ref(py))?;
     }
     for f in [
         MemoryFormat::Contiguous,

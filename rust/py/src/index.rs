@@ -78,6 +78,9 @@ fn slice(x: &Tensor, d: usize, s: &Bound<'_, PySlice>) -> PyResult<Tensor> {
             "slice() cannot be applied to a 0-dim tensor.",
         ));
     }
+    if plain && x.is_sparse() {
+        return Ok(x.clone());
+    }
     let (start, stop, step) = match plain {
         true => (None, None, 1),
         false => (get("start")?, get("stop")?, get("step")?.unwrap_or(1)),
@@ -391,6 +394,11 @@ pub fn set_item(
     let x = slf.get().get();
     if x.answers() {
         crate::dispatch::look_here();
+    }
+    if x.is_sparse() {
+        return Err(PyTypeError::new_err(
+            "Cannot assign to a sparse tensor; make another of its indices() and values()",
+        ));
     }
     let from = value(&x, obj)?;
     if let Some(y) = simple(&x, key)? {

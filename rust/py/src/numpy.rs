@@ -425,9 +425,10 @@ fn _to_numpy<'py>(t: &Bound<'py, PyAny>, force: bool) -> PyResult<Bound<'py, PyA
         )));
     }
     if t.is_sparse() {
-        return Err(PyTypeError::new_err(
-            "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.",
-        ));
+        return Err(PyTypeError::new_err(format!(
+            "can't convert {} layout tensor to numpy. Use Tensor.to_dense() first.",
+            t.form().title()
+        )));
     }
     if t.requires_grad() && mode::grad() {
         return Err(PyRuntimeError::new_err(

@@ -14,6 +14,7 @@ use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::mode;
 use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::meta::Form;
 use pytensorlib_core::ops::pointwise::binary as op;
 use pytensorlib_core::ops::pointwise::{apply, unary};
 use pytensorlib_core::tensor::{Tensor, OWNED};
@@ -556,7 +557,7 @@ impl PyTensor {
     fn device(&self) -> PyDevice {
         PyDevice::of(self.get().device())
     }
-    /// How the elements are stored: `torch.strided`, `torch.sparse_coo` or `torch.sparse_csr`.
+    /// How the elements are stored: `torch.strided`, or a sparse layout such as `torch.sparse_coo`.
     ///
     /// Examples
     /// --------
@@ -565,8 +566,7 @@ impl PyTensor {
     /// True
     #[getter]
     fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
-        let t = self.get();
-        layout_object(py, t.is_sparse(), t.is_by_rows()).clone_ref(py)
+        layout_object(py, self.get().form()).clone_ref(py)
     }
     /// Whether the elements are in host memory.
     ///
@@ -599,8 +599,7 @@ impl PyTensor {
     /// (False, True)
     #[getter]
     fn is_sparse(&self) -> bool {
-        let t = self.get();
-        t.is_sparse() && !t.is_by_rows()
+        self.get().form() == Form::Coo
     }
     /// Whether the elements are those of a sparse matrix by rows.
     ///
@@ -611,9 +610,9 @@ impl PyTensor {
     /// (False, True)
     #[getter]
     fn is_sparse_csr(&self) -> bool {
-        self.get().is_by_rows()
+        self.get().form() == Form::Csr
     }
-    /// Whether a list of coordinates stands for the elements.
+    /// Whether the layout is a sparse one.
     #[getter]
     fn _is_any_sparse(&self) -> bool {
         self.get().is_sparse()
@@ -1114,7 +1113,14 @@ impl PyTensor {
     /// tensor([0., 0.], requires_grad=True)
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(slf: Bound<'_, Self>, requires_grad: bool) -> PyResult<Bound<'_, Self>> {
-        slf.get().get().set_requires_grad(requires_grad).py()?;
+        let t = slf.get().get();
+        if requires_grad && !t.dtype().differentiable() {
+            return Err(PyRuntimeError::new_err(format!(
+                "only Tensors of floating point dtype can require gradients, and complex ones; got {}",
+                t.dtype()
+            )));
+        }
+        t.set_requires_grad(requires_grad).py()?;
         Ok(slf)
     }
     /// Whether no recorded operation made this tensor: gradients are collected in `grad` of

@@ -82,7 +82,7 @@ impl Function {
                         _ => first[j].clone(),
                     });
                 }
-                (!overload.refuses(&values)).then_some(overload)
+                (!overload.refuses(&values, None)).then_some(overload)
             });
             let Some(overload) = alike else {
                 let y = self.call(py, std::ptr::null_mut(), &place(given, i), Keywords::NONE)?;

@@ -1,10 +1,12 @@
 //! What stands for the elements of a sparse tensor, and the ways between it and dense tensors.
 
+use super::packed::{self, Packed};
 use super::places;
 use crate::autograd::{inplace, mode, Vjp};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::meta::Form;
 use crate::op::{one, Derivative, Grads, Mask, Save};
 use crate::ops::index::mask::nonzero;
 use crate::ops::sort::unique::sort::unique;
@@ -12,13 +14,15 @@ use crate::shape::{numel, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a sparse tensor is made of. It changes under the lock, for all that share it at once.
-struct Coordinates {
-    parts: Mutex<Parts>,
-    /// Whether it is shown as a matrix by rows (`torch.sparse_csr`); then it is coalesced.
-    rows: AtomicBool,
+struct Coordinates(Mutex<Held>);
+
+/// A list of coordinates, or, in a compressed layout, lines of a matrix.
+#[derive(Clone)]
+pub enum Held {
+    List(Parts),
+    Lines(Packed),
 }
 
 #[derive(Clone)]
@@ -50,14 +54,15 @@ pub fn make(shape: &[usize], parts: Parts) -> Result<Tensor> {
         values: values.detach(),
         ..parts
     };
-    let (dtype, device) = (values.dtype(), values.device());
-    let held = Coordinates {
-        parts: Mutex::new(held),
-        rows: AtomicBool::new(false),
-    };
-    let y = Tensor::holding(shape, dtype, device, held)?;
+    let y = hold(shape, &values, Form::Coo, Held::List(held))?;
     dispatch::record(Make, &[&indices, &values], std::slice::from_ref(&y))?;
     Ok(y)
+}
+
+/// The tensor for whose elements `held`, with these values, stands.
+pub(super) fn hold(shape: &[usize], values: &Tensor, form: Form, held: Held) -> Result<Tensor> {
+    let (dtype, device) = (values.dtype(), values.device());
+    Tensor::holding(shape, dtype, device, form, Coordinates(Mutex::new(held)))
 }
 
 /// Of indices and values a sparse tensor.
@@ -85,7 +90,6 @@ impl Derivative for Make {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Values {
     coalesced: bool,
-    rows: bool,
 }
 
 impl Derivative for Values {
@@ -108,21 +112,22 @@ impl Derivative for Values {
             values = values.index_select(0, &first)?;
         }
         let coalesced = true;
-        let y = make(
+        one(make(
             shape,
             Parts {
                 indices,
                 values,
                 coalesced,
             },
-        )?;
-        one(y.shown_by_rows(self.rows))
+        )?)
     }
 }
 
 /// Of a sparse tensor a dense one, as if it had an entry for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Unmasked {
+    form: Form,
+    block: Option<[usize; 2]>,
     lead: usize,
 }
 
@@ -132,7 +137,9 @@ impl Derivative for Unmasked {
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         match &g[0] {
-            Some(g) if !g.is_sparse() => one(g.to_sparse(self.lead)?),
+            Some(g) if !g.is_sparse() => {
+                one(g.in_form(self.form, self.block, g.ndim() - self.lead)?)
+            }
             other => Ok(Grads::from_elem(other.clone(), 1)),
         }
     }
@@ -146,10 +153,11 @@ pub fn values_at(g: &Tensor, indices: &Tensor) -> Result<Tensor> {
         let at = places::places(indices, &g.shape()[..lead])?.to_device(g.device())?;
         return g.reshape_to(&with_rows(rows, rest))?.index_select(0, &at);
     }
-    let own = g.sparse_parts()?;
-    if own.lead() != lead {
+    if g.lead()? != lead {
         return values_at(&g.to_dense()?, indices);
     }
+    let g = &g.list()?;
+    let own = g.sparse_parts()?;
     let same = own.indices.shares_storage(indices) && own.indices.layout() == indices.layout();
     if same && own.coalesced {
         return Ok(g.entries()?.values);
@@ -200,100 +208,122 @@ fn coordinates<'a>(x: &'a Tensor, name: &str) -> Result<&'a Coordinates> {
         Some(held) => Ok(held),
         None => bail!(
             Runtime,
-            "{name} expected a sparse tensor (layout torch.sparse_coo), got a dense one of shape \
-             {}; make one with to_sparse()",
+            "{name} expected a sparse tensor (such as of layout torch.sparse_coo), got a dense one of \
+             shape {}; make one with to_sparse()",
             Show(x.shape())
         ),
     }
 }
 
 impl Tensor {
-    /// What a sparse tensor is made of now, outside of any graph.
+    /// What stands for its elements now, outside of any graph.
+    pub(super) fn held_now(&self) -> Result<Held> {
+        Ok(coordinates(self, "a sparse operation")?.0.lock().clone())
+    }
+
+    /// How many dimensions have coordinates.
+    pub fn lead(&self) -> Result<usize> {
+        Ok(match self.held_now()? {
+            Held::List(parts) => parts.lead(),
+            Held::Lines(lines) => lines.starts.ndim() + 1,
+        })
+    }
+
+    /// The list of a sparse tensor's entries, outside of any graph.
     pub fn sparse_parts(&self) -> Result<Parts> {
-        Ok(coordinates(self, "a sparse operation")?
-            .parts
-            .lock()
-            .clone())
+        match self.held_now()? {
+            Held::List(parts) => Ok(parts),
+            Held::Lines(lines) => lines.list(self.form()),
+        }
     }
 
     /// [`Tensor::sparse_parts`] with values that gradients flow through. Where a coordinate occurs more
     /// than once, what is made of them must depend on their sum alone.
     pub fn entries(&self) -> Result<Parts> {
-        let mut parts = self.sparse_parts()?;
+        let mut parts = match self.held_now()? {
+            Held::List(parts) => parts,
+            Held::Lines(_) => return self.lines()?.list(self.form()),
+        };
         parts.values = parts.values.detach();
         let op = Values {
             coalesced: parts.coalesced,
-            rows: self.is_by_rows(),
         };
         let inputs = [self, &parts.indices];
         dispatch::record(op, &inputs, std::slice::from_ref(&parts.values))?;
         Ok(parts)
     }
 
+    /// [`Tensor::entries`] in row-major order, each coordinate once.
+    pub fn ordered_entries(&self) -> Result<Parts> {
+        self.list()?.coalesced()?.entries()
+    }
+
+    /// The same sparse tensor as a list of coordinates (`torch.sparse_coo`).
+    pub fn list(&self) -> Result<Tensor> {
+        match self.form() {
+            Form::Coo => Ok(self.clone()),
+            _ => make(self.shape(), self.entries()?),
+        }
+    }
+
     /// The same coordinates with what `f` makes of their values.
     pub fn with_values(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        if self.form().is_packed() {
+            let lines = self.lines()?;
+            let values = f(&lines.values)?;
+            let device = values.device();
+            let (starts, plain) = (
+                lines.starts.to_device(device)?,
+                lines.plain.to_device(device)?,
+            );
+            let lines = Packed {
+                starts,
+                plain,
+                values,
+            };
+            return packed::make(self.shape(), self.form(), lines);
+        }
         let parts = self.entries()?;
         let values = f(&parts.values)?;
         let indices = parts.indices.to_device(values.device())?;
-        let y = make(
+        make(
             self.shape(),
             Parts {
                 indices,
                 values,
                 ..parts
             },
-        )?;
-        Ok(y.shown_by_rows(self.is_by_rows()))
-    }
-
-    /// Whether this is a sparse matrix that is shown by rows (`torch.sparse_csr`).
-    pub fn is_by_rows(&self) -> bool {
-        self.held::<Coordinates>()
-            .is_some_and(|held| held.rows.load(Ordering::Relaxed))
-    }
-
-    fn shown_by_rows(self, rows: bool) -> Tensor {
-        if let (true, Some(held)) = (rows, self.held::<Coordinates>()) {
-            held.rows.store(true, Ordering::Relaxed);
-        }
-        self
-    }
-
-    /// The same sparse matrix by rows, or, without `rows`, as coordinates.
-    pub fn by_rows(&self, rows: bool) -> Result<Tensor> {
-        if self.is_by_rows() == rows {
-            return Ok(self.clone());
-        }
-        let y = self.coalesced()?;
-        ensure!(
-            !rows || (y.ndim() == 2 && y.sparse_parts()?.lead() == 2),
-            Runtime,
-            "a sparse tensor by rows is a matrix with coordinates in both dimensions here, got shape \
-             {}",
-            Show(self.shape())
-        );
-        let y = make(self.shape(), y.entries()?)?;
-        Ok(y.shown_by_rows(rows))
+        )
     }
 
     /// A copy with its own coordinates and values.
     pub fn copy_sparse(&self) -> Result<Tensor> {
+        if self.form().is_packed() {
+            let lines = self.lines()?;
+            let lines = Packed {
+                starts: lines.starts.copy_dense()?,
+                plain: lines.plain.copy_dense()?,
+                values: lines.values.copy_dense()?,
+            };
+            return packed::make(self.shape(), self.form(), lines);
+        }
         let parts = self.entries()?;
         let (indices, values) = (parts.indices.copy_dense()?, parts.values.copy_dense()?);
-        let y = make(
+        make(
             self.shape(),
             Parts {
                 indices,
                 values,
                 ..parts
             },
-        )?;
-        Ok(y.shown_by_rows(self.is_by_rows()))
+        )
     }
 
     /// Each coordinate once, in order, with the sum of its values; itself where it is so.
     pub fn coalesced(&self) -> Result<Tensor> {
-        let held = self.sparse_parts()?;
+        let Held::List(held) = self.held_now()? else {
+            return Ok(self.clone());
+        };
         if held.coalesced {
             return Ok(self.clone());
         }
@@ -324,6 +354,9 @@ impl Tensor {
         if !self.is_sparse() {
             return Ok(self.clone());
         }
+        if self.form().is_packed() {
+            return self.lines()?.dense(self.form(), self.shape());
+        }
         let parts = self.entries()?;
         let (rows, _) = rows_of(self.shape(), parts.lead())?;
         let at = places::places(&parts.indices, &self.shape()[..parts.lead()])?;
@@ -344,8 +377,12 @@ impl Tensor {
             return Ok(self.clone());
         }
         let y = self.detach().to_dense()?;
-        let lead = self.sparse_parts()?.lead();
-        dispatch::record(Unmasked { lead }, &[self], std::slice::from_ref(&y))?;
+        let op = Unmasked {
+            form: self.form(),
+            block: self.block()?,
+            lead: self.lead()?,
+        };
+        dispatch::record(op, &[self], std::slice::from_ref(&y))?;
         Ok(y)
     }
 
@@ -375,7 +412,8 @@ impl Tensor {
         ensure!(
             new.dtype().can_cast(self.dtype()),
             Runtime,
-            "result type {} can't be cast to the desired output type {}",
+            "Can't convert result type {0} to output {1}: result type {0} can't be cast to the desired output \
+             type {1}",
             new.dtype().scalar_name(),
             self.dtype().scalar_name()
         );
@@ -383,8 +421,9 @@ impl Tensor {
         if new.shape() != self.shape() {
             return Ok(self.replaced(&new));
         }
-        let parts = new.sparse_parts()?;
-        let old = std::mem::replace(&mut *coordinates(self, "copy_")?.parts.lock(), parts);
+        let new = new.like_form(self)?;
+        let held = new.held_now()?;
+        let old = std::mem::replace(&mut *coordinates(self, "copy_")?.0.lock(), held);
         drop(old);
         self.bump_version();
         match new.grad_fn()? {
@@ -398,7 +437,9 @@ impl Tensor {
 
     /// Says of a sparse tensor that its coordinates are in order, each once.
     pub fn set_coalesced(&self, coalesced: bool) -> Result<()> {
-        coordinates(self, "_coalesced_")?.parts.lock().coalesced = coalesced;
+        if let Held::List(parts) = &mut *coordinates(self, "_coalesced_")?.0.lock() {
+            parts.coalesced = coalesced;
+        }
         Ok(())
     }
 }

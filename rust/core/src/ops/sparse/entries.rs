@@ -1,20 +1,18 @@
 //! Making sparse tensors, what they are made of, and what changes neither: copies, types, the order of
 //! dimensions.
 
-use super::arithmetic::give;
 use super::coo::{make, values_at, Parts};
+use super::packed::{self, Packed};
 use super::places;
 use crate::autograd::mode;
 use crate::device::Device;
-use crate::dtype::{default_dtype, DType};
+use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::ops::shape::create::Options;
-use crate::ops::shape::join::cat;
+use crate::meta::Form;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use smallvec::SmallVec;
 
 /// The size that coordinates and values need where none is given.
 fn fitting(indices: &Tensor, values: &Tensor) -> Result<Dims> {
@@ -69,15 +67,19 @@ fn check(indices: &Tensor, values: &Tensor, size: &[usize], all: bool) -> Result
     Ok(())
 }
 
-/// Whether coordinates are in order and none occurs twice.
-fn in_order(indices: &Tensor, size: &[usize]) -> Result<bool> {
-    let at = places::places(indices, size)?;
-    // SAFETY: contiguous host memory of this type.
-    Ok(unsafe { at.slice::<i64>() }.windows(2).all(|w| w[0] < w[1]))
+fn of_coordinates(a: &Args) -> Result<Value> {
+    let size = a.opt_ints(2).map(shape::sizes).transpose()?;
+    let coalesced = !a.is_none(3) && a.bool(3)?;
+    Ok(of_parts(a.tensor(0)?, a.tensor(1)?, size, coalesced, a.bool(4)?)?.into())
 }
 
-fn of_coordinates(a: &Args) -> Result<Value> {
-    let (indices, values) = (a.tensor(0)?, a.tensor(1)?);
+fn of_parts(
+    indices: &Tensor,
+    values: &Tensor,
+    size: Option<Dims>,
+    coalesced: bool,
+    checked: bool,
+) -> Result<Tensor> {
     ensure!(
         indices.ndim() == 2,
         Runtime,
@@ -90,10 +92,15 @@ fn of_coordinates(a: &Args) -> Result<Value> {
         "expected indices to be a dense tensor of integers, got {indices:?}"
     );
     ensure!(
-        values.ndim() > 0 && !values.is_sparse(),
+        !values.is_sparse(),
         Runtime,
-        "expected values to be a dense tensor with a dimension for the entries, got {values:?}"
+        "expected values to be a dense tensor, got {values:?}"
     );
+    // A number stands for one entry.
+    let values = &match values.ndim() {
+        0 => values.unsqueeze(0)?,
+        _ => values.clone(),
+    };
     ensure!(
         indices.size(1) == values.size(0),
         Runtime,
@@ -102,16 +109,14 @@ fn of_coordinates(a: &Args) -> Result<Value> {
         values.size(0)
     );
     let indices = indices.to_device(values.device())?.to_dtype(DType::I64)?;
-    let size = match a.opt_ints(2) {
-        Some(size) => shape::sizes(size)?,
+    let size = match size {
+        Some(size) => size,
         None => fitting(&indices, values)?,
     };
-    let checked = a.bool(4)?;
     check(&indices, values, &size, checked)?;
-    let coalesced = !a.is_none(3) && a.bool(3)?;
     if coalesced && checked {
         ensure!(
-            in_order(&indices, &size)?,
+            places::rise(&indices)?,
             Runtime,
             "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
         );
@@ -122,11 +127,11 @@ fn of_coordinates(a: &Args) -> Result<Value> {
         values,
         coalesced,
     };
-    Ok(make(&size, parts)?.into())
+    make(&size, parts)
 }
 
 /// A sparse tensor without entries.
-fn nothing(size: &[usize], lead: usize, dtype: DType, device: Device) -> Result<Tensor> {
+pub fn nothing(size: &[usize], lead: usize, dtype: DType, device: Device) -> Result<Tensor> {
     let indices = Tensor::zeros(&[lead, 0], DType::I64, device)?;
     let values = super::coo::with_rows(0, &size[lead..]);
     let values = Tensor::zeros(&values, dtype, device)?;
@@ -139,19 +144,6 @@ fn nothing(size: &[usize], lead: usize, dtype: DType, device: Device) -> Result<
             coalesced,
         },
     )
-}
-
-fn to_sparse(x: &Tensor, lead: usize) -> Result<Tensor> {
-    if !x.is_sparse() {
-        return x.to_sparse(lead);
-    }
-    let own = x.sparse_parts()?.lead();
-    ensure!(
-        own == lead,
-        Runtime,
-        "to_sparse: expected {own} sparse dimensions, which the sparse tensor has, got {lead}"
-    );
-    Ok(x.clone())
 }
 
 fn to_dense(a: &Args) -> Result<Value> {
@@ -172,8 +164,8 @@ fn sparse_mask(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     ensure!(
         mask.is_sparse(),
         Runtime,
-        "sparse_mask: expected mask to be sparse (layout torch.sparse_coo), got a dense tensor of \
-         shape {}; make one with to_sparse()",
+        "sparse_mask: expected mask to be sparse (such as of layout torch.sparse_coo), got a dense \
+         tensor of shape {}; make one with to_sparse()",
         Show(mask.shape())
     );
     ensure!(
@@ -181,6 +173,23 @@ fn sparse_mask(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
         Runtime,
         "sparse_mask(): operands have incompatible sizes; self has size {} but mask has size {}",
         Show(x.shape()),
+        Show(mask.shape())
+    );
+    if mask.form().is_packed() {
+        let (form, own) = (mask.form(), mask.raw_lines()?);
+        let values = packed::values_at(x, form, &own.starts, &own.plain, own.values.shape())?;
+        let lines = Packed {
+            starts: own.starts.copy_dense()?,
+            plain: own.plain.copy_dense()?,
+            values,
+        };
+        return packed::make(x.shape(), form, lines);
+    }
+    ensure!(
+        !x.form().is_packed(),
+        Runtime,
+        "sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got Sparse, of \
+         shape {}; convert the tensor with to_sparse_coo()",
         Show(mask.shape())
     );
     let mask = mask.sparse_parts()?;
@@ -196,12 +205,13 @@ fn sparse_mask(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     )
 }
 
-fn refused(name: &str, x: &Tensor) -> Result<()> {
+pub(super) fn refused(name: &str, x: &Tensor) -> Result<()> {
     ensure!(
-        x.is_sparse(),
+        x.form() == Form::Coo,
         Runtime,
-        "{name} expected sparse coordinate tensor layout but got Strided, of shape {}; make it \
-         sparse with to_sparse()",
+        "{name} expected sparse coordinate tensor layout but got {}, of shape {}; make it one with \
+         to_sparse_coo()",
+        x.form().title(),
         Show(x.shape())
     );
     Ok(())
@@ -210,6 +220,9 @@ fn refused(name: &str, x: &Tensor) -> Result<()> {
 /// Indices or values, which the coalesced tensor alone gives out.
 fn given_out(a: &Args, values: bool) -> Result<Value> {
     let (x, name) = (a.tensor(0)?, if values { "values" } else { "indices" });
+    if values && x.form().is_packed() {
+        return Ok(x.lines()?.values.into());
+    }
     refused(name, x)?;
     let parts = x.entries()?;
     ensure!(
@@ -218,32 +231,6 @@ fn given_out(a: &Args, values: bool) -> Result<Value> {
         "Cannot get {name} on an uncoalesced tensor, please call .coalesce() first"
     );
     Ok(if values { parts.values } else { parts.indices }.into())
-}
-
-/// The parts of a matrix by rows.
-fn of_rows(a: &Args) -> Result<Parts> {
-    let x = a.tensor(0)?;
-    ensure!(
-        x.is_by_rows(),
-        Runtime,
-        "{} expected sparse row compressed tensor layout but got {}, of shape {}; make it one with \
-         to_sparse_csr()",
-        a.schema.name,
-        if x.is_sparse() { "Sparse" } else { "Strided" },
-        Show(x.shape())
-    );
-    x.sparse_parts()
-}
-
-fn crow_indices(a: &Args) -> Result<Value> {
-    let (parts, rows) = (of_rows(a)?, a.tensor(0)?.size(0));
-    let host = places::numbers(&parts.indices.select(0, 0)?)?;
-    // SAFETY: contiguous host memory of this type.
-    let row = unsafe { host.slice::<i64>() };
-    let mut starts = crate::alloc::room(rows + 1);
-    starts.extend((0..=rows as i64).map(|i| row.partition_point(|&at| at < i) as i64));
-    let y = Tensor::from_slice(&starts, &[rows + 1], DType::I64)?;
-    Ok(y.to_device(a.tensor(0)?.device())?.into())
 }
 
 /// Its parts as they are.
@@ -255,7 +242,7 @@ fn raw(a: &Args) -> Result<Parts> {
 /// Another size, with the entries that it has or without any.
 fn resize(a: &Args, clear: bool) -> Result<Value> {
     let x = a.tensor(0)?;
-    let own = raw(a)?;
+    refused(a.schema.name, x)?;
     let (size, lead) = (shape::sizes(a.ints(1)?)?, a.int(2)?);
     ensure!(
         lead >= 0 && a.int(3)? >= 0 && lead + a.int(3)? == size.len() as i64,
@@ -266,23 +253,37 @@ fn resize(a: &Args, clear: bool) -> Result<Value> {
         a.int(3)?
     );
     x.check_inplace(mode::grad() && x.requires_grad())?;
-    let lead = lead as usize;
+    resized(x, &size, lead as usize, clear)
+}
+
+fn resized(x: &Tensor, size: &[usize], lead: usize, clear: bool) -> Result<Value> {
+    let own = x.sparse_parts()?;
     if clear || own.entries() == 0 {
-        let y = nothing(&size, lead, x.dtype(), x.device())?;
+        let y = nothing(size, lead, x.dtype(), x.device())?;
         return renewed(x, &y);
     }
-    let smaller = x.shape().iter().zip(&size).any(|(old, new)| new < old);
-    ensure!(
-        lead == own.lead() && size.len() == x.ndim() && !smaller,
-        Runtime,
-        "{}: a sparse tensor with entries keeps its numbers of dimensions and may not become \
-         smaller, got shape {} with {} sparse dimensions and size {}; clear it with \
-         sparse_resize_and_clear_()",
-        a.schema.name,
-        Show(x.shape()),
-        own.lead(),
-        Show(&size)
-    );
+    for (kind, old, new) in [
+        ("sparse", own.lead(), lead),
+        ("dense", x.ndim() - own.lead(), size.len() - lead),
+    ] {
+        ensure!(
+            old == new,
+            Runtime,
+            "changing the number of {kind} dimensions (from {old} to {new}) on a non-empty sparse tensor is \
+             not supported. Clear it with sparse_resize_and_clear_()."
+        );
+    }
+    for (kind, range) in [("sparse", 0..lead), ("dense", lead..size.len())] {
+        let (old, new) = (&x.shape()[range.clone()], &size[range]);
+        ensure!(
+            old.iter().zip(new).all(|(old, new)| old <= new),
+            Runtime,
+            "shrinking the size of {kind} dimensions (from {} to {}) on a non-empty sparse tensor is not \
+             supported. Clear it with sparse_resize_and_clear_().",
+            Show(old),
+            Show(new)
+        );
+    }
     let rest = super::coo::with_rows(own.entries(), &size[lead..]);
     let mut values = own.values;
     if values.shape() != &rest {
@@ -294,28 +295,67 @@ fn resize(a: &Args, clear: bool) -> Result<Value> {
         part.copy_from(&values)?;
         values = wide;
     }
-    renewed(x, &make(&size, Parts { values, ..own })?)
+    renewed(x, &make(size, Parts { values, ..own })?)
 }
 
 /// `y` in the place of `x`, which all that share it see where the shape is the same.
 fn renewed(x: &Tensor, y: &Tensor) -> Result<Value> {
-    let lead = (x.sparse_parts()?.lead(), y.sparse_parts()?.lead());
-    Ok(match x.shape() == y.shape() && lead.0 == lead.1 {
+    Ok(match x.shape() == y.shape() && x.lead()? == y.lead()? {
         true => x.become_sparse(y)?,
         false => x.replaced(y),
     }
     .into())
 }
 
+/// What the type of such tensors was called before layouts had names.
+fn kind(x: &Tensor) -> String {
+    let place = if x.is_sparse() { "sparse." } else { "" };
+    format!("torch.{place}{}Tensor", x.dtype().scalar_name())
+}
+
 fn copy_into(a: &Args) -> Result<Value> {
     let (x, source) = (a.tensor(0)?, a.tensor(1)?);
+    if x.same(source) {
+        return Ok(x.clone().into());
+    }
+    ensure!(
+        x.form().is_packed() || !source.form().is_packed(),
+        Runtime,
+        "copy_sparse_compressed_ expected sparse compressed tensor layout but got {}",
+        x.form().title()
+    );
+    if x.form().is_packed() {
+        ensure!(
+            x.form() == source.form(),
+            Runtime,
+            "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self \
+             layout is {} and src layout is {}",
+            x.form().title(),
+            source.form().title()
+        );
+        let counts = [x, source].map(|t| t.raw_lines().map(|lines| lines.plain.numel()));
+        let [own, other] = counts;
+        ensure!(
+            own? == other?,
+            Runtime,
+            "torch.copy_: only sparse compressed tensors with the same number of specified elements are \
+             supported."
+        );
+        ensure!(
+            x.shape() == source.shape() && x.block()? == source.block()?,
+            Runtime,
+            "torch.copy_: expected shapes and blocks of self and src to match, got {} and {}",
+            Show(x.shape()),
+            Show(source.shape())
+        );
+    }
     ensure!(
         x.is_sparse() && source.is_sparse(),
         Runtime,
-        "copy_() between dense and sparse Tensors is not implemented! Found self shape = {} and src \
-         shape = {}; use to_dense() or to_sparse()",
-        Show(x.shape()),
-        Show(source.shape())
+        "copy_() between dense and sparse Tensors is not implemented! Found self type = {} and src type = \
+         {}; use to_dense() or to_sparse()",
+        kind(x),
+        kind(source)
     );
     ensure!(
         x.shape() == source.shape(),
@@ -324,9 +364,6 @@ fn copy_into(a: &Args) -> Result<Value> {
         Show(x.shape()),
         Show(source.shape())
     );
-    if x.same(source) {
-        return Ok(x.clone().into());
-    }
     Ok(x.become_sparse(&source.copy_sparse()?)?.into())
 }
 
@@ -340,148 +377,19 @@ fn cast(a: &Args, dtype: DType) -> Result<Value> {
     converted(x, dtype, x.device(), false)
 }
 
-impl Tensor {
-    /// The dimensions in another order, those with coordinates among themselves.
-    pub fn permute_sparse(&self, dims: &[usize]) -> Result<Tensor> {
-        let parts = self.entries()?;
-        let lead = parts.lead();
-        ensure!(
-            dims[..lead].iter().all(|&d| d < lead),
-            Runtime,
-            "transpose(): can't transpose sparse and dense dimensions: of shape {} the first {lead} have \
-             coordinates, got the order {dims:?}",
-            Show(self.shape())
-        );
-        let same = dims[..lead].iter().enumerate().all(|(i, &d)| i == d);
-        let mut indices = parts.indices.clone();
-        if !same {
-            let rows = dims[..lead].iter().map(|&d| indices.narrow(0, d as i64, 1));
-            indices = cat(&rows.collect::<Result<Vec<_>>>()?, 0)?;
-        }
-        let rest = dims[lead..].iter().map(|&d| (d - lead + 1) as i64);
-        let order: SmallVec<[i64; 5]> = std::iter::once(0).chain(rest).collect();
-        let values = parts.values.permute(&order)?;
-        let size: Dims = dims.iter().map(|&d| self.size(d)).collect();
-        let coalesced = parts.coalesced && same;
-        make(
-            &size,
-            Parts {
-                indices,
-                values,
-                coalesced,
-            },
-        )
-    }
-}
-
-fn transpose(x: &Tensor, a: i64, b: i64) -> Result<Value> {
-    let (a, b) = (shape::dim(a, x.ndim())?, shape::dim(b, x.ndim())?);
-    let mut dims: SmallVec<[usize; 5]> = (0..x.ndim()).collect();
-    dims.swap(a, b);
-    Ok(x.permute_sparse(&dims)?.into())
-}
-
-pub fn unsqueeze(x: &Tensor, dim: i64) -> Result<Tensor> {
-    let parts = x.entries()?;
-    let (d, lead) = (shape::dim(dim, x.ndim() + 1)?, parts.lead());
-    let mut size = x.shape().clone();
-    size.insert(d, 1);
-    if d > lead {
-        let values = parts.values.unsqueeze((d - lead + 1) as i64)?;
-        return make(&size, Parts { values, ..parts });
-    }
-    let row = Tensor::zeros(&[1, parts.entries()], DType::I64, x.device())?;
-    let before = parts.indices.narrow(0, 0, d as i64)?;
-    let after = parts.indices.narrow(0, d as i64, (lead - d) as i64)?;
-    let indices = cat(&[before, row, after], 0)?;
-    make(&size, Parts { indices, ..parts })
-}
-
-/// Zeros like the first argument: sparse, unless another layout is asked for.
-fn zeros_like(a: &Args) -> Result<Value> {
-    let (x, o) = (a.tensor(0)?, Options::read(a, 1)?);
-    let (dtype, device) = (o.dtype.unwrap_or(x.dtype()), o.device.unwrap_or(x.device()));
-    let dense = !a.is_none(2) && !a.is_sparse(2);
-    let y = match (dense, x.is_sparse()) {
-        (true, _) => Tensor::zeros(x.shape(), dtype, device)?,
-        (_, true) => nothing(x.shape(), x.sparse_parts()?.lead(), dtype, device)?,
-        _ => nothing(x.shape(), x.ndim(), dtype, device)?,
-    };
-    let rows = a.is_by_rows(2) || a.is_none(2) && x.is_by_rows();
-    let y = if y.is_sparse() { y.by_rows(rows)? } else { y };
-    o.give(a, y)
-}
-
-fn zeros(a: &Args) -> Result<Value> {
-    let (size, o) = (shape::sizes(a.ints(0)?)?, Options::read(a, 1)?);
-    let dtype = o.dtype_or(a, default_dtype)?;
-    let y = nothing(&size, size.len(), dtype, o.device_or(a))?;
-    let y = y.by_rows(a.is_by_rows(2))?;
-    o.give(a, y)
-}
-
 crate::entries! {
+    /// Raises where coordinates and values are not those of a sparse tensor of this size.
+    "_validate_sparse_coo_tensor_args(Tensor indices, Tensor values, int[] size, bool? is_coalesced=None, bool? check_pinning=None) -> ()",
+    FN | SPARSE,
+    |a| {
+        let (indices, values, size) = (a.tensor(0)?, a.tensor(1)?, shape::sizes(a.ints(2)?)?);
+        let coalesced = !a.is_none(3) && a.bool(3)?;
+        of_parts(indices, values, Some(size), coalesced, true)?;
+        Ok(Value::None)
+    };
     /// A sparse tensor of these coordinates and values.
     "_sparse_coo_tensor(Tensor indices, Tensor values, int[]? size=None, *, bool? is_coalesced=None, bool check_invariants=True) -> Tensor",
     FN | SPARSE, of_coordinates;
-    /// The elements that are not zero, as a sparse tensor with coordinates in the first `sparse_dim`
-    /// dimensions.
-    "to_sparse(Tensor self, int sparse_dim) -> Tensor", METHOD | SPARSE,
-    |a| {
-        let (x, lead) = (a.tensor(0)?, a.int(1)?);
-        ensure!(
-            (0..=x.ndim() as i64).contains(&lead) && (lead > 0 || x.ndim() == 0),
-            Runtime,
-            "to_sparse: sparse_dim argument must be in >0 and <= {}, got {lead}",
-            x.ndim()
-        );
-        Ok(to_sparse(x, lead as usize)?.into())
-    };
-    /// The elements that are not zero, as a sparse tensor.
-    "to_sparse(Tensor self, *, Layout? layout=None, int[]? blocksize=None, int? dense_dim=None) -> Tensor",
-    METHOD | SPARSE,
-    |a| {
-        let x = a.tensor(0)?;
-        if !a.is_none(1) && !a.is_sparse(1) {
-            return Ok(x.to_dense()?.into());
-        }
-        ensure!(a.is_none(2), Runtime, "to_sparse: blocksize is of layouts with blocks");
-        let rest = a.opt_int(3).unwrap_or(0);
-        ensure!(
-            rest >= 0 && rest <= x.ndim() as i64,
-            Runtime,
-            "to_sparse: dense_dim must be between 0 and {}, got {rest}",
-            x.ndim()
-        );
-        let y = match x.is_sparse() && a.is_none(3) {
-            true => x.clone(),
-            false => to_sparse(x, x.ndim() - rest as usize)?,
-        };
-        Ok(y.by_rows(a.is_by_rows(1))?.into())
-    };
-    /// The elements of a matrix that are not zero, by rows (layout `torch.sparse_csr`).
-    "to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor", METHOD | SPARSE,
-    |a| {
-        let x = a.tensor(0)?;
-        ensure!(
-            a.opt_int(1).unwrap_or(0) == 0,
-            Runtime,
-            "to_sparse_csr: expected values without dimensions (dense_dim 0), got {:?}",
-            a.values[1]
-        );
-        ensure!(
-            x.ndim() == 2,
-            Runtime,
-            "to_sparse_csr: expected a matrix, got shape {}",
-            Show(x.shape())
-        );
-        Ok(to_sparse(x, 2)?.by_rows(true)?.into())
-    };
-    /// Where the entries of each row of a matrix by rows begin and, last, end.
-    "crow_indices(Tensor self) -> Tensor", METHOD | SPARSE, crow_indices;
-    /// The column of each entry of a matrix by rows.
-    "col_indices(Tensor self) -> Tensor", METHOD | SPARSE,
-    |a| Ok(of_rows(a)?.indices.select(0, 1)?.into());
     /// The elements in memory, zeros where there is no entry; a dense tensor itself.
     "to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor",
     METHOD | SPARSE, to_dense;
@@ -510,20 +418,33 @@ crate::entries! {
     /// The coordinates of a sparse tensor as they are.
     "_indices(Tensor self) -> Tensor", METHOD | SPARSE, |a| Ok(raw(a)?.indices.into());
     /// The values of a sparse tensor as they are, without a gradient.
-    "_values(Tensor self) -> Tensor", METHOD | SPARSE, |a| Ok(raw(a)?.values.into());
-    /// The number of entries of a sparse tensor.
+    "_values(Tensor self) -> Tensor", METHOD | SPARSE,
+    |a| match a.tensor(0)?.form().is_packed() {
+        true => Ok(a.tensor(0)?.raw_lines()?.values.into()),
+        false => Ok(raw(a)?.values.into()),
+    };
+    /// The number of entries, or blocks, of a sparse tensor, in each of a batch.
     "_nnz(Tensor self) -> int", METHOD | SPARSE,
-    |a| Ok(Value::Int(raw(a)?.entries() as i64));
+    |a| Ok(Value::Int(match a.tensor(0)?.form().is_packed() {
+        true => {
+            let lines = a.tensor(0)?.raw_lines()?;
+            lines.plain.size(lines.plain.ndim() - 1) as i64
+        }
+        false => raw(a)?.entries() as i64,
+    }));
     /// How many dimensions have coordinates: none of a dense tensor.
     "sparse_dim(Tensor self) -> int", METHOD | SPARSE,
     |a| Ok(Value::Int(match a.tensor(0)?.is_sparse() {
-        true => raw(a)?.lead() as i64,
+        true => match a.tensor(0)?.form() {
+            Form::Coo => raw(a)?.lead() as i64,
+            _ => 2,
+        },
         false => 0,
     }));
     /// How many dimensions the values have: all of a dense tensor.
     "dense_dim(Tensor self) -> int", METHOD | SPARSE,
     |a| Ok(Value::Int(match a.tensor(0)?.is_sparse() {
-        true => raw(a)?.values.ndim() as i64 - 1,
+        true => (a.tensor(0)?.ndim() - a.tensor(0)?.lead()?) as i64,
         false => a.tensor(0)?.ndim() as i64,
     }));
     /// Gives a sparse tensor another size; what has entries may only grow.
@@ -560,6 +481,8 @@ crate::entries! {
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD | ALSO,
     |a| Ok(a.tensor(0)?.copy_sparse()?.into());
     "detach(Tensor self) -> Tensor", FN | ALSO, |a| Ok(a.tensor(0)?.detach().into());
+    "resolve_conj(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(0)?.clone().into());
+    "resolve_neg(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(0)?.clone().into());
     "to(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
     |a| {
         let x = a.tensor(0)?;
@@ -585,6 +508,12 @@ crate::entries! {
     |a| cast(a, DType::F16);
     "bfloat16(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
     |a| cast(a, DType::BF16);
+    "byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
+    |a| cast(a, DType::U8);
+    "char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
+    |a| cast(a, DType::I8);
+    "short(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
+    |a| cast(a, DType::I16);
     "int(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
     |a| cast(a, DType::I32);
     "long(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
@@ -597,37 +526,7 @@ crate::entries! {
     |a| {
         let x = a.tensor(0)?;
         x.check_inplace(mode::grad() && x.requires_grad())?;
-        let lead = x.sparse_parts()?.lead();
-        Ok(x.become_sparse(&nothing(x.shape(), lead, x.dtype(), x.device())?)?.into())
+        let empty = nothing(x.shape(), x.lead()?, x.dtype(), x.device())?;
+        Ok(x.become_sparse(&empty)?.into())
     };
-    "permute(Tensor self, int[] dims) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.permute(a.ints(1)?)?.into());
-    "transpose(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD | ALSO,
-    |a| transpose(a.tensor(0)?, a.int(1)?, a.int(2)?);
-    "t(Tensor self) -> Tensor", FN | METHOD | ALSO,
-    |a| {
-        let x = a.tensor(0)?;
-        ensure!(
-            x.ndim() <= 2,
-            Runtime,
-            "t() expects a tensor with <= 2 dimensions, but self is {}D",
-            x.ndim()
-        );
-        match x.ndim() {
-            2 => transpose(x, 0, 1),
-            _ => Ok(x.clone().into()),
-        }
-    };
-    "select(Tensor self, int dim, int index) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.select(a.int(1)?, a.int(2)?)?.into());
-    "unsqueeze(Tensor self, int dim) -> Tensor", FN | METHOD | ALSO,
-    |a| give(a, unsqueeze(a.tensor(0)?, a.int(1)?)?);
-    "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | ALSO,
-    zeros_like;
-    "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | ALSO,
-    zeros_like;
-    "zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | ALSO,
-    zeros;
-    "empty(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | ALSO,
-    zeros;
 }

@@ -73,6 +73,15 @@ pub fn distinct(indices: &Tensor, shape: &[usize]) -> Result<(Tensor, Tensor)> {
     Ok((coordinates(&found, shape)?, at))
 }
 
+/// Whether coordinates are in row-major order, each once.
+pub fn rise(indices: &Tensor) -> Result<bool> {
+    let (host, n, lead) = (numbers(indices)?, indices.size(1), indices.size(0));
+    // SAFETY: contiguous host memory of this type.
+    let from = unsafe { host.slice::<i64>() };
+    let column = |e: usize| (0..lead).map(move |d| from[d * n + e]);
+    Ok((1..n).all(|e| column(e - 1).lt(column(e))))
+}
+
 /// For each coordinate that occurs, in order, the first entry that has it.
 pub fn firsts(indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let [found, at, _] = unique(&places(indices, shape)?, true, false)?;

@@ -7,6 +7,7 @@ use super::places;
 use crate::alloc;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Form;
 use crate::ops::pointwise::arithmetic::scaled;
 use crate::ops::shape::join::{cat, stack};
 use crate::schema::{Args, Value};
@@ -16,6 +17,19 @@ use crate::{bail, ensure};
 
 /// Refuses what is no pair of matrices that can be multiplied.
 fn check(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    let lists = [x, y].map(|t| t.form());
+    ensure!(
+        lists != [Form::Coo, Form::Strided] || y.ndim() != 2 || x.ndim() != 2 || x.size(1) == y.size(0),
+        Runtime,
+        "addmm: Argument #3 (dense): Expected dim 0 size {}, got {}; mat1 and mat2 shapes cannot be \
+         multiplied ({}x{} and {}x{})",
+        x.size(1),
+        y.size(0),
+        x.size(0),
+        x.size(1),
+        y.size(0),
+        y.size(1)
+    );
     ensure!(
         x.ndim() == 2 && y.ndim() == 2,
         Runtime,
@@ -37,9 +51,18 @@ fn check(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
 
 fn alike(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
     ensure!(
+        x.dtype() == y.dtype() || !(x.is_sparse() && y.is_sparse()),
+        Runtime,
+        "mat1 dtype {} does not match mat2 dtype {}",
+        x.dtype().scalar_name(),
+        y.dtype().scalar_name()
+    );
+    ensure!(
         x.dtype() == y.dtype(),
         Runtime,
-        "{name}: expected m1 and m2 to have the same dtype, but got: {} != {}",
+        "expected scalar type {} but found {}: {name}: expected m1 and m2 to have the same dtype, but got: {} != {}",
+        x.dtype().scalar_name(),
+        y.dtype().scalar_name(),
         x.dtype().c_name(),
         y.dtype().c_name()
     );
@@ -53,7 +76,7 @@ fn alike(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
     );
     for t in [x, y] {
         if t.is_sparse() {
-            let lead = t.sparse_parts()?.lead();
+            let lead = t.lead()?;
             ensure!(
                 lead == t.ndim(),
                 Runtime,
@@ -96,7 +119,7 @@ pub fn mm(name: &str, x: &Tensor, y: &Tensor) -> Result<Tensor> {
 
 /// Each entry of `x` meets those of `y` in the row that its column names.
 fn sparse_product(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let (a, b) = (x.coalesced()?.entries()?, y.coalesced()?.entries()?);
+    let (a, b) = (x.ordered_entries()?, y.ordered_entries()?);
     let (first, second) = (places::numbers(&a.indices)?, places::numbers(&b.indices)?);
     // SAFETY: contiguous host memory of this type.
     let (first, second) = unsafe { (first.slice::<i64>(), second.slice::<i64>()) };
@@ -136,16 +159,29 @@ fn sparse_product(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         coalesced: false,
     };
     let z = make(&[x.size(0), y.size(1)], parts)?.coalesced()?;
-    z.by_rows(x.is_by_rows() && y.is_by_rows())
+    match x.form().is_packed() || y.form().is_packed() {
+        true => z.in_form(Form::Csr, None, 0),
+        false => Ok(z),
+    }
 }
 
 fn mv(name: &str, x: &Tensor, v: &Tensor) -> Result<Tensor> {
     ensure!(
         x.ndim() == 2 && v.ndim() == 1 && !v.is_sparse(),
         Runtime,
-        "{name}: expected a sparse matrix and a dense vector, got shapes {} and {}",
+        "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {}Tensor Dim: {}; expected a \
+         sparse matrix and a dense vector of shapes {} and {}",
+        x.ndim(),
+        v.ndim(),
         Show(x.shape()),
         Show(v.shape())
+    );
+    ensure!(
+        x.size(1) == v.size(0),
+        Runtime,
+        "mv: expected self.size(-1) == vec.size(-1), got {} and {}",
+        x.size(1),
+        v.size(0)
     );
     mm(name, x, &v.unsqueeze(1)?)?.squeeze(Some(&[1]))
 }
@@ -154,18 +190,24 @@ fn mv(name: &str, x: &Tensor, v: &Tensor) -> Result<Tensor> {
 /// diagonal.
 fn bmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     ensure!(
-        x.is_sparse() && !y.is_sparse() && x.ndim() == 3 && y.ndim() == 3,
+        !y.is_sparse(),
+        Runtime,
+        "bmm_sparse: Tensor 'mat2' must be dense, got one of layout {}",
+        y.form().name()
+    );
+    ensure!(
+        x.is_sparse() && x.ndim() == 3 && y.ndim() == 3,
         Runtime,
         "bmm: expected a batch of sparse matrices and one of dense ones, got {x:?} and {y:?}"
     );
     let [count, rows, columns] = [x.size(0), x.size(1), x.size(2)];
-    ensure!(
-        count == y.size(0) && columns == y.size(1),
-        Runtime,
-        "bmm: expected batches of matrices that can be multiplied, got shapes {} and {}",
-        Show(x.shape()),
-        Show(y.shape())
-    );
+    for (own, other, d, e) in [(count, y.size(0), 0, 0), (columns, y.size(1), 2, 1)] {
+        ensure!(
+            own == other,
+            Runtime,
+            "bmm_sparse: 'self.size({d})' and 'mat2.size({e})' must match, got {own} and {other}"
+        );
+    }
     alike("bmm", x, y)?;
     let (parts, width) = (x.entries()?, y.size(2));
     let row = |which: i64| parts.indices.select(0, which);
@@ -188,6 +230,13 @@ fn matmul(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         (2, 2) => mm("matmul", x, y),
         (2, 1) => mv("matmul", x, y),
         (1, 2) if !x.is_sparse() => mm("matmul", &x.unsqueeze(0)?, y)?.squeeze(Some(&[0])),
+        (n, 2) if n > 2 && !x.is_sparse() => {
+            let mut shape = x.shape().clone();
+            let rows = shape[..n - 1].iter().product();
+            let flat = x.reshape_to(&[rows, shape[n - 1]])?;
+            shape[n - 1] = y.size(1);
+            mm("matmul", &flat, y)?.reshape_to(&shape)
+        }
         (3, 3) => bmm(x, y),
         _ => bail!(
             Runtime,
@@ -229,6 +278,31 @@ fn addmm(name: &str, a: &Args) -> Result<Value> {
     give(a, plus(&c, y, beta, alpha)?)
 }
 
+/// `beta * c + alpha * (x @ v)`, of a sparse matrix and a dense vector.
+fn addmv(a: &Args) -> Result<Value> {
+    let ((c, beta), (v, alpha)) = (scaled(a, 0, 3)?, scaled(a, 2, 4)?);
+    ensure!(
+        !c.is_sparse(),
+        Runtime,
+        "addmv: expected a dense vector to be added to, got a sparse one of shape {}",
+        Show(c.shape())
+    );
+    let y = mv("addmv", a.tensor(1)?, &v)?;
+    give(a, plus(&c.expand_to(y.shape())?, y, beta, alpha)?)
+}
+
+/// The product with the transpose of a weight that may be sparse, and a bias.
+fn linear(a: &Args) -> Result<Value> {
+    let y = matmul(a.tensor(0)?, &a.tensor(1)?.t()?)?;
+    give(
+        a,
+        match a.opt_tensor(2) {
+            Some(bias) => y.add(bias)?,
+            None => y,
+        },
+    )
+}
+
 fn spmm(name: &str, a: &Args) -> Result<Value> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     ensure!(
@@ -261,7 +335,7 @@ fn hspmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         Runtime,
         "hspmm: expected a sparse and a dense matrix, got {x:?} and {y:?}"
     );
-    let parts = x.coalesced()?.entries()?;
+    let parts = x.ordered_entries()?;
     let row = parts.indices.narrow(0, 0, 1)?;
     let (indices, at) = places::distinct(&row, x.shape())?;
     let (rows, home) = (indices.size(1), x.device());
@@ -293,12 +367,16 @@ crate::entries! {
     |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | ALSO | COMPLEX, |a| addmm("addmm", a);
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ALL | ALSO | COMPLEX, addmv;
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", NN | OUT | ALSO, linear;
     /// The product of two matrices, of which one or both are sparse.
     "spmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("spmm", a);
     /// The product of two matrices, of which one or both are sparse.
     "dsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("dsmm", a);
-    /// The product of two matrices, of which one or both are sparse.
-    "hsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("hsmm", a);
+    /// The product of a sparse and a dense matrix as a sparse tensor of those rows that have entries.
+    "hsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
+    |a| give(a, hspmm(a.tensor(0)?, a.tensor(1)?)?);
     /// beta * self + alpha * (mat1 @ mat2), of which `mat1` is sparse.
     "saddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     FN | OUT | SPARSE | DIRECT, |a| addmm("saddmm", a);

@@ -2,12 +2,12 @@
 
 use super::arithmetic::give;
 use super::coo::{make, Parts};
-use super::entries::unsqueeze;
 use super::places;
 use crate::alloc;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Form;
 use crate::op::Repeats;
 use crate::ops::index::{Bounds, IndexPut, Mode};
 use crate::ops::pointwise::apply;
@@ -93,8 +93,8 @@ fn softmax(x: &Tensor, dim: i64, log: bool, dtype: Option<DType>) -> Result<Tens
         x.dtype().scalar_name()
     );
     let d = shape::dim(dim, x.ndim())?;
-    let x = x.coalesced()?;
-    let lead = x.sparse_parts()?.lead();
+    let x = x.list()?.coalesced()?;
+    let lead = x.lead()?;
     if d >= lead {
         let along = DimSet::one(d - lead + 1, x.ndim() - lead + 1)?;
         return x.with_values(|v| {
@@ -213,13 +213,16 @@ impl Tensor {
         let d = shape::dim(dim, self.ndim())?;
         // The layout checks the index.
         let size = self.layout().select(dim, index)?.shape;
-        let parts = self.entries()?;
-        let lead = parts.lead();
         let i = if index < 0 {
             index + self.size(d) as i64
         } else {
             index
         };
+        if self.form().is_packed() {
+            return self.select_packed(d, i);
+        }
+        let parts = self.entries()?;
+        let lead = parts.lead();
         if d >= lead {
             let values = parts.values.select((d - lead + 1) as i64, i)?;
             return make(&size, Parts { values, ..parts });
@@ -253,11 +256,11 @@ impl Tensor {
 fn joined(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let first = &tensors[0];
     let d = shape::dim(dim, first.ndim())?;
-    let all = tensors.iter().map(|t| match t.is_sparse() {
+    let all = tensors.iter().enumerate().map(|(i, t)| match t.is_sparse() {
         true => t.entries(),
         false => bail!(
             Runtime,
-            "Concatenating sparse tensors, but a dense tensor was found, of shape {}",
+            "Concatenating sparse tensors, but a dense tensor was found at position {i}, of shape {}",
             Show(t.shape())
         ),
     });
@@ -265,15 +268,24 @@ fn joined(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let lead = all[0].lead();
     let mut size = first.shape().clone();
     size[d] = 0;
-    for (t, p) in tensors.iter().zip(&all) {
-        let alike = t.ndim() == first.ndim() && p.lead() == lead;
+    for (i, (t, p)) in tensors.iter().zip(&all).enumerate() {
+        let alike = t.ndim() == first.ndim();
         ensure!(
             alike && (0..t.ndim()).all(|k| k == d || t.size(k) == first.size(k)),
             Runtime,
-            "All tensors must have the same shape except in the concatenating dimension, and the \
-             same number of sparse dimensions: got {} and {}",
+            "All tensors must have the same shape: {} (except in the concatenating dimension), but found \
+             shape: {} at position {i}.",
             Show(first.shape()),
             Show(t.shape())
+        );
+        ensure!(
+            p.lead() == lead,
+            Runtime,
+            "All tensors must have the same sparse_dim and dense_dim: {lead}, {}, but tensor at position \
+             {i} has {}, {}.",
+            first.ndim() - lead,
+            p.lead(),
+            t.ndim() - p.lead()
         );
         size[d] += t.size(d);
     }
@@ -317,27 +329,56 @@ fn joined(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
 /// A norm of all elements, which what has no entry does not change.
 fn norm(a: &Args, p: f64) -> Result<Value> {
     let x = a.tensor(0)?;
+    let dims = a.opt_ints(2).unwrap_or(&[]).iter();
+    let dims = dims
+        .map(|&d| shape::dim(d, x.ndim()))
+        .collect::<Result<Dims>>()?;
     ensure!(
-        a.opt_ints(2).is_none_or(<[i64]>::is_empty) && !a.bool(3)? && p > 0.0,
+        !a.bool(3)?,
         Runtime,
-        "norm_sparse currently only supports full reductions of a positive order: got p={p}, \
-         dim={:?}, keepdim={:?}",
-        a.values[2],
+        "norm_sparse currently does not support keepdim=True, got {:?}",
         a.values[3]
     );
-    let x = match a.dtype(4) {
-        Some(dtype) => x.to_dtype(dtype)?,
-        None => x.clone(),
-    };
-    let values = x.coalesced()?.entries()?.values;
+    ensure!(
+        dims.is_empty() || (0..x.ndim()).all(|d| dims.contains(&d)),
+        Runtime,
+        "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all \
+         dimensions of the input; got {:?}",
+        a.values[2]
+    );
+    ensure!(
+        a.dtype(4).is_none(),
+        Runtime,
+        "norm_sparse currently does not support 'dtype' argument, got {:?}",
+        a.values[4]
+    );
+    let values = x.ordered_entries()?.values;
     give(a, values.vector_norm(p, all_dims(&values), false)?)
 }
 
 fn sum_args(a: &Args, mask: DimSet, keepdim: bool, dtype: usize) -> Result<Value> {
-    give(a, sum(a.tensor(0)?, mask, keepdim, a.dtype(dtype))?)
+    let x = a.tensor(0)?;
+    let y = sum(x, mask, keepdim, a.dtype(dtype))?;
+    // Of a matrix by rows it is one, too, where it still is a matrix.
+    let rows = x.form() == Form::Csr && keepdim && y.ndim() == 2;
+    give(
+        a,
+        if rows {
+            y.in_form(Form::Csr, None, 0)?
+        } else {
+            y
+        },
+    )
 }
 
 crate::entries! {
+    "any(Tensor self) -> Tensor", FN | METHOD | OUT | ALSO,
+    |a| {
+        let x = a.tensor(0)?.detach();
+        let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
+        let any = x.ordered_entries()?.values.any_true()?;
+        give(a, Tensor::full(&[], any.into(), dtype, x.device())?)
+    };
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | ALSO,
     |a| sum_args(a, all_dims(a.tensor(0)?), false, 1);
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -348,6 +389,9 @@ crate::entries! {
     "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | ALSO,
     |a| match a.str(1)? {
+        "fro" if a.dtype(4).is_some() => {
+            bail!(Value, "dtype argument is not supported in frobenius norm")
+        }
         "fro" => norm(a, 2.0),
         other => bail!(Runtime, "norm: expected p to be 'fro' or a number of sparse tensors, got '{other}'"),
     };
@@ -357,7 +401,7 @@ crate::entries! {
     |a| {
         let each = a.tensors(0)?.iter();
         let all = each.map(|t| match t.is_sparse() {
-            true => unsqueeze(t, a.int(1)?),
+            true => t.unsqueeze_sparse(a.int(1)?),
             false => Ok(t.clone()),
         });
         give(a, joined(&all.collect::<Result<Vec<_>>>()?, a.int(1)?)?)

@@ -200,6 +200,9 @@ impl Tensor {
 
     /// `transpose`.
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
+        if self.is_sparse() {
+            return self.transpose_sparse(a, b);
+        }
         let (op, layout) = swapped(self, a, b, "TransposeBackward0")?;
         dispatch::view(op, self, layout)
     }
@@ -220,6 +223,9 @@ impl Tensor {
 
     /// `t`: a matrix transposed, a vector as it is.
     pub fn t(&self) -> Result<Tensor> {
+        if self.is_sparse() {
+            return self.t_sparse();
+        }
         let (op, layout) = transposed(self)?;
         dispatch::view(op, self, layout)
     }
@@ -400,6 +406,9 @@ impl Tensor {
 
     /// `unsqueeze`.
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        if self.is_sparse() {
+            return self.unsqueeze_sparse(dim);
+        }
         let layout = self.layout().unsqueeze(dim)?;
         dispatch::view(
             View {

@@ -1,0 +1,70 @@
+"""Classes from before layouts, such as `torch.sparse.FloatTensor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._tensor import _SCALARS
+from ._make import sparse_coo_tensor
+
+CLASSES: dict[str, Any] = {}
+
+
+def made(*args: Any, dtype: Any) -> Any:
+    """Make a sparse tensor of coordinates and values, or of sizes."""
+    if args and isinstance(args[0], _C.Tensor):
+        return sparse_coo_tensor(*args, dtype=dtype)
+    sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return _C.zeros(tuple(sizes) or (0,), dtype=dtype, layout=_C.sparse_coo)
+
+
+class _OldClass(type):
+    """The class of classes from before layouts: a sparse tensor is an instance of its type's."""
+
+    dtype: Any
+
+    def __call__(cls, *args: Any) -> Any:
+        return made(*args, dtype=cls.dtype)
+
+    def __instancecheck__(cls, obj: Any) -> bool:
+        sparse = isinstance(obj, _C.Tensor) and obj.is_sparse
+        return sparse and obj.dtype == cls.dtype and obj.is_cpu
+
+
+_DOC = """Make a sparse tensor on the CPU; `torch.sparse_coo_tensor` of an older name.
+
+Parameters
+----------
+*args : int or Tensor
+    Sizes of a tensor of {0} without entries; or coordinates, values and, optionally, a size.
+
+Returns
+-------
+Tensor
+    As of `torch.sparse_coo_tensor`.
+
+Raises
+------
+RuntimeError
+    A coordinate lies outside of the size, or the shapes do not fit each other.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> x = torch.sparse.{1}(2, 3)
+>>> x.type(), isinstance(x, torch.sparse.{1})
+('torch.sparse.{1}', True)
+"""
+
+for _name, _scalar in _SCALARS.items():
+    if _scalar in "Float Double Half BFloat16 Long Int Short Char Byte".split():
+        CLASSES[f"{_scalar}Tensor"] = _OldClass(
+            f"{_scalar}Tensor",
+            (),
+            {
+                "__module__": __package__,
+                "__doc__": _DOC.format(_name, f"{_scalar}Tensor"),
+                "dtype": getattr(_C, _name),
+            },
+        )
