@@ -37,7 +37,7 @@ def svd_lowrank(
     Parameters
     ----------
     A : Tensor
-        Shape ``(*, m, n)``, float32 or float64.
+        Shape ``(*, m, n)``, float32 or float64; sparse matrices are multiplied as they are.
     q : int, default 6
         The rank, a little more than is looked for.
     niter : int, default 2
@@ -72,15 +72,27 @@ def svd_lowrank(
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if niter < 0:
         raise ValueError(f"svd_lowrank: niter must not be negative, got {niter}")
-    x = A if M is None else A - M
-    if x.ndim < 2:
-        raise RuntimeError(f"svd_lowrank: A must have at least 2 dimensions, got {x.ndim}")
-    wide = x.shape[-2] < x.shape[-1]
+    if A.ndim < 2:
+        raise RuntimeError(f"svd_lowrank: A must have at least 2 dimensions, got {A.ndim}")
+    if M is not None and not A._is_any_sparse:
+        A, M = A - M, None
+    wide = A.shape[-2] < A.shape[-1]
+
+    def times(v: Tensor) -> Tensor:
+        """Return the product of A - M, of which M may be a row, and columns."""
+        return A @ v if M is None else A @ v - M @ v
+
+    def back(v: Tensor) -> Tensor:
+        """Return that of its transpose."""
+        if M is None:
+            return A.mT @ v
+        return A.mT @ v - M.mT @ (v if M.shape[-2] > 1 else v.sum(-2, keepdim=True))
+
     if wide:
-        x = x.mT
-    start = _C.randn(x.shape[-1], q, dtype=x.dtype, device=x.device)
-    basis = _basis(x.matmul, x.mT.matmul, start, niter)
-    u, s, vh = svd(basis.mT @ x, full_matrices=False)
+        times, back = back, times
+    start = _C.randn(min(A.shape[-2:]), q, dtype=A.dtype, device=A.device)
+    basis = _basis(times, back, start, niter)
+    u, s, vh = svd(back(basis).mT, full_matrices=False)
     u, v = basis @ u, vh.mT
     return (v, s, u) if wide else (u, s, v)
 
@@ -96,7 +108,8 @@ def pca_lowrank(
     Parameters
     ----------
     A : Tensor
-        Shape ``(*, m, n)``: m samples of n numbers, float32 or float64.
+        Shape ``(*, m, n)``: m samples of n numbers, float32 or float64; sparse matrices are
+        multiplied as they are.
     q : int, optional
         How many components; ``min(6, m, n)`` by default.
     center : bool, default True
@@ -132,7 +145,13 @@ def pca_lowrank(
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than {least}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    if A._is_any_sparse:
+        # The difference would have an entry for every element.
+        mean = A.sum(-2, keepdim=True).to_dense() / A.shape[-2]
+        return svd_lowrank(A, q, niter, M=mean)
+    return svd_lowrank(A - A.mean(-2, keepdim=True), q, niter)
 
 
 class _Pencil(NamedTuple):
@@ -226,6 +245,7 @@ class _Attached(Function):
         if not ctx.plain:
             raise NotImplementedError("lobpcg: with B there is no derivative")
         a, w, x = ctx.saved_tensors
+        a = a.to_dense()
         eye = _C.eye(a.shape[-1], dtype=a.dtype, device=a.device)
         shifts = w[..., None, None] * eye - a.unsqueeze(-3)
         # Eigenvectors of one eigenvalue, up to rounding, are told apart by nothing.
@@ -259,7 +279,7 @@ def lobpcg(
     Parameters
     ----------
     A : Tensor
-        Shape ``(*, m, m)``, symmetric, float32 or float64.
+        Shape ``(*, m, m)``, symmetric, float32 or float64; a sparse matrix is multiplied as it is.
     k : int, optional
         How many eigenvalues: 1 by default, or the columns of `X`.
     B : Tensor, optional
@@ -336,14 +356,15 @@ def lobpcg(
         start = X
         if start is None:
             start = _C.randn((*batch, m, n), dtype=A.dtype, device=A.device)
-        flat = still.reshape(-1, m, m)
 
         def each(t: Tensor | None, width: int) -> list[Any]:
             if t is None:
-                return [None] * len(flat)
+                return [None] * batch.numel()
+            if t._is_any_sparse:
+                return [t.detach()]  # one matrix, multiplied as it is
             return list(t.detach().expand((*batch, m, width)).reshape(-1, m, width))
 
-        parts = zip(flat, each(B, m), each(iK, m), each(start, n))
+        parts = zip(each(still, m), each(B, m), each(iK, m), each(start, n))
         found = [
             _one(_Pencil(a, b, near), x, steps, near_zero, largest is not False, tracker)
             for a, b, near, x in parts

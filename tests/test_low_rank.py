@@ -119,3 +119,38 @@ def test_qr_of_what_is_not_finite_is_not_finite(dtype, bad):
     a[3, 5] = bad
     q, r = L.qr(tensor(a))
     assert not np.isfinite(r.numpy()).all() and not np.isfinite(q.numpy()).all()
+
+
+def sparse_matrix(n, m, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, m)) * (rng.random((n, m)) < 0.3)
+    return torch.tensor(x)
+
+
+@pytest.mark.parametrize("shape", [(17, 4), (4, 17), (9, 9)])
+@pytest.mark.parametrize("kind", ["sparse_coo", "sparse_csr"])
+def test_low_rank_of_sparse_matrices_is_that_of_dense_ones(shape, kind):
+    dense = sparse_matrix(*shape, seed=3)
+    sparse = dense.to_sparse(layout=getattr(torch, kind))
+    rank = min(shape)
+    want = np.linalg.svd(dense.numpy())[1]
+    u, s, v = torch.svd_lowrank(sparse, q=rank, niter=3)
+    np.testing.assert_allclose(s.numpy(), want, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(((u * s) @ v.mT).numpy(), dense.numpy(), atol=1e-8)
+    centred = dense.numpy() - dense.numpy().mean(0)
+    u, s, v = torch.pca_lowrank(sparse, q=rank, niter=3)
+    np.testing.assert_allclose(s.numpy(), np.linalg.svd(centred)[1], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(((u * s) @ v.mT).numpy(), centred, atol=1e-8)
+    row = torch.ones(1, shape[1], dtype=torch.float64)
+    s = torch.svd_lowrank(sparse, q=rank, niter=3, M=row)[1]
+    np.testing.assert_allclose(s.numpy(), np.linalg.svd(dense.numpy() - 1)[1], rtol=1e-7, atol=1e-8)
+
+
+def test_extreme_eigenvalues_of_a_sparse_matrix():
+    x = sparse_matrix(30, 30, seed=5)
+    x = x @ x.mT
+    want = np.linalg.eigvalsh(x.numpy())[::-1][:3]
+    for kind in (torch.sparse_coo, torch.sparse_csr):
+        e, v = torch.lobpcg(x.to_sparse(layout=kind), k=3)
+        np.testing.assert_allclose(e.numpy(), want, rtol=1e-6)
+        np.testing.assert_allclose((x @ v).numpy(), (v * e).numpy(), atol=1e-4)
