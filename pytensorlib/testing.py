@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _C
 from ._dtype_info import finfo, iinfo
+from ._sparse_parts import sparse_parts
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
@@ -164,6 +165,36 @@ class _Check:
         if actual.dtype != expected.dtype:
             dtype = _C.promote_types(actual.dtype, expected.dtype)
             actual, expected = actual.to(dtype), expected.to(dtype)
+        if actual.layout != expected.layout:
+            actual, expected = actual.to_dense(), expected.to_dense()
+        if actual._is_any_sparse:
+            self.sparse(actual, expected, rtol, atol, path)
+        else:
+            self.elements("Tensor-likes", actual, expected, rtol, atol, path)
+
+    def sparse(self, actual: Any, expected: Any, rtol: float, atol: float, path: Any) -> None:
+        """Compare what two sparse tensors of one layout are made of."""
+        kind = str(actual.layout).rpartition("_")[2].upper()
+        counts = actual._nnz(), expected._nnz()
+        if counts[0] != counts[1]:
+            raise _Mismatch(
+                AssertionError,
+                f"The number of specified values in sparse {kind} tensors does not match: "
+                f"{counts[0]} != {counts[1]}",
+                path,
+            )
+        names, parts = sparse_parts(actual)
+        for name, a, e in zip(names, parts, sparse_parts(expected)[1], strict=True):
+            exact = name != "values"
+            bounds = (0.0, 0.0) if exact else (rtol, atol)
+            if exact and a.dtype != e.dtype:
+                a, e = a.long(), e.long()
+            self.elements(f"Sparse {kind} {name}", a, e, *bounds, path)
+
+    def elements(
+        self, what: str, actual: Any, expected: Any, rtol: float, atol: float, path: Any
+    ) -> None:
+        """Compare the elements of dense tensors of one dtype, which errors call `what`."""
         if actual.dtype.is_floating_point and actual.dtype.itemsize == 1:
             actual, expected = actual.float(), expected.float()
         matches = _C.isclose(
@@ -174,7 +205,7 @@ class _Check:
         if actual.dim() == 0:
             text = _scalar_text(actual.item(), expected.item(), rtol, atol)
         else:
-            text = _tensor_text(actual, expected, matches, rtol, atol)
+            text = _tensor_text(what, actual, expected, matches, rtol, atol)
         raise _Mismatch(AssertionError, text, path)
 
     def attributes(self, actual: Any, expected: Any, path: tuple[Any, ...]) -> None:
@@ -231,7 +262,9 @@ def _scalar_text(actual: Any, expected: Any, rtol: float, atol: float) -> str:
     )
 
 
-def _tensor_text(actual: Any, expected: Any, matches: Any, rtol: float, atol: float) -> str:
+def _tensor_text(
+    what: str, actual: Any, expected: Any, matches: Any, rtol: float, atol: float
+) -> str:
     total = matches.numel()
     wrong = total - int(matches.sum())
     flat = matches.flatten()
@@ -251,7 +284,7 @@ def _tensor_text(actual: Any, expected: Any, matches: Any, rtol: float, atol: fl
         return f"Greatest {kind} difference: {value.item()} at index {where}"
 
     return (
-        _head("Tensor-likes", rtol, atol)
+        _head(what, rtol, atol)
         + f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})\n"
         + _differences(greatest("absolute", absolute), greatest("relative", relative), rtol, atol)
     )

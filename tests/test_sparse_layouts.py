@@ -376,6 +376,21 @@ def test_sampled_product_has_the_entries_of_its_input() -> None:
         torch.sparse.sampled_addmm(a @ b, a, b)
 
 
+def test_comparison_of_sparse_tensors_tells_what_differs() -> None:
+    x, y = sample("csr"), sample("csr")
+    y.values()[1] += 1
+    torch.testing.assert_close(x, x.clone())
+    with pytest.raises(AssertionError, match="Sparse CSR values are not close!\n\nMismatched elem"):
+        torch.testing.assert_close(x, y)
+    with pytest.raises(
+        AssertionError, match="number of specified values in sparse CSR tensors does"
+    ):
+        torch.testing.assert_close(x, torch.ones(4, 4).to_sparse_csr())
+    with pytest.raises(AssertionError, match="Sparse COO indices are not equal!"):
+        torch.testing.assert_close(torch.eye(2).to_sparse(), torch.eye(2).flip(0).to_sparse())
+    torch.testing.assert_close(x, x.to_dense(), check_layout=False)
+
+
 def test_diagonals_are_made_in_other_layouts() -> None:
     for name in ("csr", "csc"):
         got = torch.sparse.spdiags(torch.ones(1, 3), torch.tensor([0]), (3, 3), layout(name))
