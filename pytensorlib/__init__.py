@@ -232,8 +232,7 @@ _HOMES = {
         "_aminmax _assert_async _assert_scalar _assert_tensor_metadata _cast_Byte _cast_Char "
         "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
         "_compute_linear_combination _conj _conj_copy _conj_physical "
-        "_convolution "
-        "_convolution_mode _debug_has_internal_overlap _dim_arange _disable_dynamo "
+        "_convolution _convolution_mode _debug_has_internal_overlap _dim_arange _disable_dynamo "
         "_efficientzerotensor _embedding_bag _embedding_bag_forward_only _euclidean_dist "
         "_fft_c2c _fft_c2r _fft_r2c _functional_assert_async _fused_rms_norm "
         "_grid_sampler_2d_cpu_fallback _grouped_mm _has_compatible_shallow_copy_type "
@@ -249,6 +248,7 @@ _HOMES = {
         "_private",
     ),
     **dict.fromkeys("eig lstsq matrix_rank solve symeig".split(), "_removed"),
+    **dict.fromkeys(
         "_coalesce _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
         "_sparse_csr_prod _sparse_csr_sum _sparse_sparse_matmul _sparse_sum".split(),
         "sparse._inner",

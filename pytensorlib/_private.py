@@ -34,8 +34,6 @@ __all__ = [
     "_conj",
     "_conj_copy",
     "_conj_physical",
-    "_convert_indices_from_coo_to_csr",
-    "_convert_indices_from_csr_to_coo",
     "_convolution",
     "_convolution_mode",
     "_debug_has_internal_overlap",
@@ -396,37 +394,6 @@ def _index_put_impl_(
 ) -> Any:
     """Put values at some indices; they are checked in any case."""
     return self.index_put_(tuple(indices), values, accumulate)
-
-
-# Matrices by rows.
-
-
-def _convert_indices_from_coo_to_csr(
-    self: Any, size: int, *, out_int32: bool = False, out: Any = None
-) -> Any:
-    """Return where each of `size` rows begins, of the sorted rows of elements."""
-    dtype = _C.int32 if out_int32 else _C.int64
-    counts = pt.bincount(self, minlength=size)
-    starts = pt.nn.functional.pad(counts.cumsum(0), (1, 0)).to(dtype)
-    return starts if out is None else out.copy_(starts)
-
-
-def _convert_indices_from_csr_to_coo(
-    crow_indices: Any,
-    col_indices: Any,
-    *,
-    out_int32: bool = False,
-    transpose: bool = False,
-    out: Any = None,
-) -> Any:
-    """Return the rows and the columns of elements, of where rows begin and of the columns."""
-    rows = pt.repeat_interleave(
-        pt.arange(crow_indices.numel() - 1, device=crow_indices.device), crow_indices.diff()
-    )
-    dtype = _C.int32 if out_int32 else _C.int64
-    pair = [rows.to(dtype), col_indices.to(dtype)]
-    both = pt.stack(pair[::-1] if transpose else pair)
-    return both if out is None else out.copy_(both)
 
 
 # Layers.

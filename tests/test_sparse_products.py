@@ -245,11 +245,10 @@ def test_operators_with_assignment_write_to_sparse_tensors() -> None:
     assert torch.equal(dense, 1 + d)
     dense *= sample()
     assert not dense.is_sparse and torch.equal(dense, (1 + d) * d)
+    whole, leaf = sample().long(), sample(requires_grad=True)
     with pytest.raises(RuntimeError, match="Can't convert result type Float to output Long"):
-        whole = sample().long()
         whole += sample()
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        leaf = sample(requires_grad=True)
         leaf += sample()
 
 

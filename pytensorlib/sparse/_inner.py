@@ -12,16 +12,24 @@ def _coalesce(input: Any) -> Any:
     return input.coalesce()
 
 
-def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: bool = False) -> Any:
+def _convert_indices_from_coo_to_csr(
+    input: Any, size: int, *, out_int32: bool = False, out: Any = None
+) -> Any:
     """Return where each of `size` rows begins and, last, ends, of the rows of entries in order."""
     counts = _C.bincount(input, minlength=size) if input.numel() else _C.zeros(size)
     starts = _C.zeros((size + 1,), dtype=_C.int64, device=input.device)
     starts[1:] = counts.cumsum(0)
-    return starts.int() if out_int32 else starts
+    starts = starts.int() if out_int32 else starts
+    return starts if out is None else out.copy_(starts)
 
 
 def _convert_indices_from_csr_to_coo(
-    crow_indices: Any, col_indices: Any, *, out_int32: bool = False, transpose: bool = False
+    crow_indices: Any,
+    col_indices: Any,
+    *,
+    out_int32: bool = False,
+    transpose: bool = False,
+    out: Any = None,
 ) -> Any:
     """Return rows and columns of entries, of where rows begin and of the columns in them."""
     lines = _C.arange(crow_indices.shape[-1] - 1, device=crow_indices.device)
@@ -37,7 +45,8 @@ def _convert_indices_from_csr_to_coo(
         rows, fronts = _C.repeat_interleave(lines, counts), []
     both = [rows, col_indices.long().reshape(-1)]
     found = _C.stack([*fronts, *(both[::-1] if transpose else both)])
-    return found.int() if out_int32 else found
+    found = found.int() if out_int32 else found
+    return found if out is None else out.copy_(found)
 
 
 def _sparse_sum(input: Any, dim: Any = None, *, dtype: Any = None) -> Any:
