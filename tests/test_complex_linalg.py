@@ -234,6 +234,14 @@ def test_numbers_at_the_ends_of_the_range() -> None:
 
 
 H = torch.linalg
+
+
+def turn(x):
+    """The product of the singular vectors, in which their phases cancel."""
+    u, _, vh = H.svd(x, False)
+    return u @ vh
+
+
 GRADIENTS = {
     "solve": lambda a, b: H.solve(a, b),
     "solve right": lambda a, b: H.solve(a, b.mT, left=False),
@@ -245,8 +253,8 @@ GRADIENTS = {
     "eigh": lambda a, b: (H.eigh(a + both(a))[0], H.eigh(a + both(a))[1].abs()),
     "eig": lambda a, b: (H.eig(a)[0], H.eig(a)[1].abs()),
     "svd": lambda a, b: (H.svd(b, False)[0].abs(), H.svd(b, False)[1], H.svd(b, False)[2].abs()),
-    "phases": lambda a, b: H.svd(b, False)[0] @ H.svd(b, False)[2],
-    "wide svd": lambda a, b: H.svd(b.mT, False)[0] @ H.svd(b.mT, False)[2],
+    "phases": lambda a, b: turn(b),
+    "wide svd": lambda a, b: turn(b.mT),
     "qr": lambda a, b: H.qr(b),
     "wide qr": lambda a, b: H.qr(b.mT),
     "lu": lambda a, b: H.lu(b)[1:],

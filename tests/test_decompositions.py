@@ -53,12 +53,35 @@ def test_eig_of_a_symmetric_matrix_has_the_gradient_of_eigh() -> None:
     np.testing.assert_allclose(g.numpy(), 3 * np.linalg.matrix_power(a.detach().numpy(), 2))
 
 
-def test_eig_refuses_a_loss_of_phases() -> None:
-    a = torch.tensor([[0.0, -1.0, 0.3], [1.0, 0.2, 0.1], [0.5, 0.0, 1.0]], requires_grad=True)
-    v = linalg.eig(a).eigenvectors
-    v.abs().sum().backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="phases"):
-        v.imag[1].sum().backward() if v.imag[1].abs().max() > 0.1 else v.imag[0].sum().backward()
+A = randn(2, 3, 3)
+C = torch.complex(A, randn(2, 3, 3, seed=1))
+PHASES = {
+    "eig of real": (A, lambda a: linalg.eig(a)[1]),
+    "eig": (C, lambda a: linalg.eig(a)[1]),
+    "eigh": (C + C.mH, lambda a: linalg.eigh(a)[1]),
+    "U": (C, lambda a: linalg.svd(a)[0]),
+    "V": (C, lambda a: linalg.svd(a)[2]),
+    "V of tall": (C[..., :2], lambda a: linalg.svd(a, full_matrices=False)[2]),
+    "torch.svd": (C[:, :2], lambda a: torch.svd(a)[0]),
+}
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_decomposition_of_complex_numbers_refuses_a_loss_of_phases(name: str) -> None:
+    a, vectors = PHASES[name]
+    v = vectors(a.requires_grad_())
+    weights = torch.arange(1.0, 1 + v[0].numel()).view(v[0].shape) * (1 + 2j)
+    (v.abs() * weights.abs()).sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="multiplication by e.{i phi}"):
+        (v * weights).sum().real.backward(retain_graph=True)
+    # What is as weak as rounding is let pass.
+    (v * weights * 1e-6).sum().real.backward()
+
+
+def test_svd_of_complex_numbers_takes_a_loss_of_phases_that_cancel() -> None:
+    a = C.detach().clone().requires_grad_()
+    u, _, vh = linalg.svd(a)
+    (u @ vh * torch.arange(1.0, 10).view(3, 3)).sum().abs().backward()
 
 
 @pytest.mark.parametrize(

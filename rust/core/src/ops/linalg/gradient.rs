@@ -4,7 +4,6 @@ use super::{cols, column, constant, diag, eye, row, rows, solve_triangular, tria
 use super::{real_form, solve_matrix};
 use crate::autograd::Vjp;
 use crate::dtype::{DType, Scalar};
-use crate::ensure;
 use crate::error::Result;
 use crate::ops::linalg::matmul::adjoint;
 use crate::ops::pointwise::apply;
@@ -12,6 +11,7 @@ use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::unary::{Abs, Reciprocal};
 use crate::ops::shape::join::cat;
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 
 /// `x / gap` off the diagonal, 0 on it.
 pub fn off_diagonal(x: &Tensor, gap: &Tensor) -> Result<Tensor> {
@@ -28,6 +28,46 @@ pub fn has_zero(t: &Tensor) -> Result<bool> {
     let t = t.detach().to_host()?.prepared(DType::F64)?;
     // SAFETY: contiguous host memory of this type.
     Ok(unsafe { t.slice::<f64>() }.contains(&0.0))
+}
+
+/// The diagonals of matrices.
+fn diagonal(t: &Tensor) -> Result<Tensor> {
+    t.part("DiagonalBackward0", |l| l.diagonal(0, -2, -1))
+}
+
+/// Refuses a loss that changes with the phases of complex vectors, by which no decomposition is bound:
+/// `slopes` are its slopes as each vector is stretched, in the real part, and turned, in the imaginary one.
+fn refuse_phases(name: &str, slopes: &Tensor) -> Result<()> {
+    let turned = apply(Abs, [&slopes.detach().real_part(1)?])?;
+    let limit = Tensor::number(Scalar::Float(1e-2))?;
+    if !turned.has_data() || !apply(Gt, [&turned, &limit])?.any_true()? {
+        return Ok(());
+    }
+    let (vectors, so) = match name {
+        "svd" => ("singular vectors", "phase term, making it ill-defined"),
+        _ => ("eigenvectors", "quantity, so it is ill-defined"),
+    };
+    bail!(
+        Runtime,
+        "{name}_backward: The {vectors} in the complex case are specified up to multiplication by \
+         e^{{i phi}}. The specified loss function depends on this {so}. Make it depend on what no phase \
+         changes, such as absolute values or products of a vector with its own conjugate"
+    )
+}
+
+/// A = V diag(L) V^H.
+pub fn eigh(cx: &Vjp, g: &[Option<Tensor>]) -> Result<Tensor> {
+    let (l, v) = (cx.output(0)?, cx.output(1)?);
+    let vh = adjoint(&v)?;
+    let mut inner = diag(&cx.grad_or_zeros(g, 0)?)?;
+    if let Some(gv) = &g[1] {
+        let t = vh.matmul(gv)?;
+        if t.dtype().is_complex() {
+            refuse_phases("linalg_eigh", &diagonal(&t)?)?;
+        }
+        inner = inner.add(&off_diagonal(&t, &row(&l)?.sub(&column(&l)?)?)?)?;
+    }
+    v.matmul(&inner.to_dtype(v.dtype())?)?.matmul(&vh)
 }
 
 /// A = P L U. Of a matrix that is not square the first columns, or rows, make the square one, and the
@@ -119,20 +159,31 @@ pub fn svd(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
     let mut inner = diag(&cx.grad_or_zeros(g, 1)?)?;
     let squares = s.mul(&s)?;
     let gap = || row(&squares)?.sub(&column(&squares)?);
-    let skew = |t: Tensor| t.sub(&adjoint(&t)?);
+    let skew = |t: &Tensor| t.sub(&adjoint(t)?);
     let v = adjoint(&vh)?;
-    if let Some(gu) = &gu {
-        let turned = skew(adjoint(&u)?.matmul(gu)?)?;
+    let from_u = gu.as_ref().map(|gu| adjoint(&u)?.matmul(gu)).transpose()?;
+    let from_v = gvh.as_ref().map(|gvh| vh.matmul(&adjoint(gvh)?));
+    let from_v = from_v.transpose()?;
+    if u.dtype().is_complex() {
+        // A phase that a column of U and one of V share changes nothing.
+        let mut slopes = [&from_u, &from_v].into_iter().flatten().map(diagonal);
+        if let Some(first) = slopes.next().transpose()? {
+            let both = slopes.next().transpose()?.map(|second| first.add(&second));
+            refuse_phases("svd", &both.transpose()?.unwrap_or(first))?;
+        }
+    }
+    if let Some(t) = &from_u {
+        let turned = skew(t)?;
         let t = off_diagonal(&turned, &gap()?)?;
         inner = inner.add(&t.mul(&row(&s)?)?)?;
         if u.dtype().is_complex() {
             // Phases of the columns, which U and V share.
-            let own = turned.part("DiagonalBackward0", |l| l.diagonal(0, -2, -1))?;
+            let own = diagonal(&turned)?;
             inner = inner.add(&diag(&own.div(&s.mul_scalar(2.0)?)?)?)?;
         }
     }
-    if let Some(gvh) = &gvh {
-        let t = off_diagonal(&skew(vh.matmul(&adjoint(gvh)?)?)?, &gap()?)?;
+    if let Some(t) = &from_v {
+        let t = off_diagonal(&skew(t)?, &gap()?)?;
         inner = inner.add(&column(&s)?.mul(&t)?)?;
     }
     let mut d = u.matmul(&inner.to_dtype(u.dtype())?)?.matmul(&vh)?;
@@ -161,16 +212,8 @@ pub fn eig(cx: &Vjp, g: &[Option<Tensor>]) -> Result<Tensor> {
     let mut inner = diag(&complex(&cx.grad_or_zeros(g, 0)?)?)?;
     if let Some(gv) = &g[1] {
         let t = vh.matmul(&complex(gv)?)?;
-        let own = t.part("DiagonalBackward0", |l| l.diagonal(0, -2, -1))?;
-        let turned = apply(Abs, [&own.real_part(1)?.detach()])?;
-        let limit = Tensor::number(Scalar::Float(1e-2))?;
-        ensure!(
-            !turned.has_data() || !apply(Gt, [&turned, &limit])?.any_true()?,
-            Runtime,
-            "linalg.eig: the loss depends on the phases of the eigenvectors, which are arbitrary, so \
-             its gradient is ill-defined; make it depend on what no phase changes, such as their \
-             absolute values"
-        );
+        let own = diagonal(&t)?;
+        refuse_phases("linalg_eig", &own)?;
         let t = t.sub(&vh.matmul(&v.mul(&row(&own.real_part(0)?)?)?)?)?;
         let gap = row(&l)?.sub(&column(&l)?)?.conj()?;
         inner = inner.add(&off_diagonal(&t, &gap)?)?;

@@ -353,17 +353,7 @@ impl Derivative for Factor {
                 "{}: the call has the gradient, not its solver",
                 self.name()
             ),
-            Kind::Eigh => {
-                let (w, v) = (cx.output(0)?, cx.output(1)?);
-                let vt = adjoint(&v)?;
-                let mut inner = diag(&of(0)?)?;
-                if let Some(gv) = &g[1] {
-                    let gap = row(&w)?.sub(&column(&w)?)?;
-                    inner = inner.add(&gradient::off_diagonal(&vt.matmul(gv)?, &gap)?)?;
-                }
-                let inner = inner.to_dtype(v.dtype())?;
-                out.push(Some(v.matmul(&inner)?.matmul(&vt)?));
-            }
+            Kind::Eigh => out.push(Some(gradient::eigh(cx, g)?)),
             Kind::Svd { full } => out.push(Some(gradient::svd(cx, g, full)?)),
             Kind::Qr { full } => out.push(Some(gradient::qr(cx, g, full)?)),
             Kind::Lu { .. } => {
