@@ -69,3 +69,25 @@ def test_added_rows_are_rounded_one_after_the_other(width: int, dtype: str) -> N
     wide[::2] = x
     wide[::2].index_add_(0, index, rows)
     assert torch.equal(wide[::2], want) and not wide[1::2].any()
+
+
+# Of PyTorch 2.13: reduction, whether the start counts, float16, bfloat16.
+STEPS = [
+    ("prod", True, [float("-inf"), -3.8125, 1.25], [-4992.0, -3.828125, 1.25]),
+    ("prod", False, [float("-inf"), -2.541015625, 5.0], [-2496.0, -2.53125, 5.0]),
+    ("mean", True, [8.3984375, -0.000244140625, 2.625], [8.375, -0.0009765625, 2.625]),
+    ("mean", False, [10.0, -0.50048828125, 5.0], [10.0, -0.494140625, 5.0]),
+]
+
+
+@pytest.mark.parametrize(("how", "itself", "half", "brain"), STEPS)
+@pytest.mark.parametrize("width", [1, 21])
+def test_index_reduce_of_half_types_rounds_each_step_as_pytorchs(how, itself, half, brain, width):
+    at = torch.tensor([0, 0, 0, 0, 1, 1, 1, 2])
+    rows = torch.tensor([-250.0, 250, 40, 0.001, 1.1, -3.3, 0.7, 5])[:, None].expand(-1, width)
+    for dtype, want in ((torch.float16, half), (torch.bfloat16, brain)):
+        x = torch.tensor([2.0, 1.5, 0.25], dtype=dtype)[:, None].repeat(1, width)
+        got = x.index_reduce(0, at, rows.to(dtype), how, include_self=itself)
+        assert torch.equal(got, torch.tensor(want, dtype=dtype)[:, None].expand(-1, width))
+        x.index_reduce_(0, at, rows.to(dtype), how, include_self=itself)
+        assert torch.equal(x, got)

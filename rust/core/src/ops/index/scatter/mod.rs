@@ -220,6 +220,29 @@ impl Derivative for Scatter {
     }
 }
 
+impl Scatter {
+    /// Combines elements in their order in the type of `y`, rounded after each of them.
+    fn one_by_one(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
+        let (old, idx, src) = (x[0], x[1].prepared(DType::I64)?, x[2]);
+        if !(old.shares_storage(y) && old.layout() == y.layout()) {
+            copy_host(old, y)?;
+        }
+        let src = match src.dtype() == y.dtype() {
+            true => src.clone(),
+            false => src.prepared(y.dtype())?,
+        };
+        match (y.dtype().is_complex(), self.mode) {
+            (false, mode) => cpu::scatter(y, self.dim, &idx, &src, mode),
+            (true, Mode::Mul) => cpu::multiply_complex(y, self.dim, &idx, &src),
+            (true, _) => bail!(
+                NotImplemented,
+                "scatter_reduce: complex numbers have no order, got {}",
+                y.dtype().scalar_name()
+            ),
+        }
+    }
+}
+
 impl Op for Scatter {
     fn casts(&self) -> bool {
         false
@@ -248,31 +271,15 @@ impl Op for Scatter {
         if y[0].dtype().is_complex() && matches!(self.mode, Mode::Set | Mode::Add) {
             return by_parts(self, x, &[0, 2], &y[0]);
         }
-        let (old, index, src, y) = (x[0], x[1], x[2], &y[0]);
-        let idx = index.prepared(DType::I64)?;
-        let half = matches!(y.dtype(), DType::F16 | DType::BF16);
+        let half = matches!(y[0].dtype(), DType::F16 | DType::BF16);
         if half && matches!(self.mode, Mode::Add | Mode::Mul) {
             // Rounded once: in half types sums would stop at a few hundred.
-            let wide = old.prepared(DType::F32)?;
-            cpu::scatter(&wide, self.dim, &idx, &src.prepared(DType::F32)?, self.mode)?;
-            return y.write_from(&wide);
+            let wide = x[0].prepared(DType::F32)?;
+            let (idx, src) = (x[1].prepared(DType::I64)?, x[2].prepared(DType::F32)?);
+            cpu::scatter(&wide, self.dim, &idx, &src, self.mode)?;
+            return y[0].write_from(&wide);
         }
-        if !(old.shares_storage(y) && old.layout() == y.layout()) {
-            copy_host(old, y)?;
-        }
-        let src = match src.dtype() == y.dtype() {
-            true => src.clone(),
-            false => src.prepared(y.dtype())?,
-        };
-        match (y.dtype().is_complex(), self.mode) {
-            (false, mode) => cpu::scatter(y, self.dim, &idx, &src, mode),
-            (true, Mode::Mul) => cpu::multiply_complex(y, self.dim, &idx, &src),
-            (true, _) => bail!(
-                NotImplemented,
-                "scatter_reduce: complex numbers have no order, got {}",
-                y.dtype().scalar_name()
-            ),
-        }
+        self.one_by_one(x, &y[0])
     }
 
     fn cuts(&self, x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {

@@ -211,12 +211,17 @@ impl Op for ScatterReduce {
             })?),
             _ => None,
         };
+        // PyTorch's `index_reduce` rounds each step to a half type, its `scatter_reduce` all at once.
+        let steps = self.name == "IndexReduceBackward0" && y.dtype().is_half();
         let apply_ = |mode: Mode, from: &Tensor, src: &Tensor| {
-            Scatter {
+            let op = Scatter {
                 dim: self.dim,
                 mode,
+            };
+            match steps {
+                true => op.one_by_one(&[from, idx, src], y),
+                false => op.cpu(&[from, idx, src], std::slice::from_ref(y)),
             }
-            .cpu(&[from, idx, src], std::slice::from_ref(y))
         };
         if self.include_self {
             apply_(self.how.mode(), old, x[2])?;
