@@ -620,3 +620,19 @@ def test_every_operator_refuses_sparse_arguments_or_gives_what_it_gives_of_dense
         for g, w in zip(leaves(got), leaves(want), strict=True):
             if isinstance(w, torch.Tensor):
                 torch.testing.assert_close(g.to_dense(), w, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [(), (3,)])
+def test_equal_coordinates_of_half_types_are_summed_before_they_are_rounded(dtype, width):
+    at = torch.zeros(1, 1000, dtype=torch.int64)
+    x = torch.sparse_coo_tensor(at, torch.ones(1000, *width, dtype=dtype), (2, *width))
+    # bfloat16 has no 257: one after the other the sum would stay at 256.
+    assert x.coalesce().values().unique().tolist() == [1000.0]
+    assert x.to_dense()[0].unique().tolist() == [1000.0]
+    table = torch.nn.EmbeddingBag(4, 2, mode="sum", sparse=True, dtype=dtype)
+    dense = torch.nn.EmbeddingBag(4, 2, mode="sum", dtype=dtype)
+    ids = torch.zeros(50, 20, dtype=torch.int64)
+    for bags in (table, dense):
+        bags(ids).sum().backward()
+    assert torch.equal(table.weight.grad.to_dense(), dense.weight.grad)

@@ -171,6 +171,8 @@ pub enum Bounds {
     Add,
     /// `Add` in a tensor of several dimensions, which raises another class.
     AddSlices,
+    /// Rows put together from parts, whose sums of half types are rounded once.
+    Rows,
     Copy,
 }
 
@@ -193,7 +195,7 @@ impl Bounds {
                 "index {i} is out of bounds for dimension {d} with size {n} (index out of range \
                  in self)"
             )),
-            Bounds::AddSlices => out_of_bounds(Kind::Runtime, i, d, n),
+            Bounds::AddSlices | Bounds::Rows => out_of_bounds(Kind::Runtime, i, d, n),
             Bounds::Copy => Error::index(format!(
                 "index_copy_(): index {i} is out of bounds for dimension {d} with size {n}"
             )),
@@ -498,6 +500,19 @@ impl Op for IndexPut {
             return by_parts(self, x, &[0, 1], &y[0]);
         }
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
+        let sums = self.bounds == Bounds::Rows && self.mode == Mode::Add;
+        if sums && y.dtype().is_half() {
+            let op = IndexPut {
+                bounds: Bounds::AddSlices,
+                ..self.clone()
+            };
+            let [wide, values] = [old, values].map(|t| t.prepared(DType::F32));
+            let (wide, values) = (wide?, values?);
+            let mut all: SmallVec<[&Tensor; 6]> = SmallVec::from_slice(&[&wide, &values]);
+            all.extend_from_slice(idx);
+            op.cpu(&all, std::slice::from_ref(&wide))?;
+            return y.write_from(&wide);
+        }
         let at = Points::new(y.layout(), &self.dims, idx, self.bounds)?.all()?;
         if !(old.shares_storage(y) && old.layout() == y.layout()) {
             copy_host(old, y)?;

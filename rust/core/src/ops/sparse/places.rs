@@ -146,7 +146,7 @@ pub fn put_rows(
     let op = IndexPut {
         dims: SmallVec::from_elem(0, 1),
         mode: if once { Mode::Set } else { Mode::Add },
-        bounds: Bounds::Select,
+        bounds: Bounds::Rows,
         repeats: Repeats::Refused,
         name,
     };
