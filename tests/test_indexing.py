@@ -169,3 +169,27 @@ def test_scatter_rounds_sums_and_products_of_half_types_once(dtype: torch.dtype)
     with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
         columns.scatter_add_(0, at + 3, ones)
     assert columns.tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("shape", "key", "place"),
+    [
+        ((5, 5), 5, 0),
+        ((5, 5), (slice(None), 5), 1),
+        ((2, 5), (0, 5), 1),
+        ((2, 5, 5), (0, 0, 5), 2),
+        ((2, 5, 5), (..., 5), 1),
+        ((5, 5), torch.tensor([1, 5]), 0),
+        ((2, 5), (slice(None), torch.tensor([5])), 0),
+        ((2, 5, 5), (torch.tensor([0]), slice(None), torch.tensor([5])), 1),
+        ((5, 5), ([0, 1], [0, 5]), 1),
+    ],
+)
+def test_error_of_an_index_counts_dimensions_by_places_in_the_key(shape, key, place):
+    # As PyTorch 2.13 does: numbers by their place in the key, tensors by their place among tensors.
+    x = torch.zeros(shape)
+    text = f"index 5 is out of bounds for dimension {place} with size 5"
+    with pytest.raises(IndexError, match=text):
+        x[key]
+    with pytest.raises(IndexError, match=text):
+        x[key] = 1

@@ -18,8 +18,8 @@ use smallvec::SmallVec;
 
 type Items<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
-/// An index in bounds of a dimension: `x[i]`.
-fn select(x: &Tensor, d: usize, i: i64) -> PyResult<Tensor> {
+/// An index in bounds of a dimension: `x[i]`. Errors count dimensions as PyTorch's: by places in the key.
+fn select(x: &Tensor, d: usize, i: i64, place: usize) -> PyResult<Tensor> {
     if x.ndim() == 0 {
         return Err(PyIndexError::new_err(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` \
@@ -29,7 +29,7 @@ fn select(x: &Tensor, d: usize, i: i64) -> PyResult<Tensor> {
     let n = x.size(d) as i64;
     if i < -n || i >= n {
         return Err(PyIndexError::new_err(format!(
-            "index {i} is out of bounds for dimension {d} with size {n}"
+            "index {i} is out of bounds for dimension {place} with size {n}"
         )));
     }
     x.select(d as i64, i).py()
@@ -184,11 +184,11 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
     let mut y = x.clone();
     let mut d = 0;
     let mut tensors = Tensors::default();
-    for (o, list) in items.iter().zip(lists) {
+    for (place, (o, list)) in items.iter().zip(lists).enumerate() {
         if let Some(t) = list {
             let integral = t.dtype().is_integral();
             if t.ndim() == 0 && integral && t.dtype() != DType::Bool && t.dtype() != DType::U8 {
-                y = at(&y, d, t.item().py()?.i64_at_most())?;
+                y = at(&y, d, t.item().py()?.i64_at_most(), place)?;
             } else if t.ndim() == 0 && integral {
                 y = y.unsqueeze(d as i64).py()?;
                 tensors.put(d, truth(t.item().py()?.truth())?, 1);
@@ -207,7 +207,7 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
             tensors.put(d, truth(b.is_true())?, 1);
             d += 1;
         } else if o.is_instance_of::<PyInt>() {
-            y = at(&y, d, int(o)?)?;
+            y = at(&y, d, int(o)?, place)?;
         } else if let Ok(s) = o.cast::<PySlice>() {
             y = slice(&y, d, s)?;
             d += 1;
@@ -218,8 +218,10 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
             d += 1;
         } else {
             match argument(Type::Int, o)? {
-                Some(Value::Int(i)) => y = at(&y, d, i)?,
-                _ if o.hasattr("__index__")? => y = at(&y, d, int(&o.call_method0("__index__")?)?)?,
+                Some(Value::Int(i)) => y = at(&y, d, i, place)?,
+                _ if o.hasattr("__index__")? => {
+                    y = at(&y, d, int(&o.call_method0("__index__")?)?, place)?
+                }
                 _ => {
                     return Err(PyIndexError::new_err(format!(
                         "only integers, slices (`:`), ellipsis (`...`), None and long or byte \
@@ -234,14 +236,14 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
 }
 
 /// An index that has passed the count of dimensions.
-fn at(y: &Tensor, d: usize, i: i64) -> PyResult<Tensor> {
+fn at(y: &Tensor, d: usize, i: i64, place: usize) -> PyResult<Tensor> {
     if d >= y.ndim() && y.ndim() > 0 {
         return Err(PyIndexError::new_err(format!(
             "too many indices for tensor of dimension {}",
             y.ndim()
         )));
     }
-    select(y, d, i)
+    select(y, d, i, place)
 }
 
 fn int(o: &Bound<'_, PyAny>) -> PyResult<i64> {
@@ -276,7 +278,7 @@ fn truth(on: bool) -> PyResult<Tensor> {
 /// The result for keys that need no list of parts; `None` for the others.
 fn simple(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
-        return select(x, 0, int(key)?).map(Some);
+        return select(x, 0, int(key)?, 0).map(Some);
     }
     if let Ok(s) = key.cast::<PySlice>() {
         return slice(x, 0, s).map(Some);

@@ -89,7 +89,7 @@ impl Points {
 
     /// The error for the first index that does not fit.
     fn refusal(&self) -> Error {
-        for a in &self.axes {
+        for (k, a) in self.axes.iter().enumerate() {
             let low = if self.bounds.wraps() {
                 -(a.n as i64)
             } else {
@@ -97,7 +97,9 @@ impl Points {
             };
             let mut values = Indices::of(&a.values).iter();
             if let Some(i) = values.find(|&i| i < low || i >= a.n as i64) {
-                return self.bounds.error(i, a.d, a.n);
+                // PyTorch counts the dimensions that have indices.
+                let d = if self.bounds.wraps() { k } else { a.d };
+                return self.bounds.error(i, d, a.n);
             }
         }
         // Another thread wrote to the indices meanwhile.
