@@ -153,3 +153,19 @@ def test_functions_around_operators_take_what_the_operators_take():
         1,
     ]
     assert [int(i) for i in torch.unravel_index(torch.tensor(3), (2, 2))] == [1, 1]
+
+
+def test_addr_of_truth_values_takes_any_whole_factors() -> None:
+    x = torch.tensor([[True, False], [True, True]])
+    v = torch.tensor([True, False])
+    for beta in (0, 1, 2, True, False):
+        for alpha in (0, 1, 2, True, False):
+            got = torch.addr(x, v, v, beta=beta, alpha=alpha)
+            outer = v[:, None] & v
+            assert torch.equal(got, (x & bool(beta)) | (outer & bool(alpha)))
+    with pytest.raises(RuntimeError, match="Boolean beta only supported for Boolean results"):
+        torch.addr(x.int(), v.int(), v.int(), beta=True)
+    with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+        torch.addr(x.int(), v.int(), v.int(), alpha=True)
+    with pytest.raises(RuntimeError, match="beta must not be a floating point number"):
+        torch.addr(x, v, v, beta=0.5)

@@ -1,7 +1,7 @@
 //! Products made of others: outer and inner products, and chains.
 
 use super::check::{expands, numeric};
-use super::{matrix, MatMul, ONE};
+use super::{matrix, MatMul};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
@@ -47,11 +47,16 @@ pub(super) fn addr(
             "For integral input tensors, argument {which} must not be a floating point number."
         );
         ensure!(
-            dtype != DType::Bool || matches!(s, Scalar::Bool(_)) || s == ONE,
+            dtype == DType::Bool || !matches!(s, Scalar::Bool(_)),
             Runtime,
             "Boolean {which} only supported for Boolean results."
         );
     }
+    // Of truth values a factor is one, too.
+    let [beta, alpha] = [beta, alpha].map(|s| match dtype {
+        DType::Bool => Scalar::Bool(s.f64() != 0.0),
+        _ => s,
+    });
     let shape = [a.size(0), b.size(0)];
     expands(c, &shape)?;
     let scaled = |t: Tensor, s: Scalar| {
