@@ -475,3 +475,62 @@ def test_logcumsumexp_of_complex_numbers_is_pytorchs(dtype, device) -> None:
         z = torch.randn(2, 5, dtype=dtype, requires_grad=True)
         assert torch.autograd.gradcheck(lambda t: t.logcumsumexp(1), (z,))
         assert torch.autograd.gradgradcheck(lambda t: t.logcumsumexp(1), (z,))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_sums_of_exponentials_of_nothing_are_nothing(dtype) -> None:
+    inf = float("inf")
+    x = torch.tensor(
+        [complex(-inf, 4), complex(-inf, 1), 1 + 2j, complex(-inf, 3), 1j], dtype=dtype
+    )
+    # Recorded of PyTorch 2.13: what is nothing has no angle.
+    got = x.logcumsumexp(0)
+    assert got[:4].tolist() == [complex(-inf, 0), complex(-inf, 0), 1 + 2j, 1 + 2j]
+    assert abs(got[4].item() - (1.213570 + 1.747289j)) < 1e-5
+    pair = (
+        torch.tensor([complex(-inf, 4)], dtype=dtype),
+        torch.tensor([complex(-inf, 1)], dtype=dtype),
+    )
+    assert torch.logaddexp(*pair).tolist() == [complex(-inf, 1)]
+    one = torch.tensor([1 + 1j], dtype=dtype)
+    assert (
+        torch.logaddexp(pair[0], one).tolist() == torch.logaddexp(one, pair[0]).tolist() == [1 + 1j]
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("n", [1, 16])
+def test_functions_of_complex_ends_are_those_of_their_limits(dtype, n) -> None:
+    nan = float("nan")
+
+    def at(z: complex) -> torch.Tensor:
+        return torch.tensor([z] * n, dtype=dtype)
+
+    got = torch.acosh(at(complex(0, nan)))
+    assert got.real.isnan().all()
+    np.testing.assert_allclose(got.imag.numpy(), np.pi / 2, rtol=1e-6)
+    # e^800 overflows, and the logistic function goes to nothing.
+    for z in (-800 - 2j, -800 + 2j, complex(-float("inf"), 1)):
+        assert torch.sigmoid(at(z)).tolist() == [0j] * n
+    for z in (-3 + 2j, 3 - 2j, -40 + 1j, 0.5j, 40 - 1j):
+        np.testing.assert_allclose(torch.sigmoid(at(z)).numpy(), 1 / (1 + np.exp(-z)), rtol=2e-6)
+
+
+def test_deviation_of_equal_complex_numbers_has_a_gradient_of_zero() -> None:
+    x = torch.tensor([[1 + 2j, 1 + 2j], [1, 2j]], dtype=torch.complex128, requires_grad=True)
+    std = torch.std(x, 1)
+    assert std.grad_fn is not None and std.grad_fn.name() == "StdBackward0"
+    (g,) = torch.autograd.grad(std.sum(), x)
+    # Recorded of PyTorch 2.13.
+    want = [[0, 0], [0.316228 - 0.632456j, -0.316228 + 0.632456j]]
+    np.testing.assert_allclose(g.numpy(), want, atol=1e-6)
+    std, mean = torch.std_mean(x, 1)
+    (g,) = torch.autograd.grad(std.sum() + mean.sum().real, x)
+    np.testing.assert_allclose(g.numpy(), np.array(want) + 0.5, atol=1e-6)
+    np.testing.assert_allclose(std.detach().numpy(), np.std(x.detach().numpy(), 1, ddof=1))
+    y = torch.randn(3, 4, dtype=torch.complex128, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda t: (t.std(1), t.var(0)), (y,))
+    assert torch.autograd.gradgradcheck(lambda t: (t.std(1), t.var(0)), (y,))
+    assert torch.var(y).dtype == torch.float64
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        assert torch.empty(0, dtype=torch.complex64).var().isnan()

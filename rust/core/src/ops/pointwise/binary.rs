@@ -314,8 +314,10 @@ pointwise! {
         // The one further right, and the way from there to the other.
         let less = x.lt(y);
         let (most, way) = (R::select(less, y, x), R::select(less, x - y, y - x));
+        // Of two infinities alike there is no way; of complex numbers the angle may be any.
+        let alike = R::not(R::either(less, y.lt(x)));
         R::select(
-            R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
+            R::both(alike, R::both(x.abs().equal(c(f64::INFINITY)), y.abs().equal(c(f64::INFINITY)))), y,
             most + way.exp().log1p())
     };
     df |_, [x, y], _, g| g * (x - y).sigmoid(), g * (y - x).sigmoid();

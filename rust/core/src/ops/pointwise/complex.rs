@@ -374,6 +374,9 @@ impl Real for C {
         if self.is_large() {
             return C(self.log_twice(), self.1.atan2(self.0));
         }
+        if self.0 == 0.0 && self.1.is_nan() {
+            return C(self.1, std::f64::consts::FRAC_PI_2);
+        }
         let (a, b) = (
             C(self.0 - 1.0, self.1).sqrt(),
             C(self.0 + 1.0, self.1).sqrt(),
@@ -413,7 +416,14 @@ impl Real for C {
         C(re.copysign(self.0), im.copysign(self.1))
     }
     fn sigmoid(self) -> C {
-        ONE / (ONE + (-self).exp())
+        // By what does not overflow.
+        match self.0 < 0.0 {
+            true => {
+                let e = self.exp();
+                e / (ONE + e)
+            }
+            false => ONE / (ONE + (-self).exp()),
+        }
     }
     fn pow(self, e: C) -> C {
         if e == C(0.0, 0.0) {

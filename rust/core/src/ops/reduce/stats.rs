@@ -52,6 +52,26 @@ impl Variance {
             false => (n - f64::from_bits(self.correction)).max(0.0),
         }
     }
+
+    /// Of complex numbers: the variance of the real parts and that of the imaginary parts.
+    fn by_parts(&self, x: &Tensor) -> Result<Tensors> {
+        let of = |which| {
+            let op = Variance {
+                root: false,
+                ..self.clone()
+            };
+            dispatch::compute(&op, &[&x.component(which)])
+        };
+        let (re, im) = (of(0)?, of(1)?);
+        mode::with_grad(false, || {
+            let var = re[0].add(&im[0])?;
+            let var = match self.root {
+                true => apply(Sqrt, [&var])?,
+                false => var,
+            };
+            Ok(smallvec![var, Tensor::of_parts(&re[1], &im[1])?])
+        })
+    }
 }
 
 impl Derivative for Variance {
@@ -89,7 +109,10 @@ impl Derivative for Variance {
                 true => x.mean_mask(self.mask, true, None)?,
                 false => restored(&cx.output(1)?, x.shape(), self.mask, self.keepdim)?,
             };
-            out = Some(apply(VarianceSlope { scale }, [&x, &mean, &g])?);
+            out = Some(match x.dtype().is_complex() {
+                true => x.sub(&mean)?.mul(&g.mul_scalar(scale)?)?,
+                false => apply(VarianceSlope { scale }, [&x, &mean, &g])?,
+            });
         }
         if let Some(g) = g.get(1).and_then(Option::as_ref) {
             let spread = |g: &Tensor| spread(g, x.shape(), self.mask, self.keepdim);
@@ -109,12 +132,16 @@ impl Derivative for Variance {
 impl Op for Variance {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
-        let meta = TensorMeta {
+        let mean = TensorMeta {
             shape,
             dtype: x[0].dtype(),
             device: x[0].device(),
         };
-        Ok(smallvec![meta.clone(), meta])
+        let mut var = mean.clone();
+        if var.dtype.is_complex() {
+            var.dtype = var.dtype.part();
+        }
+        Ok(smallvec![var, mean])
     }
     fn detached_outputs(&self) -> Mask {
         (!self.with_mean as Mask) << 1
@@ -123,6 +150,10 @@ impl Op for Variance {
     /// squares or sums left the range of f32.
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let x = x[0];
+        if x.dtype().is_complex() {
+            let found = self.by_parts(x)?;
+            return (y.iter().zip(&found)).try_for_each(|(y, from)| y.write_from(from));
+        }
         let mut left = false;
         let n = reduced_count(x.shape(), self.mask) as f64;
         let free = self.freedom(n);
@@ -153,7 +184,7 @@ impl Op for Variance {
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let x = x[0];
-        if x.numel() == 0 {
+        if x.numel() == 0 || x.dtype().is_complex() {
             return Ok(false);
         }
         let what = Centred::Variance {
@@ -176,6 +207,9 @@ impl Op for Variance {
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         if x[0].numel() == 0 {
             return Ok(None);
+        }
+        if x[0].dtype().is_complex() {
+            return self.by_parts(x[0]).map(Some);
         }
         let (t, x) = (x[0].dtype(), x[0].to_dtype(x[0].dtype().compute())?);
         let n = reduced_count(x.shape(), self.mask) as f64;
@@ -207,27 +241,8 @@ fn variance(
     correction: f64,
     keepdim: bool,
 ) -> Result<Vec<Tensor>> {
-    if x.dtype().is_complex() {
-        // The variance is that of the real parts and that of the imaginary parts.
-        let of = |which| {
-            variance(
-                "var_mean",
-                false,
-                &x.real_part(which)?,
-                mask,
-                correction,
-                keepdim,
-            )
-        };
-        let (re, im) = (of(0)?, of(1)?);
-        let mut var = re[0].add(&im[0])?;
-        if root {
-            var = apply(Sqrt, [&var])?;
-        }
-        return Ok(vec![var, Tensor::of_parts(&re[1], &im[1])?]);
-    }
     ensure!(
-        x.dtype().is_float(),
+        x.dtype().is_float() || x.dtype().is_complex(),
         Runtime,
         "{name}: std and var only support floating point and complex dtypes, got {}",
         x.dtype().scalar_name()

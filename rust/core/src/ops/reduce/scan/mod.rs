@@ -4,7 +4,7 @@ mod extreme;
 mod sums;
 mod walk;
 
-use crate::autograd::{mode, Vjp};
+use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::reduce::filled;
 use crate::cpu::simd::Lane;
@@ -17,11 +17,12 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
-use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Logaddexp;
 use crate::ops::pointwise::compare::{Eq, Ge, Le, LogicalOr, Ne};
+use crate::ops::pointwise::complex::C;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Conj, Exp, Log};
+use crate::ops::pointwise::{apply, Real};
 use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
@@ -242,6 +243,22 @@ type Pair = [f64; 2];
 
 fn times(a: Pair, b: Pair) -> Pair {
     [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+/// log(e^a + e^b), and b where both are nothing.
+fn logaddexp(a: Pair, b: Pair) -> Pair {
+    let (least, most) = if a[0] < b[0] { (a, b) } else { (b, a) };
+    let [least, most] = [least, most].map(|z| C(z[0], z[1]));
+    let C(re, im) = if least.is_nan() || most.is_nan() {
+        C(f64::NAN, f64::NAN)
+    } else if least.0 == most.0 && least.0 == f64::NEG_INFINITY {
+        least
+    } else if least.0 == most.0 && least.0 == f64::INFINITY {
+        (least.exp() + most.exp()).log1p()
+    } else {
+        most + (least - most).exp().log1p()
+    };
+    [re, im]
 }
 
 /// Visits complex numbers as [`walk`] does: `f(elements of x, state)` gives the result.
@@ -512,7 +529,9 @@ impl Logcumsumexp {
     /// Of complex numbers: in each step of twice as many elements, those of half as many before joined.
     fn doubled(&self, x: &Tensor) -> Result<Tensor> {
         let (d, n) = (self.dim as i64, Span::of(x.shape(), self.dim).length as i64);
-        let (mut y, mut by) = (x.clone(), 1);
+        // What is nothing has no angle.
+        let nothing = Tensor::constant(f64::NEG_INFINITY, x.dtype())?;
+        let (mut y, mut by) = (apply(Logaddexp, [x, &nothing])?, 1);
         while by < n {
             let [before, after] = [0, by].map(|from| y.narrow(d, from, n - by));
             let joined = apply(Logaddexp, [&before?, &after?])?;
@@ -529,7 +548,11 @@ impl Op for Logcumsumexp {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         if x[0].dtype().is_complex() {
-            return y[0].write_from(&mode::with_grad(false, || self.doubled(x[0]))?);
+            let along = (self.dim, false);
+            return walk_complex([x[0]], &y[0], along, [f64::NEG_INFINITY, 0.0], |[x], s| {
+                *s = logaddexp(x, *s);
+                *s
+            });
         }
         with_float!(x[0].dtype(), "logcumsumexp_out_cpu", T => {
             let x = x[0].prepared(T::DTYPE)?;
