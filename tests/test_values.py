@@ -439,11 +439,18 @@ def test_attention_keeps_nan_where_it_is_read_and_nowhere_else() -> None:
         assert not g.any()
 
 
-def test_convolution_without_input_channels_is_its_bias() -> None:
-    # PyTorch gives a result without channels.
-    x, w, b = torch.ones(2, 0, 5, 5), torch.ones(4, 0, 3, 3), torch.arange(4.0)
-    assert F.conv2d(x, w).tolist() == torch.zeros(2, 4, 3, 3).tolist()
-    assert F.conv2d(x, w, b).tolist() == b.view(1, 4, 1, 1).expand(2, 4, 3, 3).tolist()
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_convolution_of_no_channels_makes_none_as_pytorchs(n) -> None:
+    conv = getattr(F, f"conv{n}d")
+    x, w, b = (
+        torch.ones(*shape, requires_grad=True)
+        for shape in ((2, 0, *(5,) * n), (4, 0, *(3,) * n), (4,))
+    )
+    y = conv(x, w, b)
+    assert y.shape == (2, 0, *(3,) * n)
+    assert conv(x[0], w, b).shape == (0, *(3,) * n)
+    y.sum().backward()
+    assert (x.grad.shape, w.grad.shape, b.grad.tolist()) == (x.shape, w.shape, [0.0] * 4)
 
 
 def test_arithmetic_takes_a_number_first() -> None:

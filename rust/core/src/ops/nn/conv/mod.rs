@@ -510,9 +510,14 @@ impl Call<'_> {
             kernel,
             output,
         };
-        match bias {
+        let y = match bias {
             Some(b) => dispatch::call1(op, &[x, w, b]),
             None => dispatch::call1(op, &[x, w]),
+        }?;
+        // Of no channels PyTorch makes none, with gradients of zero.
+        match !self.transposed && x.size(1) == 0 {
+            true => y.slice_dim(1, Some(0), Some(0), 1),
+            false => Ok(y),
         }
     }
 
