@@ -289,3 +289,22 @@ def test_results_of_no_elements_are_no_fallback() -> None:
     assert torch.linalg.det(x).item() == 1 and torch.linalg.slogdet(x)[1].item() == 0
     assert torch.linalg.vector_norm(torch.zeros(0, device="wgpu")).item() == 0
     assert wgpu.fallbacks() == before
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_isin_finds_what_stands_beside_nan(dtype):
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([1.0, nan, inf, -inf, 0, 2], dtype=dtype, device="wgpu")
+    for some in ([1.0, nan], [nan, nan, 1, -inf], [nan], [inf, nan, 2], [nan, -inf]):
+        tests = torch.tensor(some, dtype=dtype, device="wgpu")
+        want = np.isin(x.cpu().numpy(), np.array(some))
+        assert torch.isin(x, tests).tolist() == want.tolist()
+        assert torch.isin(x, tests, invert=True).tolist() == (~want).tolist()
+
+
+def test_gammaincc_of_small_a_keeps_the_digits_of_float32():
+    a = torch.tensor([1e-6, 1e-3, 0.05, 0.2, 0.45])[:, None]
+    x = torch.tensor([1e-5, 1e-2, 0.3, 0.9, 1.0, 1.3])
+    got = torch.special.gammaincc(a.to("wgpu"), x.to("wgpu")).cpu()
+    want = special.gammaincc(a.double().numpy(), x.double().numpy())
+    np.testing.assert_allclose(got.numpy(), want, rtol=4e-6)

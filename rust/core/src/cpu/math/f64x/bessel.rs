@@ -149,14 +149,14 @@ pub fn i0e(x: f64) -> f64 {
     scaled(x.abs(), &I0_NEAR, &I0_FAR)
 }
 
-/// The modified Bessel function of order 0, to 6 ulp.
+/// The modified Bessel function of order 0, to 6 ulp; NaN at infinities, as PyTorch's.
 #[inline(always)]
 pub fn i0(x: f64) -> f64 {
     let y = grow(i0e(x), x);
     if x.abs() < f64::INFINITY {
         y
     } else {
-        x.abs()
+        f64::NAN
     }
 }
 
@@ -168,13 +168,13 @@ pub fn i1e(x: f64) -> f64 {
     (if z <= 8.0 { y * z } else { y }).copysign(x)
 }
 
-/// The modified Bessel function of order 1, to 6 ulp.
+/// The modified Bessel function of order 1, to 6 ulp; NaN at infinities.
 #[inline(always)]
 pub fn i1(x: f64) -> f64 {
     let y = grow(i1e(x), x);
     if x.abs() < f64::INFINITY {
         y
     } else {
-        x
+        f64::NAN
     }
 }

@@ -6,6 +6,8 @@ use crate::ops::index::search::{count_from, running, search};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Minimum;
 use crate::ops::pointwise::compare::{Eq, LogicalAnd, Ne};
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::IsNan;
 use crate::ops::shape::join::cat;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
@@ -142,6 +144,22 @@ fn ranks(x: &Tensor) -> Result<Tensor> {
     Tensor::empty(x.shape(), DType::I64, x.device())?.scatter(0, &from, &ranks)
 }
 
+/// A sorted line whose NaN, which are its end, are its largest number again: a search would take them for
+/// less than all. A line of NaN is one.
+fn without_nan(line: &Tensor) -> Result<Tensor> {
+    if !line.dtype().is_float() {
+        return Ok(line.clone());
+    }
+    let nan = apply(IsNan, [line])?;
+    let (first, least) = (
+        line.narrow(0, 0, 1)?,
+        Tensor::constant(f64::NEG_INFINITY, line.dtype())?,
+    );
+    let largest = where_(&nan, &least, line)?.amax_mask(DimSet::all(1), true)?;
+    let fill = where_(&apply(IsNan, [&first])?, &first, &largest)?;
+    where_(&nan, &fill, line)
+}
+
 /// Whether each element equals one of `tests`; NaN equals none.
 pub fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     let n = tests.numel();
@@ -149,6 +167,7 @@ pub fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
         return Tensor::full(x.shape(), Scalar::Bool(invert), DType::Bool, x.device());
     }
     let (line, _) = tests.detach().reshape(&[-1])?.sort(0, false)?;
+    let line = without_nan(&line)?;
     let last = Tensor::full(&[], (n as i64 - 1).into(), DType::I64, x.device())?;
     let at = apply(Minimum, [&search(&line, x, false, DType::I64)?, &last])?;
     let near = line
