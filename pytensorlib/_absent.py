@@ -16,7 +16,7 @@ NO_CUDA = 'GPUs of every maker are device "wgpu" (torch.wgpu)'
 GROUPS: dict[tuple[str, str], str] = {
     ("there is no TorchScript compiler", NO_GRAPHS): """
         torch.jit torch.utils.jit torch.utils.bundled_inputs torch.utils.mobile_optimizer
-        torch.utils.model_dump torch.utils.throughput_benchmark torch.utils.show_pickle
+        torch.utils.model_dump torch.utils.show_pickle
     """,
     ("programs are not traced into graphs", NO_GRAPHS): """
         torch.compiler torch.export torch.fx torch.nativert torch.onnx torch.utils.debug_log
@@ -26,7 +26,7 @@ GROUPS: dict[tuple[str, str], str] = {
     ("there is one way into an operator, which has no keys", "torch.library.custom_op"): """
         torch: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard
         torch.overrides: enable_reentrant_dispatch redispatch_function
-        torch.utils.backend_registration torch.utils.cpp_backtrace
+        torch.utils.cpp_backtrace
     """,
     (
         "of what PyTorch builds on communication between processes this is not here",
@@ -78,14 +78,13 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.autograd.profiler_util: EventMetadata
     """,
     ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
-        torch.nested
         torch.Tensor: to_padded_tensor
     """,
     ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
         torch.masked
     """,
-    ("no kernel here skips two of four numbers", "torch.sparse_coo_tensor, sparse_csr_tensor"): """
-        torch.sparse.semi_structured
+    ("a matrix gives its lines as views", "torch.Tensor.crow_indices, torch.Tensor.clone"): """
+        torch: ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
     """,
     ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """
         torch.utils.data.datapipes torch.utils.data.graph torch.utils.data.graph_settings
@@ -95,7 +94,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.utils.data: runtime_validation runtime_validation_disabled
     """,
     ("it builds or packs programs", "torch.library.custom_op, torch.save"): """
-        torch.package torch.utils.cpp_extension torch.utils.hipify
+        torch.package torch.utils.hipify
         torch.utils.backcompat torch.contrib torch.utils.serialization
     """,
     ("PyTorch gave it up", "Tensor.reshape, Tensor.requires_grad_, torch.distributions"): """

@@ -512,7 +512,9 @@ class Walk:
         for name in [name for name in hooks if name.startswith("_global_")]:
             self._hooks(hooks, name, name)
         module = sys.modules.get("pytensorlib.optim.optimizer")
-        for name in ("_global_pre_hooks", "_global_post_hooks") if module else ():
+        for name in (
+            ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks") if module else ()
+        ):
             self._hooks(vars(module), name, name)
         if id(os.getenv.__code__) in self._ran:
             self._add(os.environ, "os.environ")

@@ -374,3 +374,37 @@ def lobpcg(
     if A.requires_grad and _C.is_grad_enabled():
         return _Attached.apply(A, w, x, B is None)
     return w, x
+
+
+def get_approximate_basis(A: Any, q: int, niter: int | None = 2, M: Any = None) -> Tensor:
+    """Return `q` orthonormal columns that nearly span the image of a matrix.
+
+    Parameters
+    ----------
+    A : Tensor
+        (..., m, n).
+    q : int
+        How many.
+    niter : int, default 2
+        Steps of subspace iteration.
+    M : Tensor, optional
+        Subtracted from `A`.
+
+    Returns
+    -------
+    Tensor
+        (..., m, q).
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib._lowrank import get_approximate_basis
+    >>> get_approximate_basis(torch.eye(4, 3), 2).shape
+    torch.Size([4, 2])
+    """
+    start = _C.randn(A.shape[-1], q, dtype=A.dtype, device=A.device)
+    if M is None:
+        return _basis(lambda x: A @ x, lambda x: A.mH @ x, start, niter or 0)
+    return _basis(
+        lambda x: A @ x - M @ x, lambda x: A.mH @ x - M.mH @ x, start, 2 if niter is None else niter
+    )

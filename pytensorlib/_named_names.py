@@ -3,7 +3,15 @@
 
 from __future__ import annotations
 
-from ._named_modules import BY_MPI, EAGER, NO_CUDA, NO_EXPORT, NO_ONNX, NO_QUANTIZATION
+from ._named_modules import (
+    BY_MPI,
+    EAGER,
+    NO_COMPILER,
+    NO_CUDA,
+    NO_EXPORT,
+    NO_ONNX,
+    NO_QUANTIZATION,
+)
 
 __all__ = ["NAMES"]
 
@@ -14,6 +22,10 @@ NO_SEMI = (
 NO_PIPES = "pipes are no part of the data loader here; torch.utils.data.IterableDataset is."
 NO_HELPERS = "PyTorch's helpers for tests are not here; torch.testing.assert_close is."
 NO_KERNEL = "it is a private part of PyTorch's kernels; call the public function."
+
+NO_PACKAGE = "programs are not packed into archives here; torch.save keeps state_dicts."
+NO_MASKED = "there are no tensors with masks here; torch.masked's functions take a mask."
+NO_BACKEND = "programs bring no device of their own here."
 
 # A module, and its names in the form of `fill`. Each line is one module; long ones go on.
 NAMES: dict[str, str] = {
@@ -205,6 +217,32 @@ NAMES: dict[str, str] = {
         utils.cpp_extension: CUDA_HOME=None get_default_build_root
         utils.flop_counter: _unpack_flash_attention_nested_shapes
         utils.viz._cycles: warn_tensor_cycles
+        utils.throughput_benchmark: ThroughputBenchmark ExecutionStats format_time
+        jit._monkeytype_config: JitTypeTraceStore JitTypeTraceConfig JitTypeTraceStoreLogger
+        jit._monkeytype_config: monkeytype_trace
+        _meta_registrations: register_meta elementwise_meta
+        _sources: SourceContext ParsedDef ErrorReport parse_def get_source_lines_and_file
+        _sources: fake_range
+        _higher_order_ops.out_dtype: out_dtype
+        _library.infer_schema: tuple_to_list
+        profiler._utils: _traverse EventMetrics Interval EventKey BasicEvaluation
+        profiler._utils: index_of_first_match argmax source_code_location TimelineEvent
+        profiler._utils: ContextStackEntry map_recorded_events_to_aten_ops_with_stack_trace
+        jit: _Await _drop _isinstance _awaitable _awaitable_nowait _awaitable_wait
+        jit: run_frozen_optimizations _InsertPoint _ScriptProfile _unwrap_optional
+        jit: RecursiveScriptClass ScriptWarning _get_trace_graph _unique_state_dict
+        jit: TopLevelTracedModule TracedModule TracingCheckError _set_fusion_strategy
+        jit: _hide_source_ranges
+        nn.utils._expanded_weights: ConvPerSampleGrad EmbeddingPerSampleGrad ExpandedWeight
+        nn.utils._expanded_weights: GroupNormPerSampleGrad InstanceNormPerSampleGrad
+        nn.utils._expanded_weights: LayerNormPerSampleGrad LinearPerSampleGrad
+        nn.utils._expanded_weights.expanded_weights_utils: ExpandedWeight is_batch_first
+        nn.utils._expanded_weights.expanded_weights_utils: standard_kwargs forward_helper
+        nn.utils._expanded_weights.expanded_weights_utils: _check_and_unexpand_args
+        nn.utils._expanded_weights.expanded_weights_utils: maybe_scale_by_batch_size
+        nn.utils._expanded_weights.expanded_weights_utils: set_grad_sample_if_exists
+        nn.utils._expanded_weights.expanded_weights_utils: unpack_expanded_weight_or_tensor
+        nn.utils._expanded_weights.expanded_weights_utils: sum_over_all_but_batch_and_last_n
     """,
     BY_MPI: """
         _C._distributed_c10d: AllToAllOptions AllgatherOptions AllreduceOptions BarrierOptions
@@ -396,6 +434,7 @@ NAMES: dict[str, str] = {
         torch: _cufft_get_plan_cache_size _cufft_set_plan_cache_max_size _lstm_mps
         torch: _mps_convolution _mps_convolution_transpose _triton_multi_head_attention
         torch: _triton_scaled_dot_attention _use_miopen_ctc_loss
+        nn.parallel._functions: Broadcast ReduceAddCoalesced Gather Scatter _get_stream
     """,
     NO_EXPORT: """
         _export.config: patch
@@ -428,6 +467,12 @@ NAMES: dict[str, str] = {
         torch: _nested_tensor_from_tensor_list _nested_tensor_softmax_with_shape
         torch: _nested_view_from_buffer_copy _nested_view_from_jagged
         torch: _nested_view_from_jagged_copy
+        nested._internal.nested_tensor: jagged_from_list jagged_from_tensor_and_lengths
+        nested._internal.nested_tensor: nested_from_padded buffer_from_jagged
+        nested._internal.nested_tensor: nested_view_from_values_offsets_lengths
+        nested._internal.nested_tensor: get_tensor_symint ViewBufferFromNested
+        nested._internal.nested_tensor: ViewNestedFromBuffer
+        nested: narrow masked_select
     """,
     NO_SEMI: """
         sparse: SparseSemiStructuredTensorCUSPARSELT[_DTYPE_SHAPE_CONSTRAINTS]
@@ -440,6 +485,9 @@ NAMES: dict[str, str] = {
         torch: _sparse_semi_structured_apply_dense _sparse_semi_structured_tile
         torch: _sparse_semi_structured_addmm _sparse_semi_structured_linear
         torch: _sparse_semi_structured_mm _to_sparse_semi_structured
+        sparse.semi_structured: SparseSemiStructuredTensor SparseSemiStructuredTensorCUTLASS
+        sparse.semi_structured: SparseSemiStructuredTensorCUSPARSELT
+        sparse.semi_structured: to_sparse_semi_structured
     """,
     NO_PIPES: """
         torch:
@@ -449,6 +497,16 @@ NAMES: dict[str, str] = {
         utils.data.datapipes.iter.combinatorics: ShufflerIterDataPipe
         utils.data.datapipes.utils.common: StreamWrapper
         utils.data.graph_settings: apply_random_seed apply_sharding apply_shuffle_settings
+        utils.data.datapipes.iter: Collator Mapper Sampler Shuffler Concater Demultiplexer
+        utils.data.datapipes.iter: Forker Multiplexer Zipper FileLister FileOpener Grouper
+        utils.data.datapipes.iter: UnBatcher RoutedDecoder Filter ShardingFilter
+        utils.data.datapipes.iter: StreamReader IterableWrapper
+        utils.data.datapipes.map: Mapper Shuffler Concater Zipper Batcher SequenceWrapper
+        utils.data.datapipes.utils.common: validate_input_col _is_local_fn
+        utils.data.datapipes.utils.common: _check_unpickable_fn match_masks
+        utils.data.datapipes.utils.common: get_file_pathnames_from_root
+        utils.data.datapipes.utils.common: get_file_binaries_from_pathnames
+        utils.data.datapipes.utils.common: validate_pathname_binary_tuple
     """,
     NO_HELPERS: """
         testing: FileCheck
@@ -456,6 +514,10 @@ NAMES: dict[str, str] = {
         testing._comparison: _unwrap_dtensor_for_comparison not_close_error_metas
         testing._utils: freeze_rng_state wrapper_set_seed
         torch:
+        testing._comparison: ErrorMeta default_tolerances get_tolerances
+        testing._comparison: _make_bitwise_mismatch_msg _make_mismatch_msg
+        testing._comparison: make_scalar_mismatch_msg make_tensor_mismatch_msg
+        testing._comparison: UnsupportedInputs ObjectPair originate_pairs
     """,
     NO_KERNEL: """
         _C._nn: _conv_depthwise2d _pad_circular _pad_enum _test_ambiguous_defaults
@@ -494,5 +556,31 @@ NAMES: dict[str, str] = {
         torch: _sobol_engine_initialize_state_ _sobol_engine_scramble_ _softmax
         torch: _transformer_encoder_layer_fwd _unsafe_masked_index
         torch: _unsafe_masked_index_put_accumulate _values_copy
+    """,
+    NO_PACKAGE: """
+        package: PackageExporter PackageImporter EmptyMatchError PackagingError Importer
+        package: OrderedImporter ObjMismatchError ObjNotFoundError Directory GlobGroup
+        package: sys_importer is_from_package
+    """,
+    NO_MASKED: """
+        masked: MaskedTensor as_masked_tensor is_masked_tensor masked_tensor
+        masked.maskedtensor: MaskedTensor is_masked_tensor
+        masked.maskedtensor.core: MaskedTensor is_masked_tensor _masks_match _tensors_match
+        masked.maskedtensor.core: _map_mt_args_kwargs _wrap_result _get_data _maybe_get_mask
+        masked.maskedtensor.creation: as_masked_tensor masked_tensor
+    """,
+    NO_BACKEND: """
+        utils.backend_registration: rename_privateuse1_backend
+        utils.backend_registration: generate_methods_for_privateuse1_backend
+        utils.backend_registration: _setup_privateuseone_for_python_backend
+        utils: rename_privateuse1_backend generate_methods_for_privateuse1_backend
+    """,
+    NO_COMPILER: """
+        utils.cpp_extension: _find_cuda_home get_cxx_compiler check_compiler_ok_for_platform
+        utils.cpp_extension: check_compiler_is_gcc remove_extension_h_precompiler_headers
+        utils.cpp_extension: _jit_compile is_ninja_available _get_cuda_arch_flags
+        utils.cpp_extension: _get_build_directory _get_num_workers _run_ninja_build
+        utils.cpp_extension: _get_exec_path _import_module_from_library _write_ninja_file
+        utils.cpp_extension: _join_cuda_home
     """,
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _alias
@@ -448,3 +449,13 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
 
 
 tell_missing(globals(), NO_COMPILER)
+
+
+@contextlib.contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """Give a library whose operators are gone after the block."""
+    made = Library(*args, **kwargs)
+    try:
+        yield made
+    finally:
+        made._destroy()

@@ -396,7 +396,8 @@ def test_package_holds_no_tools_of_development() -> None:
     files = [f for f in PACKAGE.rglob("*.py") if "__pycache__" not in f.parts]
     text = {f: f.read_text() for f in (*files, *rust_files("py"))}
     # Modules that PyTorch has: libraries import them.
-    theirs = (ROOT / "tests/data/library_names.txt").read_text() + " _vmap_internals "
+    theirs = (ROOT / "tests/data/library_names.txt").read_text()
+    theirs += " _environment _linalg_utils _lobpcg _traceback _vmap_internals "
     unused = [
         f.name
         for f in files

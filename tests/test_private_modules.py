@@ -16,6 +16,7 @@ from pytensorlib import _prims_common as common
 from pytensorlib import nn
 from pytensorlib._named import lacking, places
 from pytensorlib._named_names import NAMES
+from pytensorlib.autograd import functional, profiler_util
 from pytensorlib.nn import _reduction
 from pytensorlib.utils import _contextlib, _foreach_utils
 from pytensorlib.utils._ordered_set import OrderedSet
@@ -112,6 +113,25 @@ GAVE: list[tuple[Any, Any]] = [
     (lambda: torch._guards.TracingContext.try_get(), None),
     (lambda: torch._utils_internal.TEST_MASTER_ADDR, "127.0.0.1"),
     (lambda: torch.onnx.producer_name, "pytorch"),
+    (lambda: [profiler_util._format_time(t) for t in (5, 2.5e6)], ["5.000us", "2.500s"]),
+    (lambda: [profiler_util._format_time_share(*t) for t in ((1, 4), (0, 0))], ["25.00%", "NaN"]),
+    (lambda: [profiler_util._format_memory(n) for n in (5, -2048)], ["5 B", "-2.00 KB"]),
+    (
+        lambda: [
+            t.tolist()
+            for t in functional._construct_standard_basis_for(
+                (torch.zeros(2), torch.zeros(1)), (2, 1)
+            )
+        ],
+        [[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[0.0], [0.0], [1.0]]],
+    ),
+    (lambda: torch.utils.checkpoint._infer_device_type(X), "cpu"),
+    (lambda: torch._linalg_utils.bform(X, None, X).tolist(), (X.T @ X).tolist()),
+    (lambda: torch._linalg_utils.get_floating_dtype(X.int()), torch.float32),
+    (lambda: torch._C._len_torch_dispatch_stack(), 0),
+    (lambda: torch._environment.is_fbcode(), False),
+    (lambda: torch._compile._disable_dynamo(len), len),
+    (lambda: torch.utils._traceback.shorten_filename("/a/b.py", base="/a"), "b.py"),
 ]
 
 
@@ -257,3 +277,72 @@ def test_warning_of_the_compilers_helpers_comes_once() -> None:
         warn_once("one of a kind")
         warn_once("one of a kind")
     assert len(seen) == 1
+
+
+def test_basis_of_a_matrix_of_low_rank_spans_it() -> None:
+    from pytensorlib._lowrank import get_approximate_basis
+
+    a = torch.randn(6, 2, dtype=torch.float64) @ torch.randn(2, 5, dtype=torch.float64)
+    for m in (None, torch.zeros_like(a)):
+        q = get_approximate_basis(a, 2, M=m)
+        torch.testing.assert_close(q @ (q.T @ a), a)
+        torch.testing.assert_close(q.T @ q, torch.eye(2, dtype=torch.float64))
+
+
+def test_functions_of_a_device_make_tensors_there() -> None:
+    from pytensorlib.utils._device import DeviceContext, set_device
+
+    @set_device("meta")
+    def made() -> torch.Tensor:
+        return torch.ones(2)
+
+    assert made().is_meta and not torch.ones(2).is_meta
+    with DeviceContext("meta"):
+        assert torch.ones(2).is_meta
+    assert not torch.ones(2).is_meta
+
+
+def test_library_of_a_block_is_gone_after_it() -> None:
+    with torch.library._scoped_library("scoped", "DEF") as lib:
+        lib.define("twice(Tensor x) -> Tensor")
+        lib.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+        assert torch.ops.scoped.twice(X).sum() == 2 * X.sum()
+    with pytest.raises(AttributeError):
+        torch.ops.scoped.twice(X)
+
+
+def test_weak_reference_by_value_equals_another_of_an_equal_object() -> None:
+    from pytensorlib.utils.weak import _WeakHashRef
+
+    class Key:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def __hash__(self) -> int:
+            return self.n
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Key) and self.n == other.n
+
+    a, b, c = Key(1), Key(1), Key(2)
+    assert _WeakHashRef(a) == _WeakHashRef(b) != _WeakHashRef(c)
+    assert {_WeakHashRef(a): "found"}[_WeakHashRef(b)] == "found"
+
+
+def test_calls_that_led_somewhere_are_kept_as_text() -> None:
+    from pytensorlib.utils._traceback import CapturedTraceback
+
+    kept = CapturedTraceback.extract()
+    assert "test_calls_that_led_somewhere" in kept.format()[-1]
+    kept.cleanup()
+    assert kept.format() == []
+
+
+def test_tensors_that_differ_in_kind_are_refused() -> None:
+    common.compare_tensor_meta(X, X.clone())
+    for other in (X[:1], X.double(), X.to("meta")):
+        with pytest.raises(AssertionError, match="are not equal"):
+            common.compare_tensor_meta(X, other)
+    common.compare_tensor_meta(X, X.T.clone().T)
+    with pytest.raises(AssertionError, match="strides"):
+        common.compare_tensor_meta(X, X.T.contiguous().T, check_strides=True)

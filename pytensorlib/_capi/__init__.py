@@ -290,6 +290,11 @@ def _is_torch_function_mode_enabled() -> bool:
     return _resting() != 2 and bool(_C._torch_function_modes())
 
 
+def _len_torch_dispatch_stack() -> int:
+    """Return how many modes of `__torch_dispatch__` are on in this thread."""
+    return len(_C._dispatch_modes())
+
+
 def _len_torch_function_stack() -> int:
     """Return how many modes are on in this thread."""
     return len(_C._torch_function_modes())

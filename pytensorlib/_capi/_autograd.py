@@ -14,7 +14,8 @@ fill(
     "_KinetoEvent ProfilerEvent _ProfilerResult _enable_profiler _disable_profiler "
     "_prepare_profiler _add_metadata_json _supported_activities _get_sequence_nr "
     "_enable_profiler_legacy _disable_profiler_legacy _enable_record_function "
-    "_set_empty_test_observer _push_saved_tensors_default_hooks _pop_saved_tensors_default_hooks",
+    "_set_empty_test_observer _unsafe_set_version_counter _push_saved_tensors_default_hooks "
+    "_pop_saved_tensors_default_hooks",
 )
 
 

@@ -331,6 +331,24 @@ def make_channels_last_strides_for(shape: Sequence[int]) -> tuple[int, ...]:
     return (own[0], own[-1], *own[1:-1])
 
 
+def is_same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Return whether two shapes are one."""
+    return tuple(a) == tuple(b)
+
+
+def compare_tensor_meta(
+    a: Any, b: Any, check_sizes: bool = True, check_strides: bool = False, **kwargs: Any
+) -> None:
+    """Raise unless two tensors have one shape, type and device, and strides where that is asked."""
+    what = [("shapes", a.shape, b.shape)] if check_sizes else []
+    what += [("dtypes", a.dtype, b.dtype), ("devices", a.device, b.device)]
+    if check_strides:
+        what.append(("strides", a.stride(), b.stride()))
+    for name, one, other in what:
+        if one != other:
+            raise AssertionError(f"Tensors with {name} {one} and {other} are not equal!")
+
+
 def is_contiguous(a: Any) -> bool:
     """Return whether a tensor's elements lie one after the other."""
     return a.is_contiguous()

@@ -399,3 +399,17 @@ class GradScaler:
         state["_init_scale"] = self.get_scale() if self._enabled else self._init_scale
         state["_init_growth_tracker"] = self._get_growth_tracker()
         return state | {"_scale": None, "_growth_tracker": None}
+
+
+class _MultiDeviceReplicator:
+    """A tensor on each device that asks for it, moved there once."""
+
+    def __init__(self, master_tensor: Any) -> None:
+        self.master = master_tensor
+        self._per_device_tensors: dict[Any, Any] = {}
+
+    def get(self, device: Any) -> Any:
+        """Return the tensor on a device."""
+        if device not in self._per_device_tensors:
+            self._per_device_tensors[device] = self.master.to(device, non_blocking=True)
+        return self._per_device_tensors[device]

@@ -483,3 +483,16 @@ def _hessian_product(
             "The jacobian of the user-provided function is independent of input {}.",
         )
     return _finish(output, create_graph), _finish(_pick(many_in, product), create_graph)
+
+
+def _construct_standard_basis_for(tensors: Any, tensor_numels: Any) -> tuple[Any, ...]:
+    """Return, for each tensor, its part of the unit vectors of all of them together."""
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise AssertionError("expected as many tensors as numbers of elements, and one at least")
+    total, first, parts = sum(tensor_numels), 0, []
+    for t, numel in zip(tensors, tensor_numels, strict=True):
+        part = t.new_zeros(total, numel)
+        part.diagonal(-first).fill_(1)
+        first += numel
+        parts.append(part)
+    return tuple(parts)

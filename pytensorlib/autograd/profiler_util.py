@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _written(name: str) -> Any:
-    return property(lambda self: _time(getattr(self, name)), doc=f"`{name}` with its unit.")
+    return property(lambda self: _format_time(getattr(self, name)), doc=f"`{name}` with its unit.")
 
 
 class FormattedTimesMixin:
@@ -281,7 +281,9 @@ class FunctionEvent(FormattedTimesMixin):
         return self.self_cpu_memory_usage + sum(c.cpu_memory_usage for c in self.cpu_children)
 
     def __repr__(self) -> str:
-        return f"<FunctionEvent id={self.id} name={self.name} cpu_time={_time(self.cpu_time)}>"
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} cpu_time={_format_time(self.cpu_time)}>"
+        )
 
 
 class FunctionEventAvg(FormattedTimesMixin):
@@ -342,18 +344,26 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     def __repr__(self) -> str:
         return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)} "
-            f"cpu_time={_time(self.cpu_time)} count={self.count}>"
+            f"<FunctionEventAvg key={self.key} "
+            f"self_cpu_time={_format_time(self.self_cpu_time_total)} "
+            f"cpu_time={_format_time(self.cpu_time)} count={self.count}>"
         )
 
 
-def _time(us: float) -> str:
+def _format_time(us: float) -> str:
     if us >= 1e6:
         return f"{us / 1e6:.3f}s"
     return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
-def _memory(size: float) -> str:
+def _format_time_share(time_us: float, total_time_us: float) -> str:
+    """Return which part of a time another is."""
+    if not total_time_us:
+        return "NaN"
+    return f"{time_us * 100.0 / total_time_us:.2f}%"
+
+
+def _format_memory(size: float) -> str:
     for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(size) >= scale:
             return f"{size / scale:.2f} {unit}"
@@ -564,12 +574,19 @@ class EventList(list):
         for e in rows[: None if row_limit < 0 else row_limit]:
             part = 100 / total if total else 0.0
             cell = [e.key[:max_name_column_width]]
-            cell += [f"{e.self_cpu_time_total * part:.2f}%", _time(e.self_cpu_time_total)]
-            cell += [f"{e.cpu_time_total * part:.2f}%", _time(e.cpu_time_total), _time(e.cpu_time)]
+            cell += [f"{e.self_cpu_time_total * part:.2f}%", _format_time(e.self_cpu_time_total)]
+            cell += [
+                f"{e.cpu_time_total * part:.2f}%",
+                _format_time(e.cpu_time_total),
+                _format_time(e.cpu_time),
+            ]
             if self._memory:
-                cell += [_memory(e.cpu_memory_usage), _memory(e.self_cpu_memory_usage)]
+                cell += [
+                    _format_memory(e.cpu_memory_usage),
+                    _format_memory(e.self_cpu_memory_usage),
+                ]
             if self.works:
-                cell += [_time(e.self_device_time_total), _time(e.device_time_total)]
+                cell += [_format_time(e.self_device_time_total), _format_time(e.device_time_total)]
                 # What moves for an operator that shares a kernel is told with the kernel.
                 moved, flops = (0, 0) if e.shares else (e.moved, e.flops or 0)
                 cell += _rate(moved, e.self_device_time_total, 1e9, peaks and peaks[0])
@@ -585,9 +602,9 @@ class EventList(list):
         line = "  ".join("-" * w for w in widths)
         text = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
         above = ["=" * len(line), header] if header else []
-        below = [f"Self CPU time total: {_time(total)}"]
+        below = [f"Self CPU time total: {_format_time(total)}"]
         if self.works:
-            below += [f"Self GPU time total: {_time(sum(w.duration for w in self.works))}"]
+            below += [f"Self GPU time total: {_format_time(sum(w.duration for w in self.works))}"]
         if peaks:
             below += [f"Peaks: {peaks[0] / 1e9:.1f} GB/s, {peaks[1] / 1e12:.3f} TFLOP/s"]
         below += [""]

@@ -39,8 +39,8 @@ Hooks = OrderedDict[int, Callable[..., Any]]
 
 # Those whose learning rates a recorded call may take.
 alive: weakref.WeakSet[Any] = weakref.WeakSet()
-_global_pre_hooks: Hooks = OrderedDict()
-_global_post_hooks: Hooks = OrderedDict()
+_global_optimizer_pre_hooks: Hooks = OrderedDict()
+_global_optimizer_post_hooks: Hooks = OrderedDict()
 
 
 class _Required:
@@ -87,12 +87,12 @@ def _register(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> HookHandle:
     """Call ``hook(optimizer, args, kwargs)`` before the step of every optimizer."""
-    return _register(_global_pre_hooks, hook)
+    return _register(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> HookHandle:
     """Call ``hook(optimizer, args, kwargs)`` after the step of every optimizer."""
-    return _register(_global_post_hooks, hook)
+    return _register(_global_optimizer_post_hooks, hook)
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +112,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 return _hooked(self, step, pre, post, args, kwargs)
             finally:
                 recording.stepped()
-        if not (pre or post or _global_pre_hooks or _global_post_hooks) or not outermost:
+        if (
+            not (pre or post or _global_optimizer_pre_hooks or _global_optimizer_post_hooks)
+            or not outermost
+        ):
             return step(self, *args, **kwargs)
         return _hooked(self, step, pre, post, args, kwargs)
 
@@ -122,7 +125,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 def _hooked(
     self: Optimizer, step: Callable[..., Any], pre: Any, post: Any, args: Any, kwargs: Any
 ) -> Any:
-    for hook in [*_global_pre_hooks.values(), *(pre or {}).values()]:
+    for hook in [*_global_optimizer_pre_hooks.values(), *(pre or {}).values()]:
         changed = hook(self, args, kwargs)
         if changed is None:
             continue
@@ -133,7 +136,7 @@ def _hooked(
             )
         args, kwargs = changed
     result = step(self, *args, **kwargs)
-    for hook in [*(post or {}).values(), *_global_post_hooks.values()]:
+    for hook in [*(post or {}).values(), *_global_optimizer_post_hooks.values()]:
         hook(self, args, kwargs)
     return result
 

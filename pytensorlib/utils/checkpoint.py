@@ -140,6 +140,23 @@ class DefaultDeviceType:
         return DefaultDeviceType._default_device_type
 
 
+def _infer_device_type(*args: Any) -> str:
+    """Return the type of the device that tensors among the arguments are on, the CPU's last."""
+    kinds = [x.device.type for x in pt.utils._pytree.tree_leaves(args) if isinstance(x, pt.Tensor)]
+    others = [kind for kind in kinds if kind not in ("cpu", "meta")]
+    if len(set(others)) > 1:
+        warnings.warn(
+            "Tensor arguments, excluding CPU tensors, are detected on at least two types of "
+            "devices. Device state will only be saved for devices of a single device type, and "
+            f"the remaining devices will be ignored. Device types: {sorted(set(others))}, first: "
+            f"{others[0]}",
+            stacklevel=2,
+        )
+    if others:
+        return others[0]
+    return kinds[0] if kinds else DefaultDeviceType.get_device_type()
+
+
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Say for a block whether computing again ends when all that is needed is there.

@@ -45,6 +45,23 @@ class WeakIdRef(weakref.ref):
         return not self == other
 
 
+class _WeakHashRef(weakref.ref):
+    """A weak reference that is equal to another of an equal object."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        super().__init__(key, callback)  # type: ignore[call-arg]
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        mine, yours = self(), other() if isinstance(other, weakref.ref) else None
+        return bool(mine == yours) if mine is not None and yours is not None else self is other
+
+
 class WeakIdKeyDictionary(MutableMapping):
     """A dictionary whose keys are held weakly and compared by identity.
 

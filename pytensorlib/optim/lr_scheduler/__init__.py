@@ -43,3 +43,8 @@ __all__ = [
     "StepLR",
 ]
 _alias.adopt(globals(), __all__)
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler."
+)

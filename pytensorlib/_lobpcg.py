@@ -1,0 +1,7 @@
+"""Where PyTorch defines `lobpcg`."""
+
+from __future__ import annotations
+
+from ._lowrank import lobpcg
+
+__all__ = ["lobpcg"]
