@@ -127,30 +127,30 @@ _NAME = re.compile(r"(\w+)(?:\{([^}]*)\}|\[([^\]]*)\]|=(\S+))?")
 
 
 @cache
-def parts(place: str) -> list[Part]:
-    """Return what is named of a module, which may be here with other names."""
+def rows() -> dict[str, list[Part]]:
+    """Return what is named of each module of the tables; "" is the package itself."""
     from ._named_modules import PARTS
     from ._named_names import NAMES
 
-    found = [PARTS[place]] if place in PARTS else []
+    found = {place: [part] for place, part in PARTS.items()}
     for why, text in NAMES.items():
-        for line in text.strip().splitlines():
-            where, _, names = line.strip().partition(":")
-            if where == (place or "torch"):
-                found.append(Part(why, names.strip()))
+        for line in text.split("\n"):
+            place, _, names = line.strip().partition(":")
+            if place:
+                found.setdefault("" if place == "torch" else place, []).append(Part(why, names))
     return found
+
+
+def parts(place: str) -> list[Part]:
+    """Return what is named of a module, which may be here with other names."""
+    return rows().get(place, [])
 
 
 @cache
 def places() -> set[str]:
     """Return the modules of the tables, and the packages that hold them."""
-    from ._named_modules import PARTS
-    from ._named_names import NAMES
-
-    lines = (line for text in NAMES.values() for line in text.strip().splitlines())
-    named = {*PARTS, *(line.strip().partition(":")[0] for line in lines)} - {"torch"}
     found = set()
-    for name in named:
+    for name in rows():
         while name:
             found.add(name)
             name = name.rpartition(".")[0]
