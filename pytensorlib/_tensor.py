@@ -13,7 +13,7 @@ from copy import deepcopy
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from . import _C, _spectral
+from . import _C, _final_callbacks, _spectral
 from ._size import Size
 from ._sparse_parts import sparse_parts, sparse_tensor
 from ._tensor_str import _str
@@ -604,7 +604,15 @@ class _Methods:
         tensor([2., 4.])
         """
         if gradient is None and inputs is None and not create_graph:
-            if _C._backward_from(self, bool(retain_graph)):
+            try:
+                done = _C._backward_from(self, bool(retain_graph))
+            except BaseException:
+                if _final_callbacks.queued:
+                    _final_callbacks.drop()
+                raise
+            if done:
+                if _final_callbacks.queued:
+                    _final_callbacks.finish()
                 return
         from . import autograd
 

@@ -152,8 +152,6 @@ def test_private_name_refuses_what_pytorch_refused() -> None:
         nn.modules.utils._list_with_default([None, 3], [5, 6])
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         torch.cuda._lazy_init()
-    with pytest.raises(NotImplementedError, match="queue_callback"):
-        torch.autograd.Variable._execution_engine.queue_callback(print)
     for dim in (3, -4):
         with pytest.raises(IndexError, match="Dimension out of range"):
             common.canonicalize_dim(3, dim)

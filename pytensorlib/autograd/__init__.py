@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _C
+from .. import _C, _final_callbacks
 from . import functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
@@ -71,6 +71,19 @@ _UNUSED = (
     "One of the differentiated Tensors appears to not have been used in the graph. "
     "Set allow_unused=True if this is the desired behavior."
 )
+
+
+def _run(*given: Any) -> Any:
+    """Run a backward pass, and what was asked for its end."""
+    try:
+        results = _C._run_backward(*given)
+    except BaseException:
+        if _final_callbacks.queued:
+            _final_callbacks.drop()
+        raise
+    if _final_callbacks.queued:
+        _final_callbacks.finish()
+    return results
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -220,7 +233,7 @@ def backward(
     outputs = _as_tuple(tensors)
     firsts = _first_grads(outputs, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
-    _C._run_backward(outputs, firsts, keep, create_graph, targets, True, True)
+    _run(outputs, firsts, keep, create_graph, targets, True, True)
 
 
 def grad(
@@ -293,7 +306,7 @@ def grad(
     if is_grads_batched:
         results = _batched(tensors, firsts, keep, create_graph, targets, unused)
     else:
-        results = _C._run_backward(tensors, firsts, keep, create_graph, targets, unused, False)
+        results = _run(tensors, firsts, keep, create_graph, targets, unused, False)
     if not unused and any(result is None for result in results):
         raise RuntimeError(_UNUSED)
     if materialize_grads:
@@ -332,9 +345,7 @@ def _batched(
     for entry in range(count):
         one = tuple(None if first is None else first[entry] for first in firsts)
         last = entry == count - 1
-        rows.append(
-            _C._run_backward(tensors, one, keep or not last, create_graph, targets, unused, False)
-        )
+        rows.append(_run(tensors, one, keep or not last, create_graph, targets, unused, False))
     if not rows:
         return tuple(_C.zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in targets)
     return tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C
+from .. import _C, _final_callbacks
 
 __all__ = ["Variable"]
 
@@ -17,11 +17,8 @@ class _Engine:
         return True
 
     def queue_callback(self, callback: Any) -> None:
-        """Raise: nothing is called at the end of a pass."""
-        raise NotImplementedError(
-            "Variable._execution_engine.queue_callback: nothing is called at the end of a backward "
-            "pass here; Tensor.register_post_accumulate_grad_hook calls once a gradient is there"
-        )
+        """Let a function run at the end of the backward pass of this moment."""
+        _final_callbacks.queue(callback)
 
 
 class VariableMeta(type):
