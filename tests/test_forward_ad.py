@@ -10,7 +10,7 @@ import pytest
 import pytensorlib as torch
 import pytensorlib.nn.functional as F
 from pytensorlib.autograd import Function, forward_ad, gradcheck
-from pytensorlib.func import jvp
+from pytensorlib.func import grad, jvp
 
 
 def dual(*values: float) -> Any:
@@ -303,6 +303,46 @@ def test_gradcheck_of_tangents_finds_a_wrong_jvp(fast: bool) -> None:
         gradcheck(Wrong.apply, (x,), check_forward_ad=True, fast_mode=fast)
     z = torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex128, requires_grad=True)
     assert gradcheck(lambda z: z * z.conj(), (z,), check_forward_ad=True, fast_mode=fast)
+
+
+class AsItIs(Function):
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t.view_as(t)
+
+
+class AsItIsDirty(AsItIs):
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_dirty(inputs[0])
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t.add_(0)
+
+
+def test_function_that_saves_an_input_it_returns_raises_unless_it_is_dirty() -> None:
+    x = torch.tensor(2.0, requires_grad=True)
+    for apply in (AsItIs.apply, grad(AsItIs.apply), lambda x: jvp(AsItIs.apply, (x,), (x,))):
+        with pytest.raises(RuntimeError, match="input that has been returned as-is as output"):
+            apply(x)
+    y = x.clone()
+    assert AsItIsDirty.apply(y) is y
+    assert grad(lambda x: AsItIsDirty.apply(x.clone()))(x).item() == 1.0
+    assert jvp(lambda x: AsItIsDirty.apply(x.clone()), (x,), (x,))[1].item() == 2.0
 
 
 def test_gradcheck_of_batches_of_tangents() -> None:

@@ -98,11 +98,34 @@ def _refuse_both(ctx: Any, *grad_outputs: Any) -> Any:
     )
 
 
+def _checked(setup_context: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `setup_context` that refuses to save an input that is an output as it is."""
+
+    @functools.wraps(setup_context)
+    def checked(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        setup_context(ctx, inputs, output)
+        saved = {id(t) for t in (*ctx.to_save, *getattr(ctx, "saved_for_forward", ()))}
+        saved -= {id(t) for t in ctx.dirty_tensors}
+        outputs = output if isinstance(output, tuple) else (output,)
+        for t in inputs:
+            if isinstance(t, _C.Tensor) and id(t) in saved and any(o is t for o in outputs):
+                raise RuntimeError(
+                    "An input that has been returned as-is as output is being saved for backward. "
+                    "This is not supported if you override setup_context. You should return and "
+                    "save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside "
+                    "the forward function itself."
+                )
+
+    return checked
+
+
 class FunctionMeta(type):
     """Give each Function class a ctx class of its own, named as its node in the graph."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
+        if "setup_context" in attrs and bases:
+            cls.setup_context = staticmethod(_checked(cls.setup_context))
         if attrs.get("vjp") is not attrs.get("backward") and "vjp" in attrs:
             cls.backward = _refuse_both if "backward" in attrs else attrs["vjp"]
         cls._backward_cls = type(
@@ -262,7 +285,8 @@ def _by_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
                 _C.zeros_like(a.detach()).requires_grad_() if isinstance(a, _C.Tensor) else None
                 for a in args
             ]
-            slopes = cls.jvp(ctx, *along)
+            # Copies, which it may write to.
+            slopes = cls.jvp(ctx, *(None if t is None else t.clone() for t in along))
             slopes = slopes if isinstance(slopes, (tuple, list)) else (slopes,)
             live = [
                 (s, g)

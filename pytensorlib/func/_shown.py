@@ -48,6 +48,8 @@ def _of_batch(x: Any, batch: Batch) -> tuple[str, Any] | None:
 def _of_gradient(x: Any, watch: Watch) -> tuple[str, Any] | None:
     """Return how a tensor of a differentiated function is called, and its value."""
     level = watch.level
+    if level is None:
+        return None
     for inside, given in zip(level.like, level.given, strict=True):
         if x is inside:
             return "GradTrackingTensor(lvl={lvl}", given
