@@ -72,7 +72,7 @@ def mapped(
         )
     if not args:
         raise ValueError(
-            f"{about}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
+            f"vmap({called(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
             "over a function with no inputs. The latter is unsupported."
         )
     flat, spec = pytree.tree_flatten(args)
@@ -152,12 +152,14 @@ def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int, batc
     """Return one output of all slices."""
     name = called(func)
     if dim is None:
-        if not all(same(values[0], value) for value in values[1:]):
+        first = values[0]
+        mapped = isinstance(first, _C.Tensor) and batch.depends(first)
+        if mapped or not all(same(first, value) for value in values[1:]):
             raise ValueError(
                 f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None: "
-                "the output differs from slice to slice"
+                "the output depends on the slice"
             )
-        return values[0]
+        return first
     for value in values:
         if not isinstance(value, _C.Tensor):
             raise ValueError(
