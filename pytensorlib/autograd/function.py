@@ -125,7 +125,8 @@ class FunctionMeta(type):
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
         if "setup_context" in attrs and bases:
-            cls.setup_context = staticmethod(_checked(cls.setup_context))
+            own: Any = cls
+            own.setup_context = staticmethod(_checked(own.setup_context))
         if attrs.get("vjp") is not attrs.get("backward") and "vjp" in attrs:
             cls.backward = _refuse_both if "backward" in attrs else attrs["vjp"]
         cls._backward_cls = type(

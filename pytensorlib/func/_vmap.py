@@ -72,7 +72,8 @@ def mapped(
         )
     if not args:
         raise ValueError(
-            f"vmap({called(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
+            f"vmap({called(func)})(<inputs>): got no inputs. "
+            "Maybe you forgot to add inputs, or you are trying to vmap "
             "over a function with no inputs. The latter is unsupported."
         )
     flat, spec = pytree.tree_flatten(args)
