@@ -199,6 +199,37 @@ def test_transforms_refuse_a_function_that_sets_up_its_own_context() -> None:
     assert Twice.apply(x.requires_grad_()).grad_fn.name() == "TwiceBackward"
 
 
+class Scaled(Function):
+    @staticmethod
+    def forward(a: Any, b: Any, k: float = 2.0) -> Any:
+        return a * b * k
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, b, ctx.k = inputs
+        ctx.save_for_backward(a, b)
+        ctx.save_for_forward(a, b)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        a, b = ctx.saved_tensors
+        return g * b * ctx.k, g * a * ctx.k, None
+
+    @staticmethod
+    def jvp(ctx: Any, a: Any, b: Any, k: Any) -> Any:
+        assert b is None
+        assert k is None
+        return ctx.k * a * ctx.saved_tensors[1]
+
+
+def test_context_gets_arguments_by_name_and_defaults_in_their_places() -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    assert grad(lambda a: Scaled.apply(a, y).sum())(x).tolist() == [6.0, 8.0]
+    assert grad(lambda b: Scaled.apply(x, b, k=5.0).sum())(y).tolist() == [5.0, 10.0]
+    assert jvp(lambda a: Scaled.apply(b=y, a=a), (x,), (x,))[1].tolist() == [6.0, 16.0]
+
+
 class OnlyForward(Function):
     @staticmethod
     def forward(x: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -224,6 +225,8 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and put the function into the graph."""
+        if cls.setup_context is not _default_setup_context:
+            args, kwargs = _bound(cls.forward, args, kwargs)
         if stack := _watching.stack:
             return stack[-1].apply(cls, args, kwargs)
         return _C._function_apply(cls, *args, **kwargs)
@@ -265,6 +268,26 @@ def _check_transformed(cls: Any) -> None:
         )
 
 
+@functools.lru_cache(maxsize=256)
+def _signature(forward: Callable[..., Any]) -> tuple[inspect.Signature, int]:
+    """Return the signature of a `forward`, and how many arguments have a place."""
+    signature = inspect.signature(forward)
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return signature, sum(p.kind in places for p in signature.parameters.values())
+
+
+def _bound(
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments with those by name, and those left out, in their places."""
+    signature, places = _signature(forward)
+    if not kwargs and len(args) >= places:
+        return args, kwargs
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
+
+
 def _generated(cls: Any) -> Any:
     """Return a function by the name that its nodes have within a transform."""
     found = vars(cls).get("_within_transforms")
@@ -283,11 +306,16 @@ def _by_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
         with _C._Mode(True):
             # Any values do: a jvp is linear in them.
             along = [
-                _C.zeros_like(a.detach()).requires_grad_() if isinstance(a, _C.Tensor) else None
+                _C.zeros_like(a.detach()).requires_grad_() if needed else None
+                for a, needed in zip(args, ctx.needs_input_grad, strict=True)
+            ]
+            zeros = [
+                _C.zeros_like(a) if isinstance(a, _C.Tensor) and ctx.materialize_grads else None
                 for a in args
             ]
             # Copies, which it may write to.
-            slopes = cls.jvp(ctx, *(None if t is None else t.clone() for t in along))
+            pairs = zip(along, zeros, strict=True)
+            slopes = cls.jvp(ctx, *(z if t is None else t.clone() for t, z in pairs))
             slopes = slopes if isinstance(slopes, (tuple, list)) else (slopes,)
             live = [
                 (s, g)
