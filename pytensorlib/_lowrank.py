@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -359,7 +360,7 @@ def lobpcg(
 
         def each(t: Tensor | None, width: int) -> list[Any]:
             if t is None:
-                return [None] * batch.numel()
+                return [None] * math.prod(batch)
             if t._is_any_sparse:
                 return [t.detach()]  # one matrix, multiplied as it is
             return list(t.detach().expand((*batch, m, width)).reshape(-1, m, width))

@@ -28,5 +28,9 @@ def sparse_parts(x: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
 def sparse_tensor(layout: Any, parts: Any, size: Any, known: bool | None, check: bool) -> Any:
     """Return the sparse tensor of such parts, whose numbers are looked at where `check` says so."""
     if layout in COMPRESSED:
-        return _C._sparse_compressed_tensor(*parts, size, layout, check_invariants=check)
-    return _C._sparse_coo_tensor(*parts, size, is_coalesced=known, check_invariants=check)
+        starts, plain, values = parts
+        return _C._sparse_compressed_tensor(
+            starts, plain, values, size, layout, check_invariants=check
+        )
+    indices, values = parts
+    return _C._sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=check)

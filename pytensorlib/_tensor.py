@@ -803,7 +803,9 @@ def _unpickled_meta(
 
 def _unpickled_sparse(cls: Any, parts: Any, requires_grad: bool, attributes: Any) -> Any:
     """Make the sparse tensor that `__reduce_ex__` took apart."""
-    return _rebuilt(cls, sparse_tensor(*parts, check=True), requires_grad, attributes)
+    layout, made_of, size, known = parts
+    data = sparse_tensor(layout, made_of, size, known, check=True)
+    return _rebuilt(cls, data, requires_grad, attributes)
 
 
 def attach(tensor_class: Any) -> None:
