@@ -83,9 +83,6 @@ GROUPS: dict[tuple[str, str], str] = {
     ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
         torch.masked
     """,
-    ("a matrix gives its lines as views", "torch.Tensor.crow_indices, torch.Tensor.clone"): """
-        torch: ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
-    """,
     ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """
         torch.utils.data.datapipes torch.utils.data.graph torch.utils.data.graph_settings
         torch.utils.data.backward_compatibility

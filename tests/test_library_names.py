@@ -35,39 +35,34 @@ ABSENT = {
         torch.Tensor._dimI torch.Tensor._dimV torch.Tensor._sparse_mask_projection
         torch.Tensor._to_dense torch.Tensor._to_sparse torch.Tensor._to_sparse_bsc
         torch.Tensor._to_sparse_bsr torch.Tensor._to_sparse_csc torch.Tensor._to_sparse_csr
-        torch.Tensor.ccol_indices torch.Tensor.row_indices torch.Tensor.to_sparse_bsc
-        torch.Tensor.to_sparse_bsr torch.Tensor.to_sparse_csc torch.sparse_bsr_tensor
-        torch.sparse_compressed_tensor torch.sparse_csc_tensor
         """.split(),
         "libraries ask whether the layout is there before they use it",
     ),
     **dict.fromkeys(
         """
-        torch.ByteStorage._from_buffer torch.Storage torch.StorageBase
+        torch.ByteStorage._from_buffer torch.StorageBase
         torch.UntypedStorage._new_shared_filename_cpu
-        torch.storage._get_always_warn_typed_storage_removal
-        torch.storage._set_always_warn_typed_storage_removal
         """.split(),
         "storages are made by tensors",
     ),
     **dict.fromkeys(
         """
-        torch.utils.data._DatasetKind torch.utils.data._utils.HAS_NUMPY
-        torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL torch.utils.data._utils.pin_memory
-        torch.utils.data._utils.python_exit_status torch.utils.data._utils.signal_handling
-        torch.utils.data._utils.worker torch.utils.data.dataloader
+        torch.utils.data._DatasetKind
+        torch.utils.data._utils.pin_memory
+        torch.utils.data.dataloader
         """.split(),
         "the parts of PyTorch's loader: a loader made of them would not fit this one's workers",
     ),
     **dict.fromkeys(
         """
         torch._C._TorchFunctionState torch._C._get_torch_function_state
-        torch._C._pop_torch_function_stack torch._C._set_torch_function_state
+        torch._C._set_torch_function_state
         torch.overrides.enable_reentrant_dispatch torch.overrides.redispatch_function
         """.split(),
         "the state of PyTorch's dispatcher",
     ),
     "torch.nn.attention._get_flash_version": "xformers asks whether it is there, then calls it",
+    "torch.classes.profiler": "a class of C++ that is not registered raises, as in PyTorch",
     "torch._custom_op": "the module of this name holds this package's own `custom_op`",
     "torch.nn.functional.scaled_grouped_mm": "its numbers have 4 bits: there are none of them",
 }

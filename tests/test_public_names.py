@@ -81,17 +81,17 @@ def test_every_reason_is_needed() -> None:
 
 def test_missing_name_is_told_in_every_way_of_asking() -> None:
     with pytest.raises(AttributeError, match="PyTorch has.*nearest|is not in pytensorlib.*nearest"):
-        _ = torch.quantize_per_tensor
-    assert not hasattr(torch, "quantize_per_tensor")
+        _ = torch.quantized_max_pool1d
+    assert not hasattr(torch, "quantized_max_pool1d")
     assert not hasattr(torch.Tensor, "to_mkldnn")
     assert not hasattr(torch.ones(1), "to_mkldnn")
     assert "to_mkldnn" not in dir(torch.ones(1))
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'to_mkldnn': .*own"):
         torch.ones(1).to_mkldnn()
     with pytest.raises(
-        ImportError, match="cannot import name 'quantize_per_tensor' from .*quantized"
+        ImportError, match="cannot import name 'quantized_max_pool1d' from .*quantized"
     ):
-        exec("from pytensorlib import quantize_per_tensor")
+        exec("from pytensorlib import quantized_max_pool1d")
     with pytest.raises(ImportError, match="DataChunk.*IterableDataset"):
         exec("from pytensorlib.utils.data import DataChunk")
     with pytest.raises(ModuleNotFoundError, match="hipify.*custom_op") as error:
