@@ -628,3 +628,14 @@ def test_signature_of_a_module_is_that_of_any_call():
             return x
 
     assert str(inspect.signature(Own())) == "(x, y=3)"
+
+
+def test_list_of_parameters_without_memory_prints_as_pytorchs():
+    given = [torch.ones(1, dtype=torch.float64, device="meta"), torch.ones(2, 3)]
+    # PyTorch 2.13's text.
+    assert repr(nn.ParameterList(map(nn.Parameter, given))) == (
+        "ParameterList(\n"
+        "    (0): Parameter containing: [torch.float64 of size 1]\n"
+        "    (1): Parameter containing: [torch.float32 of size 2x3]\n"
+        ")"
+    )

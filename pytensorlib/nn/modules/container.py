@@ -360,7 +360,7 @@ def _describe(value: Any, kind: Any) -> str:
         return f"Object of type: {type(value).__name__}"
     label = "Parameter" if isinstance(value, Parameter) else "Tensor"
     sizes = "x".join(str(size) for size in value.shape)
-    device = "" if value.device.type == "cpu" else f" ({value.device})"
+    device = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
     return f"{label} containing: [{kind} of size {sizes}{device}]"
 
 
