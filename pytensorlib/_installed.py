@@ -78,6 +78,12 @@ def is_ours(record: Path) -> bool:
     return installer.is_file() and installer.read_text().strip() == INSTALLER
 
 
+def is_stub(package: Path) -> bool:
+    """Tell whether `add` wrote a package."""
+    file = package / "__init__.py"
+    return file.is_file() and file.read_text(encoding="utf-8").startswith(STUB.split("\n", 1)[0])
+
+
 def line(name: str, data: bytes) -> str:
     """Return what RECORD says of a file."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -93,9 +99,10 @@ def add() -> Path:
         PyTorch is installed, or the environment cannot be written to.
     """
     folder = place()
-    mine = [record for record in records(folder) if is_ours(record)]
-    found = PathFinder.find_spec("torch")
-    if found is not None and not (mine and found.origin == str(folder / "torch/__init__.py")):
+    for package in PACKAGES:
+        found = PathFinder.find_spec(package)
+        if found is None or (found.origin and is_stub(Path(found.origin).parent)):
+            continue
         where = found.origin or next(iter(found.submodule_search_locations or ["?"]))
         raise Refused(
             f"PyTorch is installed ({where}): uninstall it first, or use an environment without it"
@@ -120,7 +127,7 @@ def remove() -> list[Path]:
     folder = place()
     removed = [record for record in records(folder) if is_ours(record)]
     if removed:
-        removed += [folder / p for p in PACKAGES if (folder / p / "__init__.py").is_file()]
+        removed += [folder / package for package in PACKAGES if is_stub(folder / package)]
     for path in removed:
         shutil.rmtree(path)
     return removed

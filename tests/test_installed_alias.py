@@ -95,8 +95,9 @@ def test_alias_is_installed_used_and_removed(environment):
     assert "no alias" in environment.run("-m", "pytensorlib", "--remove-alias").stdout
 
 
-def test_alias_is_refused_where_pytorch_is(environment):
-    theirs = environment.packages / "torch"
+@pytest.mark.parametrize("package", ["torch", "functorch"])
+def test_alias_is_refused_where_pytorch_is(environment, package):
+    theirs = environment.packages / package
     theirs.mkdir()
     (theirs / "__init__.py").write_text("__version__ = '2.0'\n")
     before = environment.files()
