@@ -11,9 +11,6 @@ __all__ = [
     "set_swap_module_params_on_conversion",
 ]
 
-_swap = False
-
-
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Say whether converting a module makes new parameters instead of changing the old ones.
 
@@ -53,9 +50,10 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Keep whether PyTorch would exchange tensors to convert a module.
+    """Say whether converting a module exchanges its parameters with new ones.
 
-    A converted parameter is the same object here either way.
+    A converted parameter is the same object either way; exchanged, it can become a tensor of
+    another class, and its gradient stays the same object too.
 
     Parameters
     ----------
@@ -67,8 +65,7 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
     >>> import pytensorlib as torch
     >>> torch.__future__.set_swap_module_params_on_conversion(False)
     """
-    global _swap
-    _swap = value
+    conversion.swap = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
@@ -85,4 +82,4 @@ def get_swap_module_params_on_conversion() -> bool:
     >>> torch.__future__.get_swap_module_params_on_conversion()
     False
     """
-    return _swap
+    return conversion.swap

@@ -188,9 +188,11 @@ def rename(root: str) -> None:
                 visit(member)
         visit(getattr(value, "__func__", None))  # of static and class methods
 
-    builtin = type(_C.add)
-    given = vars(builtin)["__module__"].__get__
-    builtin.__module__ = property(lambda f: called(given(f), root))  # type: ignore[assignment]
+    for kind in (type(_C.add), type(vars(_C.Tensor)["add"])):
+        given = vars(kind)["__module__"].__get__
+        kind.__module__ = property(  # type: ignore[assignment]
+            lambda f, given=given: called(given(f), root)
+        )
     modules = {name: module for name, module in sys.modules.items() if ours(name)}
     finder.roots = (root, *(name for name in (ROOT, ALIAS) if name != root))
     for name, module in modules.items():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections import OrderedDict
+from types import FunctionType
 from typing import IO, Any
 
 import pytensorlib as pt
@@ -15,7 +17,7 @@ from ._sparse_parts import sparse_parts
 from ._tensor import _get_obj_state
 from .storage import STORED, TypedStorage
 
-__all__ = ["CheckpointPickler", "SavedStorage", "location_of"]
+__all__ = ["CheckpointPickler", "SavedStorage", "location_of", "pickler_of"]
 
 ROOTS = ("pytensorlib", "torch")
 # The compiled pickler insists on importing what it names; this one can be told.
@@ -259,3 +261,51 @@ class CheckpointPickler(Base):
                 f"types: got {saved.dtype} and {dtype}. Clone one of them."
             )
         return saved
+
+
+def pickler_of(module: Any) -> Any:
+    """Return the class that writes files, with what a module's ``Pickler`` knows of other objects.
+
+    Those of dill and cloudpickle write functions and classes that cannot be imported.
+    """
+    given: Any = getattr(module, "Pickler", Base)
+    if issubclass(given, Base) and given is not Base:
+        return _inheriting(given)
+    if hasattr(given, "reducer_override") or given.__init__ is not pickle.Pickler.__init__:
+        return _asking(given)
+    return CheckpointPickler
+
+
+def _inheriting(given: Any) -> Any:
+    def save_named(self: Any, obj: Any, **options: Any) -> None:
+        root = (getattr(obj, "__module__", None) or "").partition(".")[0]
+        how = CheckpointPickler.save_global if root in ROOTS else given.dispatch[type(obj)]
+        how(self, obj, **options)
+
+    ours = {
+        kind: how
+        for kind, how in CheckpointPickler.dispatch.items()
+        if Base.dispatch.get(kind) is not how
+    }
+    named = {kind: save_named for kind in (FunctionType, type) if kind in given.dispatch}
+    members = {"dispatch": {**given.dispatch, **ours, **named}}
+    return type("CheckpointPickler", (CheckpointPickler, given), members)
+
+
+def _asking(given: Any) -> Any:
+    class AskingPickler(CheckpointPickler):
+        def __init__(self, stream: IO[bytes], protocol: int, legacy: bool) -> None:
+            super().__init__(stream, protocol, legacy)
+            self.given = given(io.BytesIO(), protocol)
+            if hasattr(self.given, "dispatch_table"):
+                self.dispatch_table = self.given.dispatch_table
+
+        def reducer_override(self, obj: Any) -> Any:
+            made = super().reducer_override(obj)
+            root = (getattr(obj, "__module__", None) or "").partition(".")[0]
+            override = getattr(self.given, "reducer_override", None)
+            if made is not NotImplemented or root in ROOTS or override is None:
+                return made
+            return override(obj)
+
+    return AskingPickler

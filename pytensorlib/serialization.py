@@ -14,6 +14,7 @@ import pickle
 import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from pickle import UnpicklingError
 from typing import IO, Any
 
@@ -39,7 +40,7 @@ from ._draft import write_whole
 from ._file_options import *  # noqa: F403
 from ._file_storage import LIMIT, FileStorage, brief
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
-from ._pickler import CheckpointPickler, SavedStorage, location_of
+from ._pickler import SavedStorage, location_of, pickler_of
 
 __all__ = [
     "CorruptCheckpointError",
@@ -63,6 +64,9 @@ _is_path, _is_zipfile, _is_compressed_file, _should_read_directly, _check_seekab
 
 # What tells where the tensors of a file go.
 MAP_LOCATION = Callable[[Any, str], Any] | pt.device | str | dict[str, str] | None
+
+# Reads a pickle, of which another function loads the storages.
+Unpickle = Callable[[IO[bytes], Callable[[Any], Any]], Any]
 
 DEFAULT_PROTOCOL = 2  # of pickles
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -135,7 +139,8 @@ def save(
     f : path or file
         A file only needs ``write``.
     pickle_module : module, optional
-        Accepted as PyTorch does; the pickle is always our own.
+        Its ``Pickler`` says how functions and classes are written, as those of dill and
+        cloudpickle do.
     pickle_protocol : int, default 2
         `load` with ``weights_only=True`` reads protocol 2 only.
 
@@ -158,8 +163,8 @@ def save(
     path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
     if path is None and not hasattr(f, "write"):
         raise AttributeError(f"save: expected 'f' to be a path or have write, got {type(f)}")
-    buffer = io.BytesIO()
-    pickler = CheckpointPickler(buffer, pickle_protocol, not _use_new_zipfile_serialization)
+    buffer, kind = io.BytesIO(), pickler_of(pickle_module)
+    pickler = kind(buffer, pickle_protocol, not _use_new_zipfile_serialization)
     pickler.dump(obj)
     storages = list(pickler.storages.values())
 
@@ -182,6 +187,8 @@ def save(
 
     if path is None:
         write(f)
+        if hasattr(f, "flush"):
+            f.flush()  # who reads it by its name finds it whole
         return
     parent = os.path.dirname(path) or "."
     if not os.path.isdir(parent):
@@ -213,32 +220,60 @@ def _write_legacy(
 # ------------------------------------------------------------------------- loading
 
 
-class _Anywhere(pickle.Unpickler):
-    """The standard unpickler, in which ``torch`` means this package."""
+def _known(full: str) -> Any:
+    """Return what files name that is another thing here."""
+    if full in CALLABLE and full.startswith("torch."):
+        return CALLABLE[full][0]
+    return KINDS.get(full) or CONSTANTS.get(full)
 
+
+def _own(module: str, name: str) -> Any:
+    """Return what files call ``torch.…``."""
+    try:
+        obj: Any = importlib.import_module(f"{__package__}{module[5:]}")
+        for part in name.split("."):
+            obj = getattr(obj, part)
+    except (ImportError, AttributeError) as e:
+        raise UnpicklingError(f"load: this library has no {full_name(module, name)}") from e
+    return obj
+
+
+class _Reader:
     load_storage: Callable[[Any], Any]
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, tuple):  # of Python 2, with encoding="bytes"
+            pid = tuple(p.decode("ascii") if isinstance(p, bytes) else p for p in pid)
+        return self.load_storage(pid)
+
+
+class _Anywhere(_Reader, pickle.Unpickler):
+    """The standard unpickler, in which ``torch`` means this package."""
 
     def find_class(self, module: str, name: str) -> Any:
         full = full_name(module, name)
-        if full in CALLABLE and full.startswith("torch."):
-            return CALLABLE[full][0]
-        if full in KINDS:
-            return KINDS[full]
-        if full in CONSTANTS and CONSTANTS[full] is not None:
-            return CONSTANTS[full]
+        known = _known(full)
+        if known is not None:
+            return known
         if full.startswith("torch."):
-            module = f"{__package__}{full[5 : -len(name) - 1]}"
-            try:
-                obj: Any = importlib.import_module(module)
-                for part in name.split("."):
-                    obj = getattr(obj, part)
-            except (ImportError, AttributeError) as e:
-                raise UnpicklingError(f"load: this library has no {full}") from e
-            return obj
+            return _own(full[: -len(name) - 1], name)
         return super().find_class(module, name)
 
-    def persistent_load(self, pid: Any) -> Any:
-        return self.load_storage(pid)
+
+class _Given(_Reader):
+    """An unpickler of the user's, which is asked first for what is no part of the format."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        full = full_name(module, name)
+        known = _known(full)
+        if known is not None:
+            return known
+        try:
+            return super().find_class(module, name)  # type: ignore[misc]
+        except (ImportError, AttributeError):
+            if not full.startswith("torch."):
+                raise
+        return _own(full[: -len(name) - 1], name)
 
 
 class _Storages:
@@ -355,13 +390,16 @@ def load(
     map_location : device, str, dict or callable, optional
         Where the tensors go, instead of where they were.
     pickle_module : module, optional
-        Accepted as PyTorch does, with ``weights_only=False``.
+        With ``weights_only=False``: its ``Unpickler`` reads the file, and finds the classes.
     weights_only : bool, default True
         Accept tensors and plain containers only. False runs whatever code the file asks for: use
         it for files that you trust.
     mmap : bool
         Map the file instead of reading it; checksums are then not checked. The file must not
         shrink while the tensors live.
+    **pickle_load_args
+        With ``weights_only=False``: for the unpickler. ``encoding="latin1"`` reads what Python 2
+        wrote.
 
     Returns
     -------
@@ -388,17 +426,14 @@ def load(
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("load: pickle_module cannot be given with weights_only=True")
+    unpickle = None if weights_only else partial(_unpickle, pickle_module, pickle_load_args)
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as stream:
-            return _load(stream, map_location, weights_only, os.fspath(f) if mmap else None)
+            return _load(stream, map_location, unpickle, os.fspath(f) if mmap else None)
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    if not all(hasattr(f, name) for name in ("read", "seek", "tell")):
-        raise AttributeError(
-            f"load: you can only load from a path or a seekable file, got {type(f).__name__}. "
-            "Read it into an io.BytesIO first."
-        )
-    return _load(f, map_location, weights_only, None)
+    _check_seekable(f)
+    return _load(f, map_location, unpickle, None)
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
@@ -440,21 +475,22 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     return [full_name(*name) for name in found if not is_allowed(*name)]
 
 
-def _load(stream: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any:
-    at = stream.tell()
+def _load(stream: Any, map_location: Any, unpickle: Unpickle | None, mapped: Any) -> Any:
+    """Read a file; where nothing unpickles it, only what ``weights_only`` allows."""
+    weights_only, at = unpickle is None, stream.tell()
     start = read_all(stream, 512)
     if not start:
         raise TruncatedCheckpointError("Ran out of input: the file is empty")
     try:
         if start.startswith(LOCAL):
-            return _load_zip(ArchiveReader(stream, at), map_location, weights_only, mapped)
+            return _load_zip(ArchiveReader(stream, at), map_location, unpickle, mapped)
         if start.startswith(LEGACY_START):
             if mapped is not None:
                 raise RuntimeError(
                     "mmap can only be used with files saved in the zip format, got a legacy one"
                 )
             stream.seek(at)
-            result, end = _load_legacy(_rest(stream), map_location, weights_only)
+            result, end = _load_legacy(_rest(stream), map_location, unpickle)
             # Another may follow.
             stream.seek(at + end)
             return result
@@ -489,8 +525,10 @@ def _rest(stream: Any) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, mapped: Any) -> Any:
-    if "constants.pkl" in archive.records and weights_only:
+def _load_zip(
+    archive: ArchiveReader, map_location: Any, unpickle: Unpickle | None, mapped: Any
+) -> Any:
+    if "constants.pkl" in archive.records and unpickle is None:
         raise RuntimeError(
             "Cannot use ``weights_only=True`` with TorchScript archives, which are not supported"
         )
@@ -548,24 +586,34 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
         return bytes_
 
     storages = _Storages(fetch, map_location)
-    if weights_only:
+    if unpickle is None:
         return _pickle_vm.loads(data, find_allowed, storages, build_allowed, size=archive.length)[0]
-    return _unpickle(io.BytesIO(data), storages)
+    return unpickle(io.BytesIO(data), storages)
 
 
-def _unpickle(stream: Any, storages: Callable[[Any], Any]) -> Any:
-    unpickler = _Anywhere(stream, encoding="utf-8")
+def _unpickle(
+    module: Any, args: dict[str, Any], stream: Any, storages: Callable[[Any], Any]
+) -> Any:
+    """Read a pickle with the unpickler of a module, or our own."""
+    given = None if module is None else module.Unpickler
+    standard = given in (None, pickle.Unpickler, pickle._Unpickler)  # type: ignore[attr-defined]
+    kind: Any = _Anywhere if standard else type(given.__name__, (_Given, given), {})
+    unpickler = kind(stream, **{"encoding": "utf-8", **args})
     unpickler.load_storage = storages
     return unpickler.load()
 
 
-def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[Any, int]:
+def _load_legacy(
+    data: bytes, map_location: Any, unpickle: Unpickle | None
+) -> tuple[Any, int]:
     # What storages hold comes after the tensors.
     with _utils.checked_later():
-        return _read_legacy(data, map_location, weights_only)
+        return _read_legacy(data, map_location, unpickle)
 
 
-def _read_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[Any, int]:
+def _read_legacy(
+    data: bytes, map_location: Any, unpickle: Unpickle | None
+) -> tuple[Any, int]:
     promised = 0
     pending: dict[str, tuple[Any, Any]] = {}
 
@@ -591,12 +639,12 @@ def _read_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[An
         raise CorruptCheckpointError(f"Invalid protocol version: {brief(version)}")
     info, at = plain(at)
     little = info.get("little_endian", True) if isinstance(info, dict) else True
-    if weights_only:
+    if unpickle is None:
         result, at = _pickle_vm.loads(data, find_allowed, storages, build_allowed, at)
     else:
         stream = io.BytesIO(data)
         stream.seek(at)
-        result, at = _unpickle(stream, storages), stream.tell()
+        result, at = unpickle(stream, storages), stream.tell()
     keys, at = plain(at)
     if not isinstance(keys, list):
         raise CorruptCheckpointError("the legacy file has no list of storages")

@@ -53,7 +53,7 @@ def _key(text: str) -> tuple[Any, ...] | None:
 def _text(other: Any) -> str | None:
     """Return a version that a number of things may stand for as text."""
     if isinstance(other, str):
-        return other
+        return str(other)
     if isinstance(other, Iterable):  # (2, 1), or ("2", "1")
         return ".".join(str(part) for part in other)
     return str(other) if hasattr(other, "release") else None  # packaging's

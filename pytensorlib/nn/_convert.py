@@ -15,9 +15,33 @@ _answers_nothing: Any = Tensor.__torch_dispatch__  # type: ignore[attr-defined]
 
 
 class conversion:
-    """What `torch.__future__` sets: whether converted parameters are new objects."""
+    """What `torch.__future__` sets.
+
+    Whether converted parameters are new objects, and whether they are exchanged with new ones.
+    """
 
     overwrite = False
+    swap = False
+
+
+def _exchange(module: Any, name: str, param: Any, moved: Any, moved_grad: Any) -> bool:
+    """Make a parameter, and its gradient, all of what others are; False where it must not be."""
+    grad, param.grad = param.grad, None
+    try:
+        pt.utils.swap_tensors(param, Parameter(moved, param.requires_grad))
+    except RuntimeError as e:
+        param.grad = grad
+        if not conversion.swap:
+            return False
+        raise RuntimeError(f"_apply(): Couldn't swap {module._get_name()}.{name}") from e
+    if grad is not None:
+        moved_grad.requires_grad_(grad.requires_grad)
+        try:
+            pt.utils.swap_tensors(grad, moved_grad)
+        except RuntimeError as e:
+            raise RuntimeError(f"_apply(): Couldn't swap {module._get_name()}.{name}.grad") from e
+        param.grad = grad
+    return True
 
 
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
@@ -64,10 +88,15 @@ class Convertible:
             with pt.no_grad():
                 moved = fn(param)
                 moved_grad = None if grad is None else fn(grad)
-            wraps = type(param).__torch_dispatch__ is not _answers_nothing
-            # A tensor cannot gain or lose its storage, nor its class.
-            other = moved.is_meta != param.is_meta or (wraps and type(moved) is not type(param))
-            if other or conversion.overwrite:
+            wraps, wrapped = (
+                type(t).__torch_dispatch__ is not _answers_nothing for t in (param, moved)
+            )
+            # A tensor cannot gain or lose its storage, nor change its class.
+            reclassed = (wraps or wrapped) and type(moved) is not type(param)
+            swaps = conversion.swap and moved is not param and not is_lazy(param)
+            if (reclassed or swaps) and _exchange(own, name, param, moved, moved_grad):
+                continue
+            if reclassed or moved.is_meta != param.is_meta or conversion.overwrite:
                 own._parameters[name] = replacement = Parameter(moved, param.requires_grad)
                 replacement.grad = moved_grad
                 continue

@@ -372,8 +372,9 @@ impl Function {
     }
 }
 
-/// The class of callables.
-static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+/// The classes of callables: of functions and of methods.
+static CLASSES: [AtomicPtr<ffi::PyTypeObject>; 2] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; 2];
 static METHODS: OnceLock<BTreeMap<&'static str, &'static Function>> = OnceLock::new();
 
 /// A method of the class that the extension calls itself, looked up once.
@@ -660,6 +661,19 @@ unsafe extern "C" fn bind_method(
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
+unsafe extern "C" fn bind_nothing(
+    func: *mut ffi::PyObject,
+    _object: *mut ffi::PyObject,
+    _class: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter is held; the caller gets a reference of its own.
+    unsafe {
+        ffi::Py_INCREF(func);
+        func
+    }
+}
+
+// SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn repr(obj: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: the interpreter is held; this is the function of a type whose objects are `Callable`s.
     unsafe {
@@ -738,8 +752,9 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     }
 }
 
-/// Makes the type of callables.
-fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
+/// Makes a type of callables. Functions, as those of C, are the same as attributes of a class and of
+/// its objects; methods are given the object.
+fn make_type(py: Python<'_>, method: bool) -> PyResult<*mut ffi::PyTypeObject> {
     const READONLY: c_int = 1;
     let member = |name: &'static std::ffi::CStr, offset: usize| ffi::PyMemberDef {
         name: name.as_ptr(),
@@ -785,10 +800,17 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
         // SAFETY: an entry of zeros ends the list.
         unsafe { std::mem::zeroed() },
     ]));
+    const METHOD_DESCRIPTOR: u64 = 1 << 17;
+    const HAVE_VECTORCALL: u64 = 1 << 11;
+    let bind: ffi::descrgetfunc = if method { bind_method } else { bind_nothing };
+    let (name, descriptor) = match method {
+        true => (c"pytensorlib._C.method_descriptor", METHOD_DESCRIPTOR),
+        false => (c"pytensorlib._C.builtin", 0),
+    };
     let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
     let mut slots = [
         slot(ffi::Py_tp_call, ffi::PyVectorcall_Call as *mut c_void),
-        slot(ffi::Py_tp_descr_get, bind_method as *mut c_void),
+        slot(ffi::Py_tp_descr_get, bind as *mut c_void),
         slot(ffi::Py_tp_repr, repr as *mut c_void),
         slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
@@ -796,13 +818,11 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
         slot(0, std::ptr::null_mut()),
     ];
-    const METHOD_DESCRIPTOR: u64 = 1 << 17;
-    const HAVE_VECTORCALL: u64 = 1 << 11;
     let mut spec = ffi::PyType_Spec {
-        name: c"pytensorlib._C.builtin".as_ptr().cast::<c_char>(),
+        name: name.as_ptr().cast::<c_char>(),
         basicsize: std::mem::size_of::<Callable>() as c_int,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | METHOD_DESCRIPTOR | HAVE_VECTORCALL) as _,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | descriptor | HAVE_VECTORCALL) as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the spec is complete and its tables live for ever.
@@ -977,12 +997,15 @@ fn _schemas() -> Vec<Row> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
-    let ty = make_type(py)?;
-    CLASS.store(ty, Ordering::Relaxed);
+    let types = [make_type(py, false)?, make_type(py, true)?];
+    for (class, ty) in CLASSES.iter().zip(types) {
+        class.store(ty, Ordering::Relaxed);
+    }
     each::register(m)?;
     let class = py.get_type::<PyTensor>();
     const ROOT: &str = "pytensorlib";
     let add = |target: &Bound<'_, PyAny>, functions: Vec<&'static Function>| -> PyResult<()> {
+        let ty = types[target.is(&class) as usize];
         for f in functions {
             target.setattr(f.name.as_str(), new_callable(py, ty, f)?)?;
         }

@@ -102,10 +102,12 @@ impl Function {
 
 /// The function behind a callable of the extension.
 fn function_of(callable: &Bound<'_, PyAny>) -> Option<&'static Function> {
-    let class = super::CLASS.load(std::sync::atomic::Ordering::Relaxed);
-    // SAFETY: objects of this class are `Callable`s, whose functions live for ever.
+    // SAFETY: objects of these classes are `Callable`s, whose functions live for ever.
     unsafe {
-        let own = !class.is_null() && ffi::Py_TYPE(callable.as_ptr()) == class;
+        let kind = ffi::Py_TYPE(callable.as_ptr());
+        let own = super::CLASSES
+            .iter()
+            .any(|class| class.load(std::sync::atomic::Ordering::Relaxed) == kind);
         own.then(|| (*callable.as_ptr().cast::<Callable>()).function)
     }
 }
