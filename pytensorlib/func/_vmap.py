@@ -247,7 +247,8 @@ def vmap(
     It runs `func` once for each slice, one after the other: as correct as a loop, and as quick as
     one. Within `func` anything goes that a loop may do, ``item()`` and branches on data included.
     Gradients flow through, and transforms nest: ``vmap(grad(loss), in_dims=(None, 0, 0))`` gives
-    gradients for each sample.
+    gradients for each sample. Results that are slices of an argument are that argument or, where
+    nothing is recorded, a view of it. Random numbers are those of one call for all slices.
 
     Parameters
     ----------
@@ -274,7 +275,8 @@ def vmap(
     ValueError
         The dimensions do not fit the arguments or outputs, or an output is no tensor.
     RuntimeError
-        `func` drew random numbers and may not, or wrote to a tensor that all slices share.
+        `func` drew random numbers and may not, wrote to a tensor that all slices share, or gave
+        results of different shapes; or a `autograd.Function` in it has no rule for slices.
 
     Examples
     --------
