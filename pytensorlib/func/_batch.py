@@ -200,6 +200,12 @@ class Batch:
                 return t, dim
         return None
 
+    def settle(self, outputs: Any) -> None:
+        """Let go of what the first slice computed, but for what it returned."""
+        leaves = [t for t in pytree.tree_leaves(outputs) if isinstance(t, _C.Tensor)]
+        self.batched = {id(t): t for t in leaves if self.depends(t)}
+        self.made.clear()
+
     def depends(self, t: Any) -> bool:
         """Return whether a tensor of the first slice depends on it."""
         return _known(t, self.batched)

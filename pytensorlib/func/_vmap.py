@@ -218,6 +218,8 @@ def run(
         again = AGAIN_SAME if draws.randomness == "same" else AGAIN
         with Watch(again=again) as watch, batch:
             outputs.append(func(*args, **kwargs))
+        if not index:
+            batch.settle(outputs[0])
         for generator, state in watch.generators.items():
             draws.states.setdefault(generator, state)
         written = {(t.data_ptr(), t.device): t for t in watch.written}
