@@ -78,6 +78,8 @@ def test_dual_in_place_writes_its_tangent_in_place() -> None:
         assert forward_ad.unpack_dual(d).tangent is t
         assert not d.requires_grad
         assert d._base is x
+        assert d.contiguous() is d
+        assert d.to(torch.float32) is d
         view = d[0]
         view.mul_(3)
         assert t.tolist() == x.tolist() == [[3.0] * 3, [1.0] * 3]

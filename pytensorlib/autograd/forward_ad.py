@@ -128,7 +128,8 @@ class _Duals:
         with _C._Mode(True):
             y = func(*args, **kwargs)
         outputs, form = pytree.tree_flatten(y)
-        if any(isinstance(o, _C.Tensor) and _shares(o, duals.values()) for o in outputs):
+        inside = [*duals.values(), *level.like]
+        if any(isinstance(o, _C.Tensor) and _shares(o, inside) for o in outputs):
             return self.view(func, flat, spec, duals)
         products = self.products(level, outputs, duals, name)
         left = [level.leave([o])[0] if isinstance(o, _C.Tensor) else o for o in outputs]
