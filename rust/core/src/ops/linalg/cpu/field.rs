@@ -191,6 +191,9 @@ impl<T: Number> Entry for Complex<T> {
 }
 
 /// Where numbers lie, one after another.
+///
+/// # Safety
+/// What is read or written is there, for the sizes of operands too, and nobody else uses what is written.
 pub trait Place: Copy + Send + Sync {
     type Part: Number;
     type Entry: Entry<Part = Self::Part>;
