@@ -261,6 +261,7 @@ _HOMES = {
         "_C",
     ),
     "_dirichlet_grad": "_C",
+    "StorageBase": "_C",
     "_is_all_true": "_C",
     "_is_any_true": "_C",
     "_sample_dirichlet": "_C",

@@ -40,7 +40,7 @@ ABSENT = {
     ),
     **dict.fromkeys(
         """
-        torch.ByteStorage._from_buffer torch.StorageBase
+        torch.ByteStorage._from_buffer
         torch.UntypedStorage._new_shared_filename_cpu
         """.split(),
         "storages are made by tensors",

@@ -1,11 +1,13 @@
 """What is refused, by which class of error, and that the text names the operator."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 import pytensorlib as torch
+from pytensorlib import nn
 
 NAN, INF = math.nan, math.inf
 LINALG = torch.linalg.LinAlgError
@@ -280,3 +282,76 @@ def test_products_scattered_to_complex_numbers_are_complex(dtype):
 def test_set_state_returns_the_generator():
     g = torch.Generator()
     assert g.set_state(g.get_state()) is g
+
+
+class Unseekable:
+    def read(self, n=-1):
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (
+            lambda: torch.load(Unseekable()),
+            AttributeError,
+            "has no attribute 'seek'. You can only torch.load from a file that is seekable. Please "
+            "pre-load the data into a buffer like io.BytesIO and try to load from it instead.",
+        ),
+        (
+            lambda: nn.utils.rnn.pack_padded_sequence(torch.zeros(0, 0), []),
+            RuntimeError,
+            "Cannot pack empty tensors",
+        ),
+        (
+            lambda: nn.utils.spectral_norm(nn.LazyLinear(2)),
+            ValueError,
+            "The module passed to `SpectralNorm` can't have uninitialized parameters.",
+        ),
+        (
+            lambda: nn.utils.stateless.functional_call(
+                nn.Linear(1, 1), {"weight": torch.ones(1, 1)}, torch.ones(1, 1), strict=True
+            ),
+            RuntimeError,
+            "Missing key(s): 'bias'.",
+        ),
+        (
+            lambda: nn.utils.stateless.functional_call(
+                nn.Linear(1, 1, bias=False),
+                {"weight": torch.ones(1, 1), "more": torch.ones(1)},
+                torch.ones(1, 1),
+                strict=True,
+            ),
+            RuntimeError,
+            "Unexpected key(s): 'more'.",
+        ),
+        (
+            lambda: torch.autograd.functional.jacobian(
+                lambda x: x * 2, torch.ones(2), create_graph=True, strict=True
+            ),
+            RuntimeError,
+            "jacobian of the user-provided function is independent of input 0.",
+        ),
+    ],
+)
+def test_functions_in_python_refuse_in_pytorchs_words(call, kind, text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        with pytest.raises(kind) as caught:
+            call()
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("drop", "dims", "text"),
+    [
+        (nn.functional.dropout2d, 2, "Received a 2-D input to dropout2d"),
+        (nn.functional.dropout2d, 3, "assuming that channel-wise 1D dropout behavior is desired"),
+        (nn.functional.dropout2d, 5, "Received a 5-D input to dropout2d"),
+        (nn.functional.dropout3d, 3, "Received a 3-D input to dropout3d"),
+        (nn.functional.dropout3d, 6, "Received a 6-D input to dropout3d"),
+    ],
+)
+def test_dropout_of_channels_warns_of_other_dimensions(drop, dims, text):
+    with pytest.warns(UserWarning, match=text):
+        assert drop(torch.ones([1] * dims), 0.5).dim() == dims

@@ -327,7 +327,8 @@ def _rows(position: int, output: Any, leaves: Tensors, create_graph: bool, stric
                         f"Output {position} of the user-provided function is independent of "
                         f"input {index}. This is not allowed in strict mode."
                         if g is None
-                        else _JACOBIAN_CONSTANT.format(index)
+                        else "The jacobian of the user-provided function is independent of input "
+                        f"{index}. This is not allowed in strict mode when create_graph=True."
                     )
         for column, g, x in zip(columns, grads, leaves, strict=True):
             column.append(_C.zeros_like(x) if g is None else g)

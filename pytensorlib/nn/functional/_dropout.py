@@ -151,6 +151,17 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch
     return drop(input.unsqueeze(0), p, training).squeeze(0)
 
 
+def _other_dims(function: str, input: Tensor, spatial: str, dims: str) -> str:
+    """Say that an input has another number of dimensions than a function is for."""
+    return (
+        f"{function}: Received a {input.dim()}-D input to {function}, which is deprecated and will "
+        "result in an error in a future release. To retain the behavior and silence this warning, "
+        f"please use dropout instead. Note that {function} exists to provide channel-wise dropout "
+        f"on inputs with {spatial} dimensions, a channel dimension, and an optional batch "
+        f"dimension (i.e. {dims} inputs)."
+    )
+
+
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
@@ -239,9 +250,14 @@ def dropout2d(
     """
     _check_probability(p)
     if input.dim() not in (3, 4):
+        warnings.warn(_other_dims("dropout2d", input, "2 spatial", "3D or 4D"), stacklevel=2)
+    if input.dim() == 3:
         warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated. "
-            "Use dropout for other inputs.",
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.",
             stacklevel=2,
         )
     return _drop_channels(input, p, training, inplace, True)
@@ -284,9 +300,5 @@ def dropout3d(
     """
     _check_probability(p)
     if input.dim() not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated. "
-            "Use dropout for other inputs.",
-            stacklevel=2,
-        )
+        warnings.warn(_other_dims("dropout3d", input, "3 spatial", "4D or 5D"), stacklevel=2)
     return _drop_channels(input, p, training, inplace, input.dim() == 5)

@@ -202,6 +202,8 @@ def pack_padded_sequence(
 
 def _pack(steps: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
     """Join what each step holds of the sequences that reach it; time is the first dimension."""
+    if steps.numel() == 0:
+        raise RuntimeError("pack_padded_sequence: Cannot pack empty tensors.")
     if len(lengths) != steps.size(1):
         raise RuntimeError(
             f"pack_padded_sequence: expected {steps.size(1)} lengths, one for each sequence, got "

@@ -13,9 +13,14 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
 
-/// The numbers of an int64 tensor on the host.
+/// The numbers of an int64 tensor on the host, in memory of their own: another thread may write to
+/// those of the program.
 pub fn numbers(x: &Tensor) -> Result<Tensor> {
-    x.detach().prepared(DType::I64)
+    let host = x.detach().prepared(DType::I64)?;
+    match host.shares_storage(x) {
+        true => host.copy_dense(),
+        false => Ok(host),
+    }
 }
 
 fn vector(from: &[i64]) -> Result<Tensor> {
