@@ -341,3 +341,74 @@ def test_schedule_before_the_optimizer_warns():
     schedule = optim.lr_scheduler.StepLR(opt, 1)
     with pytest.warns(UserWarning, match="before `optimizer.step"):
         schedule.step()
+
+
+GUIDE = "optim.html#how-to-adjust-learning-rate"
+
+
+def test_schedule_stepped_first_names_the_guide():
+    optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1)
+    with pytest.warns(UserWarning, match=GUIDE):
+        schedule.step()
+
+
+def test_step_replaced_after_the_schedule_was_made_warns():
+    optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step = lambda: None
+    with pytest.warns(UserWarning, match="`optimizer.step\\(\\)` has been overridden"):
+        schedule.step()
+
+
+def test_step_replaced_before_the_schedule_was_made_does_not_warn():
+    optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+    old = optimizer.step
+    optimizer.step = lambda: old()
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
+    schedule.step()
+    assert schedule.get_last_lr() == [0.05]
+
+
+def test_plateau_with_a_least_rate_for_each_group_refuses_a_new_group():
+    optimizer = optim.SGD([torch.zeros(1)], lr=0.5)
+    each = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=[0.1])
+    same = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=0.4)
+    optimizer.add_param_group({"params": [torch.zeros(1)]})
+    for metric in (1.0, 2.0):
+        same.step(metric)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.4, 0.4]
+    each.step(1.0)
+    with pytest.raises(RuntimeError, match="The number of param groups in the `optimizer`"):
+        each.step(2.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda p: optim.swa_utils.SWALR(optim.SGD([p], lr=1.0), swa_lr=[1.0, 2.0]),
+            "swa_lr must have the same length as optimizer.param_groups",
+        ),
+        (
+            lambda p: optim.Adam([p], betas=(0.9, torch.tensor(0.99))),
+            "betas must be either both floats or both Tensors",
+        ),
+        (
+            lambda p: optim.AdamW([p], betas=(torch.tensor(0.9), torch.tensor(0.99)), foreach=True),
+            "is not supported for capturable=False and foreach=True",
+        ),
+        (
+            lambda p: optim.Muon([p], adjust_lr_fn="arbitrary"),
+            "Adjust learning rate function arbitrary is not supported",
+        ),
+        (
+            lambda p: optim.SparseAdam([p.to(torch.complex64)]),
+            r"Complex params at indices \[\[0, 0\]\]",
+        ),
+    ],
+)
+def test_optimizers_refuse_options_in_pytorchs_words(call, text):
+    with pytest.raises(ValueError, match=text):
+        call(torch.zeros(2, 2))

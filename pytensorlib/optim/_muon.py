@@ -81,7 +81,8 @@ class Muon(GradientOptimizer):
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         check(ns_steps < 100, "ns_steps (must be below 100)", ns_steps)
         check(len(ns_coefficients) == 3, "ns_coefficients (three numbers)", ns_coefficients)
-        check(adjust_lr_fn in (None, "original", "match_rms_adamw"), "adjust_lr_fn", adjust_lr_fn)
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         super().__init__(
             params,
             {

@@ -95,6 +95,13 @@ class Adam(GradientOptimizer):
             )
         check(eps >= 0.0, "epsilon value", eps)
         check_betas(betas)
+        tensors = [isinstance(beta, pt.Tensor) for beta in betas]
+        if tensors[0] != tensors[1]:
+            raise ValueError("betas must be either both floats or both Tensors")
+        if tensors[0] and foreach and not capturable:
+            raise ValueError(
+                "betas[0] as a Tensor is not supported for capturable=False and foreach=True"
+            )
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         if fused and differentiable:
             raise RuntimeError("`fused` does not support `differentiable`")

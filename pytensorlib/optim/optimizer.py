@@ -180,6 +180,7 @@ class Optimizer:
     """
 
     _opt_called = False
+    _known_step: Any = None  # what `step` was in the instance when a schedule was made
     state: defaultdict[Any, Any]
     param_groups: list[dict[str, Any]]
 

@@ -60,13 +60,20 @@ class SparseAdam(GradientOptimizer):
         check(eps > 0.0, "epsilon value", eps)
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        for i, group in enumerate(self.param_groups):
-            for j, p in enumerate(group["params"]):
-                if p.is_sparse:
-                    raise ValueError(
-                        f"Sparse params at indices [{i}, {j}]: SparseAdam requires dense parameter "
-                        "tensors"
-                    )
+        places = [
+            ([i, j], p)
+            for i, group in enumerate(self.param_groups)
+            for j, p in enumerate(group["params"])
+        ]
+        if sparse := [at for at, p in places if p.is_sparse]:
+            raise ValueError(
+                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
+            )
+        if of_complex := [at for at, p in places if p.is_complex()]:
+            raise ValueError(
+                f"Complex params at indices {of_complex}: SparseAdam does not support complex "
+                "parameters"
+            )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -11,9 +11,17 @@ from pytensorlib import _recording
 
 from ..optimizer import Optimizer
 
+_MORE = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 EARLY = (
-    "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the "
-    "learning rate schedule is skipped. Call `optimizer.step()` first."
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, "
+    "you should call them in the opposite order: `optimizer.step()` before "
+    "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first value of "
+    f"the learning rate schedule. {_MORE}"
+)
+OVERRIDDEN = (
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+    "initialization. Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. "
+    f"{_MORE}"
 )
 
 
@@ -41,7 +49,10 @@ def per_group(what: str, value: Any, groups: Sequence[Any]) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         return [value] * len(groups)
     if len(value) != len(groups):
-        raise ValueError(f"expected {len(groups)} values for {what}, got {len(value)}")
+        raise ValueError(
+            f"{what} must have the same length as optimizer.param_groups. {what} has {len(value)} "
+            f"values, param_groups has {len(groups)}."
+        )
     return list(value)
 
 
@@ -93,6 +104,8 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
+        # A step of its own, which the optimizer got before there was a schedule.
+        self.optimizer._known_step = vars(self.optimizer).get("step")
         self._is_initial = True
         try:
             self.step()
@@ -120,8 +133,11 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Move on to the next epoch, or to `epoch`."""
-        if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn(EARLY, UserWarning, stacklevel=2)
+        if self._step_count == 1:
+            if vars(self.optimizer).get("step") is not self.optimizer._known_step:
+                warnings.warn(OVERRIDDEN, UserWarning, stacklevel=2)
+            elif not self.optimizer._opt_called:
+                warnings.warn(EARLY, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is None:
             self.last_epoch += 1

@@ -64,6 +64,7 @@ class ReduceLROnPlateau(LRScheduler):
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
         self.optimizer = as_optimizer(optimizer)
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = per_group("min_lr", min_lr, optimizer.param_groups)
         self.mode = mode
         self.factor = factor
@@ -102,7 +103,14 @@ class ReduceLROnPlateau(LRScheduler):
     def _reduce(self) -> None:
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
-            self.min_lrs = per_group("min_lr", self.min_lrs, groups)
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from "
+                    f"when `ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually "
+                    "due to a new param group being added to the optimizer. Please modify the `min_lrs` "
+                    "field to match the length of the `optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
         for group, low in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, low)
