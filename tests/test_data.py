@@ -570,3 +570,40 @@ def test_loader_goes_on_where_another_was(kind: str, workers: int) -> None:
     if kind != "generator":  # the next pass begins from the program's random state
         assert [batch.tolist() for batch in again] == after
     assert again.state_dict()["batches"] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (
+            lambda: DataLoader([1], multiprocessing_context="spawn"),
+            ValueError,
+            r"multi-process loading \(num_workers > 0\), but got num_workers=0",
+        ),
+        (
+            lambda: DataLoader([1], prefetch_factor=2),
+            ValueError,
+            "prefetch_factor option could only be specified in multiprocessing",
+        ),
+        (
+            lambda: torch.utils.data.RandomSampler([1], replacement=0),
+            TypeError,
+            "but got replacement=0",
+        ),
+        (
+            lambda: torch.utils.data.WeightedRandomSampler([1.0], 1, replacement=0),
+            ValueError,
+            "but got replacement=0",
+        ),
+        (lambda: torch.utils.data.StackDataset(), ValueError, "At least one dataset"),
+        (lambda: torch.utils.data.StackDataset([1], x=[1]), ValueError, "Supported either"),
+    ],
+)
+def test_loaders_and_samplers_refuse_options_in_pytorchs_words(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_more_workers_than_processors_warn_of_a_freeze():
+    with pytest.warns(UserWarning, match="might get DataLoader running slow or even freeze"):
+        DataLoader([1], num_workers=1000)
