@@ -11,6 +11,7 @@ __all__ = [
     "set_swap_module_params_on_conversion",
 ]
 
+
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Say whether converting a module makes new parameters instead of changing the old ones.
 

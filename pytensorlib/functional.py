@@ -398,6 +398,8 @@ if not TYPE_CHECKING:
         out: Any = None,
         dtype: Any = None,
     ) -> Any:
+        if out is None:  # sparse tensors have a norm, but none that is given its result
+            return _C.norm(input, p, dim, keepdim, dtype=dtype)
         return _C.norm(input, p, dim, keepdim, dtype=dtype, out=out)
 
     def unique_consecutive(

@@ -603,17 +603,13 @@ def _unpickle(
     return unpickler.load()
 
 
-def _load_legacy(
-    data: bytes, map_location: Any, unpickle: Unpickle | None
-) -> tuple[Any, int]:
+def _load_legacy(data: bytes, map_location: Any, unpickle: Unpickle | None) -> tuple[Any, int]:
     # What storages hold comes after the tensors.
     with _utils.checked_later():
         return _read_legacy(data, map_location, unpickle)
 
 
-def _read_legacy(
-    data: bytes, map_location: Any, unpickle: Unpickle | None
-) -> tuple[Any, int]:
+def _read_legacy(data: bytes, map_location: Any, unpickle: Unpickle | None) -> tuple[Any, int]:
     promised = 0
     pending: dict[str, tuple[Any, Any]] = {}
 

@@ -24,7 +24,7 @@ PLACES: dict[str, Any] = {
     "nn.functional": torch.nn.functional,
     "Tensor": torch.Tensor,
 }
-BUILTIN = type(torch.add)
+BUILTIN = (type(torch.add), type(torch.Tensor.add))
 # Parameters that need no description in a section: they mean the same everywhere.
 COMMON = set("out dtype layout device pin_memory requires_grad memory_format".split())
 COMMON |= {"generator", "size_average", "reduce", "_stacklevel"}
@@ -51,7 +51,7 @@ def public() -> Iterator[tuple[str, str, Any]]:
             # Some are functions of Python's around the operator.
             around = not place and name in torch.functional._OPERATORS
             operator = getattr(torch._C, name) if around else value
-            if type(operator) is BUILTIN and not name.startswith("_"):
+            if type(operator) in BUILTIN and not name.startswith("_"):
                 yield place, name, operator
 
 
@@ -163,7 +163,7 @@ def test_examples_of_what_is_no_operator_give_what_they_say() -> None:
         run(inspect.getdoc(value) or "", f"{home}.{name}", {})
         for home, owner in homes.items()
         for name, value in vars(owner).items()
-        if type(value) is not BUILTIN and not isinstance(value, FunctionType | type)
+        if type(value) not in BUILTIN and not isinstance(value, FunctionType | type)
     ]
     assert not any(wrong), "".join(wrong)
 

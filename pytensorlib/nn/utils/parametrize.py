@@ -10,7 +10,6 @@ from typing import Any
 import pytensorlib as pt
 
 from ... import Tensor
-from ...utils._python_dispatch import is_traceable_wrapper_subclass_type
 from .._convert import conversion
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter
@@ -63,7 +62,9 @@ def _own(module: Any, tensor: Any, name: str) -> None:
 def _put(original: Any, value: Tensor) -> None:
     """Give a parameter other memory, or make it all of what another tensor is."""
     classes = type(original), type(value)
-    if conversion.swap or any(map(is_traceable_wrapper_subclass_type, classes)):
+    if conversion.swap or any(
+        map(pt.utils._python_dispatch.is_traceable_wrapper_subclass_type, classes)
+    ):
         if isinstance(original, Parameter) and not isinstance(value, Parameter):
             value = Parameter(value, original.requires_grad)
         pt.utils.swap_tensors(original, value)
