@@ -35,9 +35,15 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     _dtype = None
 
     def __new__(  # type: ignore[misc]
-        cls, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None
+        cls,
+        *args: Any,
+        wrap_storage: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
     ) -> TypedStorage:
-        storage._warn_typed_storage_removal()
+        if not _internal:
+            storage._warn_typed_storage_removal()
         if cls._dtype is None:
             raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
         caller = f"{cls}.__new__"

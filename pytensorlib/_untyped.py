@@ -11,7 +11,7 @@ import pytensorlib as pt
 
 from . import _C
 
-__all__ = ["attach"]
+__all__ = ["StorageBase", "attach"]
 
 # Storages that programs hold without keeping them, by number, and how often each.
 _weak: dict[int, tuple[Any, int]] = {}
@@ -342,6 +342,10 @@ def _new(self: Any) -> Any:
     return _C.UntypedStorage(device=self.device)
 
 
+def _fix_weakref(self: Any) -> None:
+    """Do nothing: what a weak reference gives is kept like anything else."""
+
+
 def _byteswap(self: Any, dtype: Any) -> None:
     """Reverse the bytes of each element, of each part of a complex one, in place.
 
@@ -401,6 +405,7 @@ def attach() -> None:
         "__sizeof__": _sizeof,
         "_byteswap": _swap,
         "_expired": staticmethod(_expired),
+        "_fix_weakref": _fix_weakref,
         "_free_weak_ref": staticmethod(_free_weak_ref),
         "_new_shared": _new_shared,
         "_new_with_weak_ptr": staticmethod(_new_with_weak_ptr),
@@ -427,3 +432,14 @@ def attach() -> None:
         setattr(kind, name, value)
     for name, dtype in CONVERSIONS.items():
         setattr(kind, name, _conversion(name, dtype))
+
+
+class StorageBase(_C.UntypedStorage):
+    """What PyTorch derives storages from; classes derived from it can be made, as there."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is StorageBase:
+            raise RuntimeError(
+                "Cannot directly construct StorageBase; subclass it and then construct that"
+            )
+        return super().__new__(cls, *args, **kwargs)

@@ -81,6 +81,8 @@ def _deprecated(method: F) -> F:
     return told  # type: ignore[return-value]
 
 
+# The devices that storages may be asked for on; not all of them are here.
+PLACES = ("cpu", "cuda", "wgpu", "meta")
 WAYS = """{0} received an invalid combination of arguments. Expected one of:
  * (*, torch.device device, torch.dtype dtype)
  * (int size, *, torch.device device, torch.dtype dtype)
@@ -175,7 +177,10 @@ class TypedStorage:
             self.dtype, self._untyped_storage = dtype, wrap_storage
             return
         self.dtype = pt.get_default_dtype() if dtype is None else dtype
-        device = "cpu" if device is None else device
+        device = pt.device("cpu" if device is None else device)
+        if device.type not in PLACES:
+            told = f"Storage device not recognized: {device.type}"
+            raise RuntimeError(WAYS.format(caller, told))
         content = args[0] if args else 0
         if isinstance(content, Integral):
             nbytes = int(content) * self._element_size()
@@ -344,6 +349,8 @@ class TypedStorage:
 
     def __deepcopy__(self, memo: Any) -> TypedStorage:
         return self._wrap(deepcopy(self._untyped_storage, memo))
+
+    _deepcopy = __deepcopy__
 
     def __reduce__(self) -> Any:
         file = io.BytesIO()

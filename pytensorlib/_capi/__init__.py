@@ -22,10 +22,15 @@ fill(
     globals(),
     EAGER,
     "Graph Value Node ScriptFunction ScriptModule ScriptObject TracingState IRAttributeError "
-    "PyTorchFileReader PyTorchFileWriter _ExcludeDispatchKeyGuard "
+    "_ExcludeDispatchKeyGuard "
     "_IncludeDispatchKeyGuard _jit_pass_inline _jit_pass_lint",
 )
 _TensorMeta = type(_C.Tensor)
+StorageBase = import_module(".._untyped", __name__).StorageBase
+PyTorchFileReader, PyTorchFileWriter = (
+    getattr(import_module(".._zip_files", __name__), name)
+    for name in ("PyTorchFileReader", "PyTorchFileWriter")
+)
 
 
 class Tag(enum.Enum):
