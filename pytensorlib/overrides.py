@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _C, _absent, _asking
+from . import _C, _absent, _asking, _capi
+from ._tensor import _AS_THEY_ARE
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -312,6 +313,38 @@ def get_testing_overrides() -> dict[Callable, Callable]:
     return {function: stand_in(function) for function in functions}
 
 
+def get_default_nowrap_functions() -> set[Callable]:
+    """Return the functions whose results keep their class in the default ``__torch_function__``.
+
+    Returns
+    -------
+    set
+        The getters of other tensors: those of a view's base and of a gradient.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.Tensor.grad.__get__ in torch.overrides.get_default_nowrap_functions()
+    True
+    """
+    return set(_AS_THEY_ARE)
+
+
+def _get_overloaded_args(
+    relevant_args: Iterable[Any], get_type_fn: Callable[[Any], type] | None = None
+) -> list[Any]:
+    """Return the arguments whose classes answer, one of each class, subclasses first."""
+    kind = type if get_type_fn is None else get_type_fn
+    found: list[Any] = []
+    for arg in relevant_args if _capi._is_torch_function_enabled() else ():
+        own = getattr(kind(arg), "__torch_function__", _C._disabled_torch_function_impl)
+        if own is _C._disabled_torch_function_impl or kind(arg) in map(kind, found):
+            continue
+        place = (i for i, other in enumerate(found) if issubclass(kind(arg), kind(other)))
+        found.insert(next(place, len(found)), arg)
+    return found
+
+
 def is_tensor_method_or_property(func: Callable) -> bool:
     """Return whether a function that ``__torch_function__`` gets belongs to the class of tensors.
 
@@ -528,6 +561,16 @@ def _get_current_function_mode() -> Any:
 def _get_current_function_mode_stack() -> list[Any]:
     """Return the modes that are on, the one that is asked first at the end."""
     return _C._torch_function_modes()
+
+
+def _push_mode(mode: Any) -> None:
+    """Let a mode answer."""
+    _C._push_torch_function_mode(mode)
+
+
+def _pop_mode() -> Any:
+    """Take the mode away that is asked first, and return it."""
+    return _C._pop_torch_function_mode()
 
 
 @contextmanager
