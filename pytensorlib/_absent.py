@@ -25,7 +25,7 @@ GROUPS: dict[tuple[str, str], str] = {
     """,
     ("there is one way into an operator, which has no keys", "torch.library.custom_op"): """
         torch: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard
-        torch.overrides: enable_reentrant_dispatch redispatch_function
+        torch.overrides: enable_reentrant_dispatch
         torch.utils.cpp_backtrace
     """,
     (

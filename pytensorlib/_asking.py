@@ -111,6 +111,14 @@ BUILT_IN = {
     ),
 }
 
+
+class _Skip(threading.local):
+    """Whether the next function of Python's that a thread calls does not ask."""
+
+    once = False
+
+
+_skip = _Skip()
 _lock = threading.Lock()
 _installed = False
 
@@ -119,6 +127,29 @@ _installed = False
 def ignored_names() -> dict[str, frozenset[str]]:
     """Return the names in each place of functions that do not ask."""
     return {place: frozenset(text.split()) for place, text in IGNORED.items()}
+
+
+def skipped() -> bool:
+    """Return whether the function that asks for this is not to ask, this once."""
+    if _skip.once:
+        _skip.once = False
+        return True
+    return False
+
+
+def without_asking(func: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function that does not ask; what it calls does, unless it is an operator."""
+    if isinstance(func, FunctionType):
+        _skip.once = True
+        try:
+            return func(*args, **kwargs)
+        finally:
+            _skip.once = False
+    before = _C._rest_torch_function(2)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        _C._rest_torch_function(before)
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:
@@ -167,7 +198,7 @@ class _Asking:
 
     def __call__(self, args: Any, kwargs: Any) -> Any:
         """Return an answer, or what the function gives."""
-        if _C._asks(args, kwargs):
+        if not skipped() and _C._asks(args, kwargs):
             told = (args, kwargs) if self._given else self._told(args, kwargs)
             if told is not None:
                 answer = _C._answered_of(self._public, (*args, *kwargs.values()), *told)

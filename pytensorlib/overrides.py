@@ -26,6 +26,7 @@ __all__ = [
     "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -51,7 +52,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> torch.overrides.has_torch_function([torch.zeros(1), 2])
     False
     """
-    return _C._has_torch_function(list(relevant_args))
+    return not _asking.skipped() and _C._has_torch_function(list(relevant_args))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -147,6 +148,40 @@ def handle_torch_function(
             f"no implementation found for '{name}' on types that implement __torch_function__: []"
         )
     return answer
+
+
+def redispatch_function(
+    func: Callable, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
+) -> Any:
+    """Call a function whose answer was asked for, without asking for it again.
+
+    Parameters
+    ----------
+    func : callable
+        What ``__torch_function__`` is told of.
+    types : iterable of type
+        What it is told of the arguments' classes; not used.
+    args : tuple
+        Its arguments by position.
+    kwargs : dict, optional
+        Its arguments by name.
+
+    Returns
+    -------
+    object
+        What the function gives; functions that it calls ask, operators have none.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Told(torch.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return torch.overrides.redispatch_function(func, types, args, kwargs)
+    >>> torch.ones(2).as_subclass(Told) + 1
+    tensor([2., 2.])
+    """
+    return _asking.without_asking(func, args, kwargs or {})
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -581,24 +616,6 @@ def _pop_mode_temporarily() -> Iterator[Any]:
         yield mode
     finally:
         _C._push_torch_function_mode(mode)
-
-
-def get_default_nowrap_functions() -> set[Callable]:
-    """Return functions whose results stay tensors of no class: attributes that are tensors.
-
-    Returns
-    -------
-    set
-        What gets `Tensor._base` and `Tensor.grad`.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> torch.Tensor.grad.__get__ in torch.overrides.get_default_nowrap_functions()
-    True
-    """
-    found = (getattr(_C.Tensor, name, None) for name in ("_base", "grad", "_grad"))
-    return {attribute.__get__ for attribute in found if attribute is not None}
 
 
 _asking.install()

@@ -559,3 +559,38 @@ def test_objects_that_are_no_tensors_pass_through_layers():
         if isinstance(expected, tuple):
             found, expected = found[0], expected[0]
         assert torch.equal(found.data_of_mine, expected)
+
+
+def test_redispatch_skips_one_level_of_asking():
+    """The two examples are PyTorch's; so is what they log."""
+    log = []
+
+    class Logging(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+    class LoggingMode(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            with self:
+                return overrides.redispatch_function(func, types, args, kwargs)
+
+    def product(a, b):
+        if overrides.has_torch_function((a, b)):
+            return overrides.handle_torch_function(product, (a, b), a, b)
+        return a * b + 1
+
+    a, b = torch.tensor([3.0]), torch.tensor([4.0])
+    y = product(a.as_subclass(Logging), b.as_subclass(Logging))
+    assert type(y) is torch.Tensor
+    assert log == ["product", "mul"]
+    log.clear()
+    with LoggingMode():
+        y = product(a, b)
+    assert y.tolist() == [13.0]
+    assert log == ["product", "mul", "add"]
+    log.clear()
+    torch.nn.functional.relu(a.as_subclass(Logging))
+    assert log == ["relu", "relu"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import enum
 import sys
 import weakref
@@ -194,20 +193,6 @@ def _cuda_clearCublasWorkspaces() -> None:  # noqa: N802
 
 def _set_print_stack_traces_on_fatal_signal(on: bool) -> None:
     """Do nothing: signals are Python's, which `faulthandler` prints the stack of."""
-
-
-class StorageBase(abc.ABC):  # noqa: B024  (asked for, never made)
-    """What untyped storages are, for ``isinstance``.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> isinstance(torch.ones(1).untyped_storage(), torch.StorageBase)
-    True
-    """
-
-
-StorageBase.register(_C.UntypedStorage)
 
 
 class _WeakTensorRef:
