@@ -34,7 +34,7 @@ CALLS = {
     "for _ in range(600_000): b = b * 1.5 + a\ncall = lambda: b.backward()",
     "inverse of complex matrices": "a = torch.randn(24, 500, 500, dtype=torch.complex64)\n"
     "call = lambda: torch.linalg.inv(torch.cat([a] * 16))",
-    "singular values of complex matrices": "a = torch.randn(64, 200, 200, dtype=torch.complex64)\n"
+    "singular values of complex matrices": "a = torch.randn(400, 100, 100, dtype=torch.complex64)\n"
     "call = lambda: torch.linalg.svd(a)",
     "cdist": "a = torch.rand(12000, 200)\ncall = lambda: torch.cdist(a, a, p=1.5)",
     "lgamma": "a = torch.rand(90_000_000)\ncall = lambda: torch.lgamma(a)",
