@@ -576,6 +576,13 @@ fn m_remainder(a: f32, b: f32) -> f32 {
     let r = m_fmod(a, b);
     return select(r, r + b, m_is_true(r) && !nan_bits(r) && m_differ(r, b));
 }
+// The nearest number of a half type.
+fn m_nearest_f16(x: f32) -> f32 {
+    return f16_value(f16_bits(x));
+}
+fn m_nearest_bf16(x: f32) -> f32 {
+    return bitcast<f32>(bf16_bits(x) << 16u);
+}
 fn m_floor_div(a: f32, b: f32) -> f32 {
     if (!m_is_true(b)) { return quotient(a, b); }
     let r = m_fmod(a, b);

@@ -142,3 +142,70 @@ def test_three_operands_are_float32_rounded_once(dtype):
     w = y.clone()
     w.addcmul_(x, z, value=0.7)
     assert same(w, wide[1].addcmul(wide[0], wide[2], value=0.7).to(dtype))
+
+
+# Of PyTorch 2.13: x, y, the quotient of tensors, and that by one number, toward zero and down.
+# Several quotients round each step to the type, the one by a number is computed in float32.
+QUOTIENTS = {
+    (torch.bfloat16, "trunc"): [
+        (-58.0, 0.1279296875, -454.0, -452.0), (-79.0, 0.1669921875, -474.0, -472.0),
+        (96.5, -0.87890625, -110.0, -109.0), (-10.4375, -1.7421875, 6.0, 5.0),
+        (8.75, -0.73046875, -12.0, -11.0), (-62.25, 0.5234375, -119.0, -118.0),
+    ],
+    (torch.bfloat16, "floor"): [
+        (-58.0, 0.1279296875, -456.0, -454.0), (-79.0, 0.1669921875, -476.0, -474.0),
+        (-7.1875, -0.01422119140625, 506.0, 504.0), (41.0, 0.130859375, 314.0, 312.0),
+        (-64.0, -0.0517578125, 1240.0, 1232.0), (-25.0, -0.062255859375, 402.0, 400.0),
+    ],
+    (torch.float16, "trunc"): [
+        (46.3125, -1.654296875, -28.0, -27.0), (-58.0, 0.1280517578125, -453.0, -452.0),
+        (-41.4375, 0.4228515625, -98.0, -97.0), (81.1875, -0.07159423828125, -1134.0, -1133.0),
+        (95.625, 0.04266357421875, 2242.0, 2240.0), (13.0703125, -0.071044921875, -184.0, -183.0),
+    ],
+    (torch.float16, "floor"): [
+        (49.3125, -0.00516510009765625, -9544.0, -9552.0),
+        (95.625, 0.04266357421875, 2242.0, 2240.0),
+        (4.8671875, -0.0032520294189453125, -1496.0, -1497.0),
+        (87.375, -0.028167724609375, -3104.0, -3102.0),
+        (76.1875, -0.07891845703125, -967.0, -966.0),
+        (-50.0, 0.0180511474609375, -2768.0, -2770.0),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "mode"), QUOTIENTS)
+@pytest.mark.parametrize("repeats", [1, 11])
+def test_whole_quotients_are_rounded_in_the_steps_of_pytorchs(dtype, mode, repeats) -> None:
+    x, y, several, single = (
+        torch.tensor(c * repeats, dtype=dtype) for c in zip(*QUOTIENTS[dtype, mode], strict=True)
+    )
+    ways = [torch.div(x, y, rounding_mode=mode), x.clone().div_(y, rounding_mode=mode)]
+    ways += [torch.div(x[:, None], y, rounding_mode=mode).diagonal()]
+    if mode == "floor":
+        ways += [x // y, torch.floor_divide(x, y), x.clone().floor_divide_(y)]
+        z = x.clone()
+        z //= y
+        ways.append(z)
+    for got in ways:
+        assert torch.equal(got, several)
+    for i in range(6):
+        for by in (y[i], y[i].item(), y[i : i + 1]):
+            assert torch.equal(torch.div(x[i : i + 1], by, rounding_mode=mode), single[i : i + 1])
+        if mode == "floor":
+            assert torch.equal(x[i : i + 1] // y[i].item(), single[i : i + 1])
+        first = torch.div(x[i].item(), y, rounding_mode=mode)
+        assert first[i] == several[i]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_whole_quotients_by_zero_and_of_ends_keep_their_kind(dtype) -> None:
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([1.0, -1.0, 0.0, inf, -inf, nan, 5.0, -5.0, -0.0], dtype=dtype)
+    y = torch.tensor([0.0, 0.0, 0.0, 2.0, 2.0, 1.0, inf, inf, 2.0], dtype=dtype)
+    # Recorded of PyTorch 2.13.
+    for mode, want in (
+        ("trunc", [inf, -inf, nan, inf, -inf, nan, 0.0, -0.0, -0.0]),
+        ("floor", [inf, -inf, nan, nan, nan, nan, 0.0, -1.0, -0.0]),
+    ):
+        got = torch.div(x, y, rounding_mode=mode)
+        assert same(got, torch.tensor(want, dtype=dtype))

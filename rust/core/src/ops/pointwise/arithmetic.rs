@@ -5,7 +5,7 @@ use super::formula::promoted;
 use super::real::HALF_STEP;
 use super::ternary::*;
 use super::unary::*;
-use super::{apply, apply_};
+use super::{apply, apply_, Half};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{check_range, DType, Promotion, Scalar};
@@ -92,16 +92,36 @@ fn where_entry(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Value> {
     Ok(where_(m, x, y)?.into())
 }
 
+/// The half type to which PyTorch rounds each step of a whole quotient: where several numbers divide. By
+/// one it divides in float32.
+fn half_steps(x: [&Tensor; 2]) -> Option<Half> {
+    match x[1].numel() {
+        1 => None,
+        _ => Half::of(promoted(&dispatch::metas(&x)).ok()?),
+    }
+}
+
 fn divide(a: &Args) -> Result<Value> {
     let x = [a.tensor(0)?, a.tensor(1)?];
-    match a.opt_str(2) {
-        None => a.apply(Div, x),
-        Some("trunc") => a.apply(DivTrunc, x),
-        Some("floor") => a.apply(DivFloor, x),
-        Some(other) => bail!(
+    let mode = a.opt_str(2);
+    match (mode, mode.and_then(|_| half_steps(x))) {
+        (None, _) => a.apply(Div, x),
+        (Some("trunc"), None) => a.apply(DivTrunc, x),
+        (Some("floor"), None) => a.apply(DivFloor, x),
+        (Some("trunc"), Some(to)) => a.apply(HalfQuotient { down: false, to }, x),
+        (Some("floor"), Some(to)) => a.apply(HalfQuotient { down: true, to }, x),
+        (Some(other), _) => bail!(
             Runtime,
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
         ),
+    }
+}
+
+fn floor_divide(a: &Args) -> Result<Value> {
+    let x = [a.tensor(0)?, a.tensor(1)?];
+    match half_steps(x) {
+        None => a.apply(FloorDivide, x),
+        Some(to) => a.apply(HalfFloorDivide { to }, x),
     }
 }
 
@@ -336,10 +356,16 @@ crate::entries! {
     |a| a.apply(Div, [a.tensor(0)?, a.tensor(1)?]);
     /// self / other rounded down.
     "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(FloorDivide, [a.tensor(0)?, a.tensor(1)?]);
+    floor_divide;
     /// self / other rounded down.
     "floor_divide(Scalar self, Tensor other) -> Tensor", FN,
-    |a| number_first(FloorDivide, a);
+    |a| {
+        let x = a.number(0)?;
+        match half_steps([&x, a.tensor(1)?]) {
+            None => number_first(FloorDivide, a),
+            Some(to) => number_first(HalfFloorDivide { to }, a),
+        }
+    };
     /// The remainder with the sign of other.
     "remainder(Tensor self, Tensor|Scalar other) -> Tensor", PW,
     |a| a.apply(Remainder, [a.tensor(0)?, a.tensor(1)?]);
@@ -498,7 +524,13 @@ crate::entries! {
     |a| Ok(apply_(Div, [a.tensor(0)?, a.tensor(1)?])?.into());
     /// The operator with assignment.
     "__ifloordiv__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(FloorDivide, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| {
+        let x = [a.tensor(0)?, a.tensor(1)?];
+        Ok(match half_steps(x) {
+            None => apply_(FloorDivide, x)?.into(),
+            Some(to) => apply_(HalfFloorDivide { to }, x)?.into(),
+        })
+    };
     /// The operator with assignment.
     "__imod__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
     |a| Ok(apply_(Remainder, [a.tensor(0)?, a.tensor(1)?])?.into());

@@ -3,7 +3,7 @@
 use super::cpu::{complex as parts, halves};
 use super::pointwise;
 use super::unary::{no_bool, no_complex};
-use super::{c, k, Real, Special2};
+use super::{c, k, Half, Real, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
@@ -182,6 +182,19 @@ pointwise! {
     guarded true;
     exact 2;
     wgsl |_| "m_floor_div(t0, t1)";
+
+    /// x / y rounded toward zero, or down, where each step of that is rounded to a half type.
+    op HalfQuotient { down: bool, to: Half }[2] = "DivBackward2", FloatOnly;
+    f |p, [x, y]| half_quotient(x, y, p.down, p.to);
+    df |_, _, _, _g| c(0.0), c(0.0);
+    guarded true;
+
+    /// The same of `floor_divide`, which has no derivative.
+    op HalfFloorDivide { to: Half }[2] = "FloorDivideBackward0", FloatOnly;
+    f |p, [x, y]| half_quotient(x, y, true, p.to);
+    df |_, _, _, _g| c(0.0), c(0.0);
+    opaque 3;
+    guarded true;
 
     /// |x| with the sign of y.
     op Copysign[2] = "CopysignBackward0", Float;
@@ -404,13 +417,27 @@ fn modulo<R: Real>(x: R, y: R) -> R {
 /// The floor of the exact quotient: rounding of `x / y` must not carry it over an integer.
 #[inline(always)]
 fn floor_quotient<R: Real>(x: R, y: R) -> R {
+    floor_in_steps(x, y, |v| v)
+}
+
+/// The same with each step rounded as asked.
+#[inline(always)]
+fn floor_in_steps<R: Real>(x: R, y: R, to: impl Fn(R) -> R) -> R {
     let r = x.fmod(y);
-    let q = (x - r) / y;
-    let q = R::select(opposed(r, y), q - c(1.0), q);
+    let q = to(to(x - r) / y);
+    let q = R::select(opposed(r, y), to(q - c(1.0)), q);
     let down = q.floor();
-    let near = R::select((q - down).gt(c(0.5)), down + c(1.0), down);
+    let near = R::select((q - down).gt(c(0.5)), to(down + c(1.0)), down);
     let exact = R::select(q.equal(c(0.0)), c::<R>(0.0).copysign(x / y), near);
     R::select(y.equal(c(0.0)), x / y, exact)
+}
+
+#[inline(always)]
+fn half_quotient<R: Real>(x: R, y: R, down: bool, to: Half) -> R {
+    match down {
+        true => floor_in_steps(x, y, |v| v.nearest(to)),
+        false => (x / y).nearest(to).trunc(),
+    }
 }
 
 #[inline(always)]

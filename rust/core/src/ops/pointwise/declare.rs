@@ -1,7 +1,7 @@
 //! What a pointwise op declares, and the macro that declares it.
 
 use super::cpu::complex::Parts;
-use super::{Complex, Integer, Polynomial, Real, Special, Special2};
+use super::{Complex, Half, Integer, Polynomial, Real, Special, Special2};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::{self, Error, Kind, Result};
@@ -398,4 +398,4 @@ macro_rules! plain {
         }
     })* };
 }
-plain! { i64 u32 bool Special Special2 Polynomial }
+plain! { i64 u32 bool Half Special Special2 Polynomial }

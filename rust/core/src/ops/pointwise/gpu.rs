@@ -1,7 +1,7 @@
 //! Shader text as numbers: a formula over [`Wgsl`] is the body of a GPU kernel. Equal
 //! subexpressions get one name, so each is written and computed once.
 
-use super::{Polynomial, Real, Special, Special2};
+use super::{Half, Polynomial, Real, Special, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::key::{key, Key, Map};
@@ -499,6 +499,13 @@ impl Real for Wgsl {
         whole: floor ceil trunc round;
     }
 
+    fn nearest(self, of: Half) -> Wgsl {
+        match (with(|t| t.acc), of) {
+            (Acc::F32, Half::F16) => call("m_nearest_f16", &[self]),
+            (Acc::F32, Half::BF16) => call("m_nearest_bf16", &[self]),
+            _ => self,
+        }
+    }
     fn polygamma(self, n: u32) -> Wgsl {
         let value = Value::Polygamma(n, self.0);
         float_only(|| with(|t| t.value(value)), self)

@@ -41,7 +41,7 @@ pub use declare::{Own, Parameter, Pointwise, Types};
 pub use formula::Formula;
 pub use gradient::fused_gradient;
 pub use integer::Integer;
-pub use real::{c, k, Float, Polynomial, Real, Special, Special2};
+pub use real::{c, k, Float, Half, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
 use std::hash::Hash;
 

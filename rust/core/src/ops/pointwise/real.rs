@@ -3,7 +3,46 @@
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{Acc, GemmElem};
 use crate::cpu::simd::Vectors;
+use crate::dtype::DType;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+
+/// A half type, to whose numbers a formula over float32 rounds in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Half {
+    F16,
+    BF16,
+}
+
+impl Half {
+    pub fn of(dtype: DType) -> Option<Half> {
+        match dtype {
+            DType::F16 => Some(Half::F16),
+            DType::BF16 => Some(Half::BF16),
+            _ => None,
+        }
+    }
+
+    /// The nearest number of the type, ties to even.
+    #[inline(always)]
+    fn nearest(self, x: f32) -> f32 {
+        let bits = x.to_bits();
+        let to = |shift: u32| {
+            let up = (1 << (shift - 1)) - 1 + (bits >> shift & 1);
+            f32::from_bits(bits.wrapping_add(up) >> shift << shift)
+        };
+        let y = match self {
+            Half::BF16 => to(16),
+            Half::F16 if x.abs() >= 65520.0 => f32::INFINITY.copysign(x),
+            // The last place of numbers from a half on is that of its subnormals.
+            Half::F16 if x.abs() < 6.103_515_625e-5 => ((x.abs() + 0.5) - 0.5).copysign(x),
+            Half::F16 => to(13),
+        };
+        match x.is_nan() {
+            true => x,
+            false => y,
+        }
+    }
+}
 
 /// A real number or something that stands for one: an element, a WGSL expression, a tensor in a
 /// graph, a dual number. A formula written over `Real` means all of them.
@@ -66,6 +105,11 @@ pub trait Real:
     fn trunc(self) -> Self;
     /// To the nearest integer, ties to even.
     fn round(self) -> Self;
+    /// To the nearest number of a half type; only for numbers of float32.
+    #[inline(always)]
+    fn nearest(self, _of: Half) -> Self {
+        self
+    }
     fn exp(self) -> Self;
     /// e^x where x is not above zero, as a weight beside others: may be zero where it would be
     /// subnormal.
@@ -432,6 +476,10 @@ macro_rules! scalar {
             #[inline(always)]
             fn round(self) -> Self {
                 $t::round_ties_even(self)
+            }
+            #[inline(always)]
+            fn nearest(self, of: Half) -> Self {
+                of.nearest(self as f32) as $t
             }
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self {

@@ -3,7 +3,7 @@
 //! Where it does not reach, the number is marked, and every number computed from it; the driver
 //! computes those elements again with plain floats.
 
-use super::super::real::{Real, Special, Special2};
+use super::super::real::{Half, Real, Special, Special2};
 use crate::cpu::math::{f32x, f64x};
 use std::ops::{Add, BitOr, Div, Mul, Neg, Sub};
 
@@ -118,6 +118,10 @@ macro_rules! near {
             fn fmod(self, o: Self) -> Self {
                 let (v, far) = $m::fmod_near(self.v, o.v);
                 $near { v, far: self.far | o.far | (far as $bits) }
+            }
+            #[inline(always)]
+            fn nearest(self, of: Half) -> Self {
+                $near { v: self.v.nearest(of), far: self.far }
             }
             #[inline(always)]
             fn erf_exp(self) -> (Self, Self) {
