@@ -24,6 +24,22 @@ impl Clone for Layout {
     }
 }
 
+/// Dimensions of a batch of images, (N, C, H, W), in channels-last order, the innermost first.
+pub const CHANNELS_LAST: [usize; 4] = [1, 3, 2, 0];
+/// The same of volumes, (N, C, D, H, W).
+pub const CHANNELS_LAST_3D: [usize; 5] = [1, 4, 3, 2, 0];
+
+/// Strides without gaps for dimensions in this order, the innermost first; a size of zero counts as one.
+pub fn packed_strides(shape: &[usize], order: &[usize]) -> Strides {
+    let mut strides = Strides::from_elem(1, shape.len());
+    let mut step = 1isize;
+    for &d in order {
+        strides[d] = step;
+        step = step.saturating_mul(shape[d].max(1) as isize);
+    }
+    strides
+}
+
 /// Row-major strides; a size of zero counts as one.
 #[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
@@ -99,6 +115,54 @@ impl Layout {
             }
         }
         true
+    }
+
+    /// Whether the strides are those of a new row-major tensor, also where a dimension has one element and
+    /// its stride is never applied.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        let mut step = 1isize;
+        for (&n, &s) in self.shape.iter().zip(&*self.strides).rev() {
+            if s != step {
+                return false;
+            }
+            step = step.wrapping_mul(n.max(1) as isize);
+        }
+        true
+    }
+
+    /// Whether elements lie without gaps with dimensions in this order, the innermost first.
+    pub fn is_packed(&self, order: &[usize]) -> bool {
+        let mut step = 1isize;
+        self.ndim() == order.len()
+            && order.iter().all(|&d| {
+                let (n, stride) = (self.shape[d], self.strides[d]);
+                let fits = n == 1 || stride == step;
+                step = step.wrapping_mul(n as isize);
+                fits
+            })
+    }
+
+    /// Whether the strides of images or volumes, taken by themselves, say that channels lie innermost,
+    /// as PyTorch reads them for the order of a result: from channels outwards to the batch none is less
+    /// than what lies inside of it takes. Elements may have gaps, and a layout that could be either is not.
+    pub fn suggests_channels_last(&self) -> bool {
+        let order: &[usize] = match self.ndim() {
+            4 => &CHANNELS_LAST,
+            5 => &CHANNELS_LAST_3D,
+            _ => return false,
+        };
+        let channels = self.strides[1];
+        let mut least = 0;
+        for &d in order {
+            let (n, stride) = (self.shape[d], self.strides[d]);
+            let either = d == 0 && least == channels;
+            if n == 0 || stride < least || either {
+                return false;
+            }
+            least = stride.saturating_mul(n as isize);
+        }
+        channels != 0
     }
 
     /// The first element used and one past the last, counted from the start of the storage.

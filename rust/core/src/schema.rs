@@ -317,6 +317,8 @@ pub mod flag {
     /// Numbers given by name may also come by position, before the term that each scales, and with an
     /// imaginary part.
     pub const SCALES: u32 = COMPLEX | 8192;
+    /// Results of the shape of the first argument lie as `empty_like` makes of it.
+    pub const LIKE: u32 = 131072;
     /// Takes sparse tensors as well; others are refused where they come with one.
     pub const SPARSE: u32 = 32768;
     /// What a function that is declared elsewhere does where an argument is sparse.
@@ -574,35 +576,38 @@ fn check_apart(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// The channels-last format in which a batch of images lies.
-fn channels_last(value: Option<&Value>) -> Option<(usize, MemoryFormat)> {
-    let t = match value? {
-        Value::Tensor(t) => t,
-        Value::Tensors(ts) => ts.first()?,
-        _ => return None,
-    };
-    let format = match t.ndim() {
-        4 => MemoryFormat::ChannelsLast,
-        5 => MemoryFormat::ChannelsLast3d,
-        _ => return None,
-    };
-    (!t.is_contiguous() && t.is_contiguous_as(format)).then_some((t.ndim(), format))
+/// Whether the strides of images or volumes, or of all in a list, suggest channels-last order.
+fn channels_last(value: Option<&Value>) -> bool {
+    let one = |t: &Tensor| t.layout().suggests_channels_last();
+    match value {
+        Some(Value::Tensor(t)) => one(t),
+        Some(Value::Tensors(ts)) => !ts.is_empty() && ts.iter().all(one),
+        _ => false,
+    }
 }
 
 /// The results in the order of the images or the weight.
 fn formatted(values: &[Value], y: Value) -> Result<Value> {
-    let found = channels_last(values.first()).or_else(|| channels_last(values.get(1)));
-    let Some((rank, format)) = found else {
+    if !channels_last(values.first()) && !channels_last(values.get(1)) {
         return Ok(y);
-    };
-    let one = |t: Tensor| -> Result<Tensor> {
-        if t.ndim() != rank || t.is_contiguous_as(format) {
-            return Ok(t);
+    }
+    each(y, Tensor::in_channels_last)
+}
+
+/// The results that have the shape of the first argument, in its order.
+fn alike(values: &[Value], y: Value) -> Result<Value> {
+    match values.first() {
+        Some(Value::Tensor(x)) if !x.layout().is_plain() => {
+            each(y, |t| match t.shape() == x.shape() {
+                true => t.in_order_of(x),
+                false => Ok(t),
+            })
         }
-        let z = t.empty_like(t.dtype(), t.device(), format)?;
-        z.assign(&t)?;
-        Ok(t.replaced(&z))
-    };
+        _ => Ok(y),
+    }
+}
+
+fn each(y: Value, one: impl Fn(Tensor) -> Result<Tensor>) -> Result<Value> {
     Ok(match y {
         Value::Tensor(t) => Value::Tensor(one(t)?),
         Value::Tuple(ts) => Value::Tuple(ts.into_iter().map(one).collect::<Result<_>>()?),
@@ -659,6 +664,9 @@ impl Entry {
                 })?;
                 if self.flags & flag::FORMAT != 0 {
                     y = formatted(values, y)?;
+                }
+                if self.flags & flag::LIKE != 0 {
+                    y = alike(values, y)?;
                 }
                 settle(values, &mut y);
                 Ok(y)

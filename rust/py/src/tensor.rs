@@ -788,12 +788,7 @@ impl PyTensor {
             Some(f) => f.cast::<crate::dtype::PyMemoryFormat>()?.get().0,
             None => M::Contiguous,
         };
-        let order: &[i64] = match format {
-            M::ChannelsLast => &[0, 2, 3, 1],
-            M::ChannelsLast3d => &[0, 2, 3, 4, 1],
-            _ => return Ok(t.is_contiguous()),
-        };
-        Ok(t.ndim() == order.len() && t.layout().permute(order).py()?.is_contiguous())
+        Ok(t.is_contiguous_as(format))
     }
     /// The only element, as a Python number; `operators` gives it to the class.
     pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

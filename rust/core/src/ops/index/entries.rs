@@ -687,7 +687,7 @@ crate::entries! {
     |a| Ok(a.tensor(0)?.index(a.opt_tensors(1)?)?.into());
     /// Writes `values` where `indices` say; adds them where `accumulate`.
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-    FN | METHOD | INPLACE | DIRECT | APART, index_put;
+    FN | METHOD | INPLACE | DIRECT | APART | LIKE, index_put;
     /// The slices of a dimension that `index` names.
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | OUT,
     |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into());
@@ -699,7 +699,7 @@ crate::entries! {
     ALL | DIRECT | APART, index_copy;
     /// Fills the slices that `index` names with one value.
     "index_fill(Tensor self, int dim, Tensor index, Tensor|Scalar value) -> Tensor",
-    ALL | DIRECT | APART, index_fill;
+    ALL | DIRECT | APART | LIKE, index_fill;
     /// Elements of the flattened tensor.
     "take(Tensor self, Tensor index) -> Tensor", FN | METHOD | OUT,
     |a| Ok(take(a.tensor(0)?, a.tensor(1)?)?.into());

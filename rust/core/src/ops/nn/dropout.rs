@@ -7,19 +7,20 @@ use crate::cpu::convert::{load, store};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
 use crate::cpu::pool::parallel_for;
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::pointwise::pointwise;
 use crate::gpu::{params, shader, Acc, Gpu};
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Told};
-use crate::ops::pointwise::Float;
+use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
-use crate::ops::random::in_memory_order;
+use crate::ops::random::{in_memory_order, memory_order, reorder};
+use crate::ops::shape::create::dense_strides;
 use crate::rng::{default_generator, Generator};
-use crate::schema::{MemoryFormat, Value};
+use crate::schema::Value;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, transfer, with_float};
@@ -88,20 +89,25 @@ impl Op for Dropout {
     fn detached_outputs(&self) -> Mask {
         2
     }
+    /// The mask lies as what `empty_like` makes, the result as a product with it.
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        if x[0].layout().is_plain() {
+            return None;
+        }
+        let mut like = Layout::contiguous(&y.shape);
+        like.strides = dense_strides(x[0].layout());
+        match y.dtype == DType::Bool {
+            true => Some(like),
+            false => output_layout(&[x[0], &Meta::new(like, y.dtype, y.device)], &y.shape),
+        }
+    }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let draw = |mask: &Tensor| {
+        in_memory_order(&y[1], |mask| {
             // SAFETY: contiguous host memory of bools, which this call alone writes.
             let out = unsafe { std::slice::from_raw_parts_mut(mask.bytes_ptr(), mask.numel()) };
             self.generator.bits(out, 1.0 - self.p.0);
             Ok(())
-        };
-        if x[0].is_contiguous() {
-            draw(&y[1])?;
-        } else {
-            let mask = x[0].empty_like(DType::Bool, Device::Cpu, MemoryFormat::Preserve)?;
-            in_memory_order(&mask, draw)?;
-            y[1].write_from(&mask)?;
-        }
+        })?;
         multiply(x[0], &y[1], self.scale.0, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -165,10 +171,16 @@ impl Dropout {
     }
 }
 
-/// Writes `x * mask * scale` to `y`, which is contiguous.
+/// Writes `x * mask * scale` to `y`, which has no gaps.
 fn multiply(x: &Tensor, mask: &Tensor, scale: f64, y: &Tensor) -> Result<()> {
     let (dtype, n) = (x.dtype(), x.numel());
-    let (x, mask) = (x.prepared(dtype)?, mask.prepared(DType::Bool)?);
+    let order = memory_order(y.layout());
+    let ordered = |t: &Tensor| t.alias(reorder(t.layout(), &order));
+    let (x, mask, y) = (
+        ordered(x).prepared(dtype)?,
+        ordered(mask).prepared(DType::Bool)?,
+        ordered(y),
+    );
     let size = dtype.size();
     let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
     let mask = mask.bytes_ptr() as usize;
@@ -220,6 +232,9 @@ impl Derivative for Masked {
 impl Op for Masked {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        output_layout(x, &y.shape)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         multiply(x[0], x[1], self.scale.0, &y[0])
@@ -370,7 +385,7 @@ impl Tensor {
 
 crate::entries! {
     /// Zeroes elements with probability `p` and scales the others by 1 / (1 - p).
-    "dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE | FORMAT,
+    "dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
     |a| Ok(a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?.into());
     /// Dropout, and the mask of what it kept.
     "native_dropout(Tensor self, float p, bool? train) -> (Tensor, Tensor)", FN,

@@ -337,15 +337,15 @@ crate::entries! {
         Ok(col2im(a.tensor(0)?, a.ints(1)?, &p)?.into())
     };
     /// Moves channels (C * r * r, H, W) into space (C, H * r, W * r). Shi et al. 2016, arXiv:1609.05158.
-    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", FN,
+    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", FN | FORMAT,
     |a| Ok(pixel_shuffle(a.tensor(0)?, a.int(1)?)?.into());
     /// The inverse of `pixel_shuffle`.
-    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", FN,
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", FN | FORMAT,
     |a| Ok(pixel_unshuffle(a.tensor(0)?, a.int(1)?)?.into());
     /// Interleaves the channels of `groups` groups. Zhang et al. 2018, arXiv:1707.01083.
-    "channel_shuffle(Tensor self, int groups) -> Tensor", FN,
+    "channel_shuffle(Tensor self, int groups) -> Tensor", FN | FORMAT,
     |a| Ok(channel_shuffle(a.tensor(0)?, a.int(1)?)?.into());
     /// Interleaves the channels of `groups` groups.
-    "native_channel_shuffle(Tensor self, int groups) -> Tensor", FN,
+    "native_channel_shuffle(Tensor self, int groups) -> Tensor", FN | FORMAT,
     |a| Ok(channel_shuffle(a.tensor(0)?, a.int(1)?)?.into());
 }

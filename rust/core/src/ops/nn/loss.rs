@@ -8,6 +8,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::binary::Minimum;
@@ -15,7 +16,7 @@ use crate::ops::pointwise::compare::{Eq, Le};
 use crate::ops::pointwise::pointwise;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log, Sqrt};
-use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
+use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, output_layout, Pointwise, Pw};
 use crate::ops::reduce::spreads;
 use crate::shape::{self, DimSet, Show};
 use crate::tensor::Tensor;
@@ -228,6 +229,13 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
             metas[0].shape.clear();
         }
         Ok(metas)
+    }
+
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        match self.reduction {
+            NONE => output_layout(x, &y.shape),
+            _ => None,
+        }
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

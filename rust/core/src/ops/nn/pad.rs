@@ -9,9 +9,9 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::nn::resample::Axis;
-use crate::ops::shape::create::fits;
+use crate::ops::shape::create::{dense_strides, fits};
 use crate::ops::shape::join::stack;
-use crate::schema::Value;
+use crate::schema::{MemoryFormat, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -83,6 +83,18 @@ impl Op for ConstantPad {
             },
             1,
         ))
+    }
+
+    /// A part of the input lies as its copy would.
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        if x[0].layout().is_plain() || self.pad.iter().any(|&p| p > 0) {
+            return None;
+        }
+        let mut part = x[0].layout().clone();
+        part.shape = y.shape.clone();
+        let mut layout = Layout::contiguous(&y.shape);
+        layout.strides = dense_strides(&part);
+        Some(layout)
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -386,10 +398,16 @@ crate::entries! {
         Ok(y.into())
     };
     /// Pads the last dimensions: `mode` is constant, reflect, replicate or circular.
-    "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN | FORMAT,
+    "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN,
     |a| {
-        let value = a.opt_scalar(3);
-        Ok(a.tensor(0)?.pad(a.ints(1)?, a.str(2)?, value)?.into())
+        let (x, mode) = (a.tensor(0)?, a.str(2)?);
+        let y = x.pad(a.ints(1)?, mode, a.opt_scalar(3))?;
+        Ok(match mode {
+            "circular" => y.in_format(MemoryFormat::Contiguous)?,
+            _ if x.layout().suggests_channels_last() => y.in_channels_last()?,
+            _ => y,
+        }
+        .into())
     };
     /// Stacks sequences of different lengths, filled up with a value.
     "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, \

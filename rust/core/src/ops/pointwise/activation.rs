@@ -8,7 +8,7 @@ use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::rng::Generator;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -332,6 +332,14 @@ fn glu(a: &Args) -> Result<Value> {
 
 /// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
 /// arXiv:1505.00853.
+/// A new result row by row, in whatever order the input lies, as PyTorch's.
+fn in_rows(a: &Args, y: Value) -> Result<Value> {
+    match (a.dest, y) {
+        (Dest::New, Value::Tensor(t)) => Ok(t.in_format(MemoryFormat::Contiguous)?.into()),
+        (_, y) => Ok(y),
+    }
+}
+
 fn rrelu(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     let (low, high) = (a.float(1)?, a.float(2)?);
@@ -460,15 +468,15 @@ crate::entries! {
     |a| a.apply(LeakyRelu { slope: a.float(1)? }, [a.tensor(0)?]);
     /// Leaky with slopes drawn from [lower, upper] while training, their middle otherwise.
     "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
-    FN | INPLACE, rrelu;
+    FN | INPLACE, |a| in_rows(a, rrelu(a)?);
     /// x above 0, weight * x below, with one weight or one for each channel.
-    "prelu(Tensor self, Tensor weight) -> Tensor", FN | METHOD, prelu;
+    "prelu(Tensor self, Tensor weight) -> Tensor", FN | METHOD | LIKE, prelu;
     /// x above the threshold, value elsewhere.
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     FN | INPLACE | OUT | DIRECT, threshold;
     /// log(sigmoid(x)), elementwise.
     "log_sigmoid(Tensor self) -> Tensor", NN | OUT | DIRECT,
-    |a| a.apply(LogSigmoid, [a.tensor(0)?]);
+    |a| in_rows(a, a.apply(LogSigmoid, [a.tensor(0)?])?);
     /// The first half along dim times the sigmoid of the second.
     "glu(Tensor self, int dim=-1) -> Tensor", NN | OUT, glu;
 }

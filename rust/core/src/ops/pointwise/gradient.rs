@@ -2,7 +2,7 @@
 
 use super::cpu::grad32;
 use super::formula::common_shape;
-use super::{fast, gpu, Formula, Pointwise, Pw};
+use super::{fast, gpu, output_layout, Formula, Pointwise, Pw};
 use crate::autograd::Vjp;
 use crate::bail;
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
@@ -113,6 +113,9 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         infer(x)
+    }
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        output_layout(x, &y.shape)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         cpu(&self.op, self.i, x, &y[0])

@@ -28,7 +28,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::layout::Layout;
+use crate::layout::{packed_strides, Layout, CHANNELS_LAST};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Repeats, Save, TensorMeta, Told};
 use crate::schema::{Args, Value};
@@ -195,20 +195,23 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     }
 }
 
-/// The memory order of a result where an input is not contiguous: PyTorch's, which sorts
-/// dimensions by the inputs' strides and lets the first input that has an opinion decide.
+/// The memory order of a result, PyTorch's. Inputs of one shape that lie alike give it theirs; others
+/// sort its dimensions by their strides, and the first input that has an opinion decides.
 pub fn output_layout(x: &[&Meta], shape: &[usize]) -> Option<Layout> {
     if x.iter().all(|t| t.is_contiguous()) || shape.contains(&0) {
         return None;
     }
-    let first = x[0].layout();
-    if x.iter()
-        .all(|t| t.shape()[..] == *shape && t.strides() == x[0].strides())
-        && first.is_dense()
-    {
-        let mut layout = first.clone();
-        layout.offset = 0;
-        return Some(layout);
+    if x.iter().all(|t| t.shape()[..] == *shape) {
+        let first = x[0].layout();
+        let mut layout = Layout::contiguous(shape);
+        if x.iter().all(|t| t.layout().is_packed(&CHANNELS_LAST)) {
+            layout.strides = packed_strides(shape, &CHANNELS_LAST);
+            return Some(layout);
+        }
+        if x.iter().all(|t| t.strides() == &first.strides) && first.is_dense() {
+            layout.strides = first.strides.clone();
+            return Some(layout);
+        }
     }
     let strides: SmallVec<[_; 4]> = x
         .iter()
@@ -243,10 +246,6 @@ pub fn output_layout(x: &[&Meta], shape: &[usize]) -> Option<Layout> {
         }
     }
     let mut layout = Layout::contiguous(shape);
-    let mut step = 1;
-    for &d in &order {
-        layout.strides[d] = step;
-        step *= shape[d] as isize;
-    }
+    layout.strides = packed_strides(shape, &order);
     Some(layout)
 }

@@ -13,7 +13,7 @@ use crate::dispatch::{self, Overlap};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::layout::Layout;
+use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::pointwise::apply;
@@ -470,7 +470,17 @@ impl Tensor {
         if !copy
             && dtype == self.dtype()
             && device == self.device()
-            && (format == MemoryFormat::Preserve || self.is_contiguous_as(format))
+            && match format {
+                MemoryFormat::Preserve => true,
+                MemoryFormat::Contiguous => self.is_contiguous(),
+                // What already suggests the order is let be, and what lies so by chance is not.
+                MemoryFormat::ChannelsLast => {
+                    self.ndim() == 4 && self.layout().suggests_channels_last()
+                }
+                MemoryFormat::ChannelsLast3d => {
+                    self.ndim() == 5 && self.layout().suggests_channels_last()
+                }
+            }
         {
             return Ok(self.clone());
         }
@@ -481,11 +491,55 @@ impl Tensor {
     pub fn is_contiguous_as(&self, format: MemoryFormat) -> bool {
         match format {
             MemoryFormat::Contiguous | MemoryFormat::Preserve => self.is_contiguous(),
-            other => format_strides(self.shape(), other).is_ok_and(|want| {
-                let pairs = self.shape().iter().zip(want.iter().zip(self.strides()));
-                self.numel() == 0 || pairs.into_iter().all(|(&n, (a, b))| n == 1 || a == b)
-            }),
+            MemoryFormat::ChannelsLast => self.layout().is_packed(&CHANNELS_LAST),
+            MemoryFormat::ChannelsLast3d => self.layout().is_packed(&CHANNELS_LAST_3D),
         }
+    }
+
+    /// A result in this format, strides of dimensions of one element too, at its place in the graph: moved
+    /// where it lies otherwise.
+    pub fn in_format(self, format: MemoryFormat) -> Result<Tensor> {
+        let strides = format_strides(self.shape(), format)?;
+        self.with_strides(strides)
+    }
+
+    /// The same of images or volumes in channels-last order; others as they are.
+    pub fn in_channels_last(self) -> Result<Tensor> {
+        match self.ndim() {
+            4 => self.in_format(MemoryFormat::ChannelsLast),
+            5 => self.in_format(MemoryFormat::ChannelsLast3d),
+            _ => Ok(self),
+        }
+    }
+
+    /// A result of the shape of `x` with the strides that `empty_like` gives for it, at its place in the graph.
+    pub fn in_order_of(self, x: &Tensor) -> Result<Tensor> {
+        self.with_strides(dense_strides(x.layout()))
+    }
+
+    /// A result of the shape of `x` with all its strides, also where they leave gaps; where elements of `x`
+    /// share memory, as [`in_order_of`](Tensor::in_order_of) has it.
+    pub fn in_places_of(self, x: &Tensor) -> Result<Tensor> {
+        match x.layout().overlaps_itself() {
+            true => self.in_order_of(x),
+            false => self.with_strides(x.strides().clone()),
+        }
+    }
+
+    /// The same with other strides, which no two elements share.
+    pub fn with_strides(self, strides: Strides) -> Result<Tensor> {
+        if strides == *self.strides() {
+            return Ok(self);
+        }
+        let mut layout = self.layout().clone();
+        layout.strides = strides;
+        if layout.same_places(self.layout()) {
+            return Ok(self.replaced(&self.alias(layout)));
+        }
+        let (dtype, device) = (self.dtype(), self.device());
+        let moved = Tensor::empty_strided(self.shape(), &layout.strides, dtype, device)?;
+        moved.assign(&self)?;
+        Ok(self.replaced(&moved))
     }
 
     /// Writes elements without touching history or version, for kernels. Shapes are equal or broadcast.

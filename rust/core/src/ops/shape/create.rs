@@ -7,7 +7,7 @@ use crate::dispatch;
 use crate::dtype::{check_range, default_dtype, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::layout::Layout;
+use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
@@ -78,25 +78,20 @@ impl Options {
 
 /// Strides of a memory format for a shape. `Preserve` has none of its own.
 pub fn format_strides(shape: &[usize], format: MemoryFormat) -> Result<Strides> {
-    let (rank, order, name): (usize, &[usize], &str) = match format {
-        MemoryFormat::ChannelsLast => (4, &[1, 3, 2, 0], "channels_last"),
-        MemoryFormat::ChannelsLast3d => (5, &[1, 4, 3, 2, 0], "channels_last_3d"),
+    let (order, name): (&[usize], &str) = match format {
+        MemoryFormat::ChannelsLast => (&CHANNELS_LAST, "channels_last"),
+        MemoryFormat::ChannelsLast3d => (&CHANNELS_LAST_3D, "channels_last_3d"),
         MemoryFormat::Contiguous => return Ok(crate::layout::contiguous_strides(shape)),
         MemoryFormat::Preserve => bail!(Runtime, "unsupported memory format Preserve"),
     };
+    let rank = order.len();
     ensure!(
         shape.len() == rank,
         Runtime,
         "required rank {rank} tensor to use {name} format, got sizes {}",
         Show(shape)
     );
-    let mut strides = Strides::from_elem(1, rank);
-    let mut step = 1isize;
-    for &d in order {
-        strides[d] = step;
-        step = step.saturating_mul(shape[d].max(1) as isize);
-    }
-    Ok(strides)
+    Ok(packed_strides(shape, order))
 }
 
 /// Strides without gaps that keep the order in which the dimensions of `layout` lie in memory.
@@ -131,13 +126,7 @@ pub fn dense_strides(layout: &Layout) -> Strides {
             }
         }
     }
-    let mut strides = Strides::from_elem(1, layout.ndim());
-    let mut step = 1isize;
-    for d in order {
-        strides[d] = step;
-        step = step.saturating_mul(layout.shape[d].max(1) as isize);
-    }
-    strides
+    packed_strides(&layout.shape, &order)
 }
 
 /// One value everywhere. The gradient of what was there before is zero.

@@ -584,20 +584,20 @@ fn sorted(a: &Args, dim: usize, descending: usize) -> Result<(Tensor, Tensor)> {
 crate::entries! {
     /// Values in ascending (or descending) order along `dim`, and where they were.
     "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | LIKE,
     |a| { let (v, i) = sorted(a, 1, 2)?; Ok(Value::Tuple(vec![v, i])) };
     /// The same with `stable` first, as PyTorch's other overload has it.
     "sort(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | LIKE,
     |a| { let (v, i) = sorted(a, 2, 3)?; Ok(Value::Tuple(vec![v, i])) };
     /// The indices that sort along `dim`.
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    FN | METHOD, |a| argsort(a, 1, 2);
+    FN | METHOD | LIKE, |a| argsort(a, 1, 2);
     /// The same with `stable` first, as PyTorch's other overload has it.
     "argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-    FN | METHOD, |a| argsort(a, 2, 3);
+    FN | METHOD | LIKE, |a| argsort(a, 2, 3);
     /// Values in ascending order along the first dimension.
-    "msort(Tensor self) -> Tensor", FN | METHOD | OUT,
+    "msort(Tensor self) -> Tensor", FN | METHOD | OUT | LIKE,
     |a| Ok(a.tensor(0)?.sort(0, false)?.0.into());
     /// The `k` largest (or smallest) elements along `dim`, in order, and where they are.
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",

@@ -9,6 +9,7 @@ mod unit;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
+use crate::layout::{CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::schema::Value;
@@ -251,6 +252,16 @@ impl Tensor {
     }
 }
 
+/// The result of a batch in channels-last order where the batch lies so and not row by row as well.
+fn in_order_of(x: &Tensor, y: Tensor) -> Result<Tensor> {
+    let layout = x.layout();
+    let packed = layout.is_packed(&CHANNELS_LAST) || layout.is_packed(&CHANNELS_LAST_3D);
+    match !x.is_contiguous() && (packed || layout.suggests_channels_last()) {
+        true => y.in_channels_last(),
+        false => Ok(y),
+    }
+}
+
 crate::entries! {
     /// Vectors along `dim` over their p-norms, which are taken as at least `eps`; p is 1, or 2 or more.
     "_unit(Tensor self, float eps=1e-12, int[1]? dim=None, float p=2.0) -> Tensor", FN,
@@ -275,7 +286,14 @@ crate::entries! {
     };
     /// Divides the last dimensions by their root mean square. Zhang, Sennrich 2019, arXiv:1910.07467.
     "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-    FN, |a| Ok(a.tensor(0)?.rms_norm(a.ints(1)?, a.opt_tensor(2), a.opt_float(3))?.into());
+    FN, |a| {
+        let x = a.tensor(0)?;
+        let y = x.rms_norm(a.ints(1)?, a.opt_tensor(2), a.opt_float(3))?;
+        Ok(match x.layout().suggests_channels_last() {
+            true => in_order_of(x, y)?.into(),
+            false => y.into(),
+        })
+    };
     /// Normalises groups of channels of each sample. Wu, He 2018, arXiv:1803.08494.
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
     FN | FORMAT, |a| {
@@ -284,7 +302,7 @@ crate::entries! {
     };
     /// As `group_norm`, with mean and reciprocal standard deviation of each group.
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
-    FN, |a| {
+    FN | FORMAT, |a| {
         let (x, groups) = (a.tensor(0)?, a.int(6)?);
         let (w, b, eps) = (a.opt_tensor(1), a.opt_tensor(2), a.float(7)?);
         let named = [a.int(3)?, a.int(4)?, a.int(5)?];
@@ -312,15 +330,17 @@ crate::entries! {
     };
     /// Normalises each channel over the batch. Ioffe, Szegedy 2015, arXiv:1502.03167.
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    FN | FORMAT, |a| {
-        let [y, ..] = Batch::read(a)?.run(a.tensor(0)?)?;
-        Ok(y.into())
+    FN, |a| {
+        let x = a.tensor(0)?;
+        let [y, ..] = Batch::read(a)?.run(x)?;
+        Ok(in_order_of(x, y)?.into())
     };
     /// As `batch_norm`, with mean and reciprocal standard deviation of each channel.
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     FN, |a| {
         let x = a.tensor(0)?;
         let [y, m, r] = Batch::read(a)?.run(x)?;
+        let y = in_order_of(x, y)?;
         let like = statistics_type(x, a.opt_tensor(1).or(a.opt_tensor(2)));
         Ok(Value::Tuple(vec![y, m.to_dtype(like)?, r.to_dtype(like)?]))
     };

@@ -13,9 +13,10 @@ mod windows;
 
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
+use crate::layout::packed_strides;
 use crate::ops::nn::resample::gpu::{Divisor, Pool2d};
 use crate::ops::nn::resample::Axis;
-use crate::schema::Args;
+use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -311,6 +312,23 @@ const MAX1: &str = "MaxPool1DWithIndicesBackward0";
 const MAX2: &str = "MaxPool2DWithIndicesBackward0";
 const MAX3: &str = "MaxPool3DWithIndicesBackward0";
 
+/// The results for lines in the order of those for images of one row, which they are in PyTorch.
+fn as_image(a: &Args, y: Value) -> Result<Value> {
+    let x = a.tensor(0)?;
+    if x.ndim() != 3 || !x.layout().unsqueeze(2)?.suggests_channels_last() {
+        return Ok(y);
+    }
+    let one = |t: Tensor| {
+        let strides = packed_strides(t.shape(), &[1, 2, 0]);
+        t.with_strides(strides)
+    };
+    Ok(match y {
+        Value::Tensor(t) => one(t)?.into(),
+        Value::Tuple(ts) => Value::Tuple(ts.into_iter().map(one).collect::<Result<_>>()?),
+        other => other,
+    })
+}
+
 crate::entries! {
     /// The largest element of each window, padding aside.
     "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor",
@@ -332,7 +350,7 @@ crate::entries! {
     NN | FORMAT, |a| max_pool("max_pool3d", MAX3, 3, true, a);
     /// The mean of each window; `count_include_pad` counts padding as zeros.
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-    FN, |a| avg_pool("avg_pool1d", "AvgPool1DBackward0", 1, a).map(Into::into);
+    FN, |a| as_image(a, avg_pool("avg_pool1d", "AvgPool1DBackward0", 1, a)?.into());
     /// The mean of each window of the last two dimensions.
     "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
     NN | FORMAT, |a| avg_pool("avg_pool2d", "AvgPool2DBackward0", 2, a).map(Into::into);
@@ -341,16 +359,24 @@ crate::entries! {
     NN, |a| avg_pool("avg_pool3d", "AvgPool3DBackward0", 3, a).map(Into::into);
     /// Means of nearly equal parts, as many as `output_size` says.
     "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
-    FN, |a| adaptive_avg("adaptive_avg_pool1d", "AdaptiveAvgPool1DBackward0", 1, a).map(Into::into);
+    FN, |a| as_image(a, adaptive_avg("adaptive_avg_pool1d", "AdaptiveAvgPool1DBackward0", 1, a)?.into());
     /// As `adaptive_avg_pool1d`, over the last two dimensions.
     "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
     NN | FORMAT, |a| adaptive_avg("adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward0", 2, a).map(Into::into);
     /// As `adaptive_avg_pool1d`, over the last three dimensions.
     "adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor",
-    NN, |a| adaptive_avg("adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward0", 3, a).map(Into::into);
+    NN, |a| {
+        let y = adaptive_avg("adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward0", 3, a)?;
+        // Only a mean over everything keeps the order, as PyTorch's.
+        let whole = y.ndim() == 5 && y.shape()[2..] == [1, 1, 1];
+        Ok(match whole && a.tensor(0)?.layout().suggests_channels_last() {
+            true => y.in_channels_last()?.into(),
+            false => y.into(),
+        })
+    };
     /// Largest elements of nearly equal parts, with their indices.
     "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-    FN, |a| adaptive_max("adaptive_max_pool1d", "AdaptiveMaxPool1DBackward0", 1, a);
+    FN, |a| as_image(a, adaptive_max("adaptive_max_pool1d", "AdaptiveMaxPool1DBackward0", 1, a)?);
     /// As `adaptive_max_pool1d`, over the last two dimensions.
     "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
     NN | FORMAT, |a| adaptive_max("adaptive_max_pool2d", "AdaptiveMaxPool2DBackward0", 2, a);
@@ -365,7 +391,7 @@ crate::entries! {
     NN, |a| fractional(3, a);
     /// Puts each element where `indices` of a max pool say, in a plane of zeros.
     "max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
-    NN, |a| max_unpool(2, a).map(Into::into);
+    NN | FORMAT, |a| max_unpool(2, a).map(Into::into);
     /// As `max_unpool2d`, over the last three dimensions.
     "max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
     NN, |a| max_unpool(3, a).map(Into::into);

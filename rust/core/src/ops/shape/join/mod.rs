@@ -7,7 +7,7 @@ use crate::alloc;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::schema::Value;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -116,6 +116,29 @@ pub fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         dtype: common(tensors)?,
     };
     dispatch::call1(op, &inputs)
+}
+
+/// A stack, in the order of what `cat` would make of the tensors along the same dimension.
+fn in_order_of(tensors: &[Tensor], y: Tensor, dim: i64) -> Result<Tensor> {
+    let first = &tensors[0];
+    let d = shape::dim(dim, y.ndim())?;
+    let suggests = |t: &Tensor| t.layout().suggests_channels_last();
+    if d == first.ndim() || !tensors.iter().all(suggests) {
+        return Ok(y);
+    }
+    let mut joined = first.shape().clone();
+    joined[d] *= tensors.len();
+    let order: &[usize] = if first.ndim() == 4 {
+        &CHANNELS_LAST
+    } else {
+        &CHANNELS_LAST_3D
+    };
+    let mut whole = Layout::contiguous(&joined);
+    whole.strides = packed_strides(&joined, order);
+    let Some(layout) = whole.reshape(y.shape()) else {
+        return Ok(y);
+    };
+    y.with_strides(layout.strides)
 }
 
 /// With at least `n` dimensions, as NumPy adds them.
@@ -341,19 +364,22 @@ crate::entries! {
     "concat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors joined along a dimension.
-    "concatenate(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS,
+    "concatenate(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors of one shape joined along a new dimension.
     "stack(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS,
-    |a| Ok(stack(a.tensors(0)?, a.int(1)?)?.into());
+    |a| {
+        let (tensors, dim) = (a.tensors(0)?, a.int(1)?);
+        Ok(in_order_of(tensors, stack(tensors, dim)?, dim)?.into())
+    };
     /// Tensors joined along columns.
-    "hstack(Tensor[] tensors) -> Tensor", FN | CASTS, |a| Ok(hstack(a.tensors(0)?)?.into());
+    "hstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(hstack(a.tensors(0)?)?.into());
     /// Tensors joined along rows.
-    "vstack(Tensor[] tensors) -> Tensor", FN | CASTS, |a| Ok(vstack(a.tensors(0)?)?.into());
+    "vstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(vstack(a.tensors(0)?)?.into());
     /// Tensors joined along rows.
-    "row_stack(Tensor[] tensors) -> Tensor", FN | CASTS, |a| Ok(vstack(a.tensors(0)?)?.into());
+    "row_stack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(vstack(a.tensors(0)?)?.into());
     /// Tensors joined along the third dimension.
-    "dstack(Tensor[] tensors) -> Tensor", FN | CASTS, |a| Ok(dstack(a.tensors(0)?)?.into());
+    "dstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(dstack(a.tensors(0)?)?.into());
     /// Vectors as columns of a matrix, joined with matrices.
     "column_stack(Tensor[] tensors) -> Tensor", FN | CASTS,
     |a| Ok(column_stack(a.tensors(0)?)?.into());

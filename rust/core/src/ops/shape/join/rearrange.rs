@@ -9,10 +9,11 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
-use crate::layout::Layout;
+use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta, Tensors};
 use crate::ops::shape::copy::copy_host;
+use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::view::parts::each_offset;
 use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -99,6 +100,22 @@ impl Op for Reorder {
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    /// What is flipped keeps its order, as PyTorch's; what is rolled is a `cat` of two parts there.
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        let from = x[0].layout();
+        let flipped = self.flip != DimSet::NONE;
+        let moved = self.shift.iter().any(|&s| s != 0);
+        if from.is_plain() || !(flipped || moved && from.suggests_channels_last()) {
+            return None;
+        }
+        let mut layout = Layout::contiguous(&y.shape);
+        layout.strides = match (flipped, y.shape.len()) {
+            (true, _) => dense_strides(from),
+            (false, 4) => packed_strides(&y.shape, &CHANNELS_LAST),
+            (false, _) => packed_strides(&y.shape, &CHANNELS_LAST_3D),
+        };
+        Some(layout)
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -541,7 +541,8 @@ crate::entries! {
     |a| {
         let (dim, index) = (a.int(2)?, a.int(3)?);
         let f = |l: &Layout| l.select(dim, index);
-        Ok(a.tensor(0)?.patched("SelectScatterBackward0", a.tensor(1)?, f)?.into())
+        let x = a.tensor(0)?;
+        Ok(x.patched("SelectScatterBackward0", a.tensor(1)?, f)?.in_places_of(x)?.into())
     };
     /// A copy of `self` with `src` as a slice of a dimension.
     "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) \
@@ -549,7 +550,8 @@ crate::entries! {
     |a| {
         let (dim, start, end, step) = (a.int(2)?, a.opt_int(3), a.opt_int(4), a.int(5)?);
         let f = |l: &Layout| l.slice(dim, start, end, step);
-        Ok(a.tensor(0)?.patched("SliceScatterBackward0", a.tensor(1)?, f)?.into())
+        let x = a.tensor(0)?;
+        Ok(x.patched("SliceScatterBackward0", a.tensor(1)?, f)?.in_places_of(x)?.into())
     };
     /// A copy of `self` with `src` as a diagonal.
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
@@ -557,7 +559,8 @@ crate::entries! {
     |a| {
         let (offset, x, y) = (a.int(2)?, a.int(3)?, a.int(4)?);
         let f = |l: &Layout| l.diagonal(offset, x, y);
-        Ok(a.tensor(0)?.patched("DiagonalScatterBackward0", a.tensor(1)?, f)?.into())
+        let x = a.tensor(0)?;
+        Ok(x.patched("DiagonalScatterBackward0", a.tensor(1)?, f)?.in_places_of(x)?.into())
     };
     /// A copy of `self` with `src` as the region that sizes and strides describe.
     "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, \

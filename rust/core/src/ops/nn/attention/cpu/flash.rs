@@ -10,12 +10,13 @@ use crate::dispatch;
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::layout::Layout;
+use crate::layout::{packed_strides, Layout};
 use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors, Told,
 };
 use crate::ops::linalg::matmul::swapped;
+use crate::ops::shape::create::dense_strides;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{alloc, bail, ensure, with_float};
@@ -268,15 +269,19 @@ impl Op for Flash {
         mask([1])
     }
 
-    /// Heads of one row lie together, so that they merge without a copy.
+    /// In the order of the queries: where the heads of one row lie together, they merge without a copy.
     fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
-        if x[0].ndim() != 4 || y.shape.len() != 4 {
+        let q = x[0].layout();
+        if q.ndim() != 4 || y.shape.len() != 4 || q.is_plain() || q.strides[3] != 1 {
             return None;
         }
-        let s = &y.shape;
-        Layout::contiguous(&[s[0], s[2], s[1], s[3]])
-            .transpose(1, 2)
-            .ok()
+        let mut layout = Layout::contiguous(&y.shape);
+        layout.strides = match y.shape == q.shape {
+            true => dense_strides(q),
+            false if q.strides[2] > q.strides[1] => packed_strides(&y.shape, &[3, 1, 2, 0]),
+            false => return None,
+        };
+        Some(layout)
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
