@@ -456,3 +456,16 @@ def test_custom_operators_take_their_fake_implementation_on_meta() -> None:
     y = pairs(torch.empty(3, device="meta"))
     assert y.is_meta
     assert y.shape == (6,)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear"])
+def test_results_of_interpolation_on_meta_take_no_memory_and_no_table(mode: str) -> None:
+    n = 4 * 10**8
+    x = torch.empty(2 * 10**8, 3, n // 2, device="meta", requires_grad=True)
+    y = torch.nn.functional.interpolate(x, scale_factor=2, mode=mode)
+    assert (y.shape, y.device.type) == ((2 * 10**8, 3, n), "meta")
+    y.sum().backward()
+    assert x.grad is not None and x.grad.shape == x.shape
+    small = torch.empty(2, 3, n // 2, device="meta")
+    pooled = torch.nn.functional.adaptive_avg_pool1d(small, 10**6)
+    assert pooled.shape == (2, 3, 10**6)

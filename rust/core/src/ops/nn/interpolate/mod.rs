@@ -178,15 +178,16 @@ impl Call<'_> {
         let out: SmallVec<[usize; 3]> = size.iter().map(|&s| s as usize).collect();
         check_sizes(x, 2, &out)?;
         let axes = (0..n)
-            .map(|d| {
-                axis(
+            .map(|d| match x.has_data() {
+                true => axis(
                     self.mode,
                     x.size(d + 2),
                     out[d],
                     self.corners,
                     scales[d],
                     double,
-                )
+                ),
+                false => Ok(Axis::of_sizes(x.size(d + 2), out[d])),
             })
             .collect::<Result<_>>()?;
         x.resample(self.node, axes)

@@ -99,10 +99,13 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
     for d in 0..n {
         let size = x.size(x.ndim() - n + d);
         let window = adaptive(size, out[d]);
-        axes.push(Axis::new(size, out[d], false, |o, push| {
-            let (start, end) = window(o);
-            (start..end).for_each(|i| push(i, 1.0));
-        })?);
+        axes.push(match x.has_data() {
+            true => Axis::new(size, out[d], false, |o, push| {
+                let (start, end) = window(o);
+                (start..end).for_each(|i| push(i, 1.0));
+            })?,
+            false => Axis::of_sizes(size, out[d]),
+        });
         let count = |o| {
             let (start, end) = window(o);
             (end - start) as f64

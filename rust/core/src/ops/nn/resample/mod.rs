@@ -18,7 +18,6 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta, Tensors};
 use crate::ops::nn::conv::Number;
-use crate::schema::MemoryFormat;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa, transfer, with_compute};
@@ -31,6 +30,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Axis {
     inputs: usize,
+    outputs: usize,
     start: Vec<usize>,
     index: Vec<usize>,
     weight: Bitwise<Vec<f64>>,
@@ -71,6 +71,7 @@ impl Axis {
         room?;
         Ok(Axis {
             inputs,
+            outputs,
             start,
             index,
             weight: Bitwise(weight),
@@ -85,14 +86,26 @@ impl Axis {
         index.extend((0..outputs).map(f));
         Ok(Axis {
             inputs,
+            outputs,
             start,
             index,
             weight: Bitwise(Vec::new()),
         })
     }
 
+    /// The sizes alone, for tensors without memory.
+    pub fn of_sizes(inputs: usize, outputs: usize) -> Axis {
+        Axis {
+            inputs,
+            outputs,
+            start: Vec::new(),
+            index: Vec::new(),
+            weight: Bitwise(Vec::new()),
+        }
+    }
+
     pub fn outputs(&self) -> usize {
-        self.start.len() - 1
+        self.outputs
     }
 
     fn is_identity(&self) -> bool {
@@ -132,6 +145,9 @@ impl Axis {
 
     /// The transposed matrix.
     pub fn transposed(&self) -> Result<Axis> {
+        if self.start.is_empty() {
+            return Ok(Axis::of_sizes(self.outputs, self.inputs));
+        }
         let mut terms = vec![Vec::new(); self.inputs];
         for i in 0..self.outputs() {
             for j in self.start[i]..self.start[i + 1] {
@@ -151,7 +167,11 @@ impl Axis {
 pub fn check_sizes(x: &Tensor, lead: usize, sizes: &[usize]) -> Result<()> {
     let mut shape = Dims::from_slice(&x.shape()[..lead]);
     shape.extend_from_slice(sizes);
-    alloc::check(shape::numel(&shape)?, x.dtype().size())?;
+    let n = shape::numel(&shape)?;
+    if !x.has_data() {
+        return Ok(());
+    }
+    alloc::check(n, x.dtype().size())?;
     sizes.iter().try_for_each(|&n| alloc::check(n, 40))
 }
 
@@ -651,7 +671,7 @@ impl Tensor {
 
     /// Whether these are images on the CPU whose channels lie next to each other.
     fn has_channels_last(&self) -> bool {
-        let images = self.ndim() == 4 && self.device() == Device::Cpu && !self.is_contiguous();
-        images && self.is_contiguous_as(MemoryFormat::ChannelsLast)
+        let images = self.ndim() == 4 && self.device() == Device::Cpu;
+        images && self.layout().suggests_channels_last()
     }
 }

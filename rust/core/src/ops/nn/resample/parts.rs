@@ -26,6 +26,7 @@ impl Axis {
         };
         let part = Axis {
             inputs: high - low,
+            outputs: outputs.len(),
             start: start.iter().map(|at| at - terms.start).collect(),
             index: index.iter().map(|at| at - low).collect(),
             weight: Bitwise(weight),
@@ -44,6 +45,7 @@ impl Axis {
         let high = outputs.next_back().unwrap_or(low) + 1;
         let mut part = Axis {
             inputs: inputs.len(),
+            outputs: high - low,
             start: vec![0],
             index: Vec::new(),
             weight: Bitwise(Vec::new()),
