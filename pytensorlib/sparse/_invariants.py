@@ -39,11 +39,9 @@ class check_sparse_tensor_invariants:  # noqa: N801  (PyTorch's name)
         self._before: bool | None = None
 
     @staticmethod
-    def _asked(given: bool | None) -> bool:
-        """Return whether to check, of what a call says about it."""
-        if given is None:
-            given = check_sparse_tensor_invariants._enabled
-        return given is not False
+    def _asked(given: bool | None) -> bool | None:
+        """Return whether to check, of what a call says about it; None where nobody asked."""
+        return check_sparse_tensor_invariants._enabled if given is None else given
 
     @staticmethod
     def is_enabled() -> bool:

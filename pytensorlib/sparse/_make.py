@@ -98,7 +98,7 @@ def sparse_coo_tensor(
         values,
         size,
         is_coalesced=is_coalesced,
-        check_invariants=check_sparse_tensor_invariants._asked(check_invariants),
+        check_invariants=check_sparse_tensor_invariants._asked(check_invariants) is not False,
     )
     return found.requires_grad_() if requires_grad else found
 
@@ -185,8 +185,8 @@ def sparse_csr_tensor(
     requires_grad : bool, default False
         Whether to record what is done with the result.
     check_invariants : bool, optional
-        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default. Each
-        use checks them again.
+        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default; where
+        nobody says so, all is checked but order. Each use checks them again.
 
     Returns
     -------
@@ -260,8 +260,8 @@ def sparse_csc_tensor(
     requires_grad : bool, default False
         Whether to record what is done with the result.
     check_invariants : bool, optional
-        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default. Each
-        use checks them again.
+        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default; where
+        nobody says so, all is checked but order. Each use checks them again.
 
     Returns
     -------
@@ -332,8 +332,8 @@ def sparse_bsr_tensor(
     requires_grad : bool, default False
         Whether to record what is done with the result.
     check_invariants : bool, optional
-        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default. Each
-        use checks them again.
+        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default; where
+        nobody says so, all is checked but order. Each use checks them again.
 
     Returns
     -------
@@ -404,8 +404,8 @@ def sparse_bsc_tensor(
     requires_grad : bool, default False
         Whether to record what is done with the result.
     check_invariants : bool, optional
-        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default. Each
-        use checks them again.
+        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default; where
+        nobody says so, all is checked but order. Each use checks them again.
 
     Returns
     -------
@@ -472,8 +472,8 @@ def sparse_compressed_tensor(
     requires_grad : bool, default False
         Whether to record what is done with the result.
     check_invariants : bool, optional
-        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default. Each
-        use checks them again.
+        Whether to check the numbers now, as `check_sparse_tensor_invariants` says by default; where
+        nobody says so, all is checked but order. Each use checks them again.
 
     Returns
     -------

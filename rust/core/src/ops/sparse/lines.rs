@@ -177,13 +177,14 @@ fn check_shapes(lines: &Packed, size: &[i64], form: Form) -> Result<()> {
     Ok(())
 }
 
-/// Refuses lines that do not begin at 0 or fall, and places outside of them, out of order or twice.
+/// Refuses lines that do not begin at 0 or fall, and places outside of them; with `ordered`, also those that
+/// are out of order or there twice.
 fn check_numbers(
     starts: &Tensor,
     plain: &Tensor,
     form: Form,
-    across: i64,
-    entries: i64,
+    (across, entries): (i64, i64),
+    ordered: bool,
 ) -> Result<()> {
     let (n, batch) = (names(form), starts.ndim() - 1);
     let (first, places) = (places::numbers(starts)?, places::numbers(plain)?);
@@ -221,7 +222,7 @@ fn check_numbers(
         );
         let line = |w: &[i64]| places.get(w[0] as usize..w[1] as usize).unwrap_or(&[]);
         ensure!(
-            own.windows(2)
+            !ordered || own.windows(2)
                 .all(|w| line(w).windows(2).all(|p| p[0] < p[1])),
             Runtime,
             "`{0}[..., {1}[..., i - 1]:{1}[..., i]] for all i = 1, ..., {2} are sorted and distinct along the \
@@ -234,14 +235,20 @@ fn check_numbers(
     Ok(())
 }
 
-fn check_lines(lines: &Packed, size: &[i64], form: Form) -> Result<()> {
+fn check_lines(lines: &Packed, size: &[i64], form: Form, ordered: bool) -> Result<()> {
     check_shapes(lines, size, form)?;
     let batch = lines.starts.ndim() - 1;
     let at = form.by_rows() as usize;
     let side = lines.block(form).map_or(1, |block| block[at]) as i64;
     let across = size[batch + at] / side;
     let entries = lines.values.size(batch) as i64;
-    check_numbers(&lines.starts, &lines.plain, form, across, entries)
+    check_numbers(
+        &lines.starts,
+        &lines.plain,
+        form,
+        (across, entries),
+        ordered,
+    )
 }
 
 /// The least size that has all places of these lines.
@@ -292,8 +299,9 @@ fn of_lines(a: &Args) -> Result<Value> {
         Some(size) => size.to_vec(),
         None => fitting(&lines, form)?,
     };
-    match a.bool(5)? {
-        true => check_lines(&lines, &size, form)?,
+    // Where nobody asked, places need no order, as in PyTorch, but must lie inside.
+    match a.is_none(5) || a.bool(5)? {
+        true => check_lines(&lines, &size, form, !a.is_none(5))?,
         false => check_shapes(&lines, &size, form)?,
     }
     Ok(packed::make(&shape::sizes(&size)?, form, lines)?.into())
@@ -316,13 +324,13 @@ fn validate(a: &Args, form: Option<Form>) -> Result<Value> {
             form.map_or("none", Form::title)
         );
     };
-    check_lines(&read_lines(a, 0)?, a.ints(3)?, form)?;
+    check_lines(&read_lines(a, 0)?, a.ints(3)?, form, true)?;
     Ok(Value::None)
 }
 
 crate::entries! {
     /// A sparse tensor of lines (layouts `torch.sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc`).
-    "_sparse_compressed_tensor(Tensor compressed_indices, Tensor plain_indices, Tensor values, int[]? size=None, Layout? layout=None, bool check_invariants=True) -> Tensor",
+    "_sparse_compressed_tensor(Tensor compressed_indices, Tensor plain_indices, Tensor values, int[]? size=None, Layout? layout=None, bool? check_invariants=None) -> Tensor",
     FN | SPARSE, of_lines;
     /// Raises where lines are not those of a sparse tensor of this size and layout.
     "_validate_sparse_compressed_tensor_args(Tensor compressed_indices, Tensor plain_indices, Tensor values, int[] size, Layout layout, bool? check_pinning=None) -> ()",
@@ -353,7 +361,7 @@ crate::entries! {
             Show(starts.shape()),
             Show(plain.shape())
         );
-        check_numbers(starts, plain, form, a.int(4)?, a.int(5)?)?;
+        check_numbers(starts, plain, form, (a.int(4)?, a.int(5)?), true)?;
         Ok(Value::None)
     };
 }
