@@ -57,7 +57,7 @@ ABSENT = {
         """
         torch._C._TorchFunctionState torch._C._get_torch_function_state
         torch._C._set_torch_function_state
-        torch.overrides.enable_reentrant_dispatch torch.overrides.redispatch_function
+        torch.overrides.enable_reentrant_dispatch
         """.split(),
         "the state of PyTorch's dispatcher",
     ),
