@@ -29,6 +29,11 @@ def called(name: str, root: str) -> str:
     return f"{root}.{name}" if first == BESIDE else root + dot + rest
 
 
+def _renamed(get: Any, root: str) -> Any:
+    """Return a property that tells names of modules under a root."""
+    return property(lambda obj: called(get(obj), root))
+
+
 def find_attribute(module: ModuleType, name: str) -> Any:
     """Return a submodule that is not loaded yet, for the `__getattr__` of a module.
 
@@ -189,10 +194,7 @@ def rename(root: str) -> None:
         visit(getattr(value, "__func__", None))  # of static and class methods
 
     for kind in (type(_C.add), type(vars(_C.Tensor)["add"])):
-        given = vars(kind)["__module__"].__get__
-        kind.__module__ = property(  # type: ignore[assignment]
-            lambda f, given=given: called(given(f), root)
-        )
+        kind.__module__ = _renamed(vars(kind)["__module__"].__get__, root)
     modules = {name: module for name, module in sys.modules.items() if ours(name)}
     finder.roots = (root, *(name for name in (ROOT, ALIAS) if name != root))
     for name, module in modules.items():

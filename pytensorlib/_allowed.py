@@ -12,7 +12,7 @@ import pytensorlib as pt
 
 from . import _C, _utils
 from ._pickle_vm import CorruptCheckpointError
-from .storage import STORED
+from ._storage_names import STORED
 
 __all__ = [
     "add_safe_globals",

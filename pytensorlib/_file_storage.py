@@ -45,7 +45,7 @@ class FileStorage(TypedStorage):
         self.typed: dict[Any, Any] = {}
 
     @property
-    def _untyped_storage(self) -> Any:  # type: ignore[override]
+    def _untyped_storage(self) -> Any:
         flat = self.as_dtype(pt.uint8)
         whole, start = flat.untyped_storage(), flat.storage_offset()
         if whole.nbytes() == flat.numel():

@@ -7,6 +7,7 @@ from typing import Any
 import pytensorlib as pt
 
 from . import storage
+from ._storage_names import _storage_type_to_dtype_map
 from .storage import OLD_WAYS, TypedStorage, UntypedStorage, _check_content, _check_wrapped
 
 __all__: list[str] = []
@@ -117,12 +118,12 @@ Examples
 (2, True)
 """
 
-for _name, _its in storage._storage_type_to_dtype_map().items():
+for _name, _its in _storage_type_to_dtype_map().items():
     _space = {"_dtype": _its, "__module__": pt.__name__, "__doc__": _DOC.format(_name, _its)}
     globals()[_name] = _LegacyStorageMeta(_name, (_LegacyStorage,), _space)
 
 _storage_classes = {
     UntypedStorage,
     TypedStorage,
-    *(globals()[name] for name in storage._storage_type_to_dtype_map()),
+    *(globals()[name] for name in _storage_type_to_dtype_map()),
 }

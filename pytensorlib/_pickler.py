@@ -14,8 +14,9 @@ from . import _C
 from ._allowed import CONSTANTS
 from ._file_options import location_tag, options
 from ._sparse_parts import sparse_parts
+from ._storage_names import STORED
 from ._tensor import _get_obj_state
-from .storage import STORED, TypedStorage
+from .storage import TypedStorage
 
 __all__ = ["CheckpointPickler", "SavedStorage", "location_of", "pickler_of"]
 

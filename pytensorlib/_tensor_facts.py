@@ -679,7 +679,9 @@ class _Methods:
         """
         import pytensorlib as pt
 
-        name = pt.storage.STORED.get(self.dtype)
+        from ._storage_names import STORED
+
+        name = STORED.get(self.dtype)
         return None if name is None else getattr(pt, name)
 
 

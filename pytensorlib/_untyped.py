@@ -127,7 +127,7 @@ def _from_buffer(
             f"buffer has only {left // item} elements after offset {offset}, but specified a size "
             f"of {count}"
         )
-    made = _C.UntypedStorage(count * item)
+    made: Any = _C.UntypedStorage(count * item)
     if not count:
         return made
     flat = made._as_bytes()
@@ -264,10 +264,11 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     own = f"{pt.__name__}.storage.UntypedStorage"
     if dtype is None:
         return own
+    root: Any = pt
     kind = getattr(pt, dtype.rpartition(".")[2], None) if isinstance(dtype, str) else dtype
     if kind is _C.UntypedStorage:
         return self
-    if not isinstance(kind, type) or kind not in pt._storage_classes:
+    if not isinstance(kind, type) or kind not in root._storage_classes:
         raise ValueError(f"type: expected a class of storages or its name, got {dtype!r}")
     return kind(self.size()).copy_(self)
 

@@ -60,7 +60,8 @@ class ExceptionWrapper:
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         kind, error, trace = exc_info or sys.exc_info()
-        self.exc_type, self.where = kind, where
+        self.exc_type: Any = kind
+        self.where = where
         self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
 
     def reraise(self) -> NoReturn:

@@ -30,7 +30,8 @@ def _bytes_of(data: Any, size: int) -> Any:
     elif isinstance(data, int):
         data = ctypes.string_at(data, size)
     elif isinstance(data, _C.UntypedStorage):
-        data = _C._host_bytes(data._as_bytes().cpu())
+        flat: Any = data
+        data = _C._host_bytes(flat._as_bytes().cpu())
     return memoryview(data).cast("B")[:size]
 
 

@@ -24,7 +24,7 @@ from ._storage_names import (  # noqa: F401  (PyTorch has them here)
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
-UntypedStorage = _C.UntypedStorage
+UntypedStorage: Any = _C.UntypedStorage
 _alias.adopt(globals(), ["UntypedStorage"])
 F = TypeVar("F", bound=Callable[..., Any])
 

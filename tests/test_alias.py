@@ -186,6 +186,7 @@ def test_versions_compare_as_versions() -> None:
             assert v < high and v <= high and v != high and not v > high and not v >= high
             assert TorchVersion(high) > low
         assert TorchVersion(low) == low
+        assert pytensorlib.__version__ != TorchVersion(low) != pytensorlib.__version__
     assert TorchVersion("1.2") == "1.2.0"
     assert TorchVersion("v1.2") == (1, 2)
     assert TorchVersion("1.2") == ("1", "2", "0")

@@ -1,6 +1,7 @@
 """Parametrized weights, pruning, and modules called with other weights."""
 
 import copy
+import weakref
 
 import numpy as np
 import pytest
@@ -440,3 +441,81 @@ def test_amounts_to_prune_are_checked_and_counted():
         prune._validate_structured_pruning(torch.ones(3))
     t = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
     assert prune._compute_norm(t, 1, 0).tolist() == [7.0, 2.0]
+
+
+# ------------------------------------------------------------- exchanging tensors
+
+
+class Doubled(torch.Tensor):
+    """A tensor that holds another, and gives twice its values."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, dtype=inner.dtype, requires_grad=inner.requires_grad
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, size, stride):
+        return Doubled(inner["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args = [2 * a.inner if isinstance(a, Doubled) else a for a in args]
+        out = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.detach.default:
+            return Doubled(out / 2)
+        return out
+
+
+@pytest.fixture(params=[False, True])
+def swaps(request):
+    torch.__future__.set_swap_module_params_on_conversion(request.param)
+    yield request.param
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_parameter_becomes_a_wrapper_and_stays_the_same_object(swaps):
+    net = nn.Linear(2, 2)
+    weight, values = net.weight, net.weight.tolist()
+    net._apply(Doubled)
+    assert net.weight is weight and type(weight) is Doubled and isinstance(weight, nn.Parameter)
+    assert weight.requires_grad and weight.inner.tolist() == values
+
+
+def test_exchanged_parameters_and_gradients_stay_the_same_objects():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        net = nn.Linear(2, 2)
+        net(torch.ones(1, 2)).sum().backward()
+        weight, grad = net.weight, net.weight.grad
+        net.double()
+        assert net.weight is weight and weight.grad is grad
+        assert weight.dtype == grad.dtype == torch.float64
+        ref = weakref.ref(weight)
+        with pytest.raises(RuntimeError, match=r"_apply\(\): Couldn't swap Linear.weight"):
+            net.float()
+        assert weight.grad is grad and ref() is weight
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_inverse_of_a_parametrization_may_wrap(swaps):
+    class Wraps(nn.Module):
+        def forward(self, x):
+            return x
+
+        def right_inverse(self, x):
+            return Doubled(x.detach())
+
+    net = nn.Linear(2, 2)
+    values = net.weight.tolist()
+    parametrize.register_parametrization(net, "weight", Wraps(), unsafe=True)
+    assert type(net.parametrizations.weight.original) is Doubled
+    assert net.parametrizations.weight.original.inner.tolist() == values

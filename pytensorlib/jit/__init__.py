@@ -535,7 +535,7 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
     >>> torch.jit.wait(torch.jit.fork(max, 1, 2))
     2
     """
-    future = Future()
+    future: Future[Any] = Future()
     future.set_result(func(*args, **kwargs))
     return future
 

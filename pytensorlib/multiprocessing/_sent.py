@@ -33,7 +33,7 @@ def sent(fd: int) -> Any:
     return reduction.DupFd(fd) if get_spawning_popen() is not None else Sent(fd)
 
 
-class Sharer(resource_sharer._ResourceSharer):  # type: ignore[misc, name-defined]
+class Sharer(resource_sharer._ResourceSharer):  # type: ignore[name-defined]
     """Hands out descriptors until the process is gone.
 
     Python's own removes its address when the process begins to end, before queues send what is in

@@ -258,7 +258,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
     """Raise where an amount is neither a number of elements nor a part of them."""
     if not isinstance(amount, Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
+    if float(amount) < 0 or (not isinstance(amount, Integral) and float(amount) > 1):
         raise ValueError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
             "integer"

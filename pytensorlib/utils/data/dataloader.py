@@ -241,7 +241,9 @@ class DataLoader(Generic[T_co]):
                     "multiprocessing_context option should specify a valid start method in "
                     f"{methods!r}, but got multiprocessing_context={context!r}"
                 )
-            context = pt.multiprocessing.get_context(context)
+            from ...multiprocessing import get_context
+
+            context = get_context(context)
         if not isinstance(context, BaseContext | None):
             raise TypeError(
                 "multiprocessing_context option should be a valid context object or a string "

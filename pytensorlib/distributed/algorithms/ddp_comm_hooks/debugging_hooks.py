@@ -30,6 +30,6 @@ def noop_hook(_: Any, bucket: Any) -> Future:
     ...     net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
     ...     net.register_comm_hook(None, noop_hook)
     """
-    future = Future()
+    future: Future[Any] = Future()
     future.set_result(bucket.buffer())
     return future
