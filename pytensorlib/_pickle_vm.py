@@ -58,6 +58,7 @@ def loads(
     build: Build,
     at: int = 0,
     size: int | None = None,
+    encoding: str = "utf-8",
 ) -> tuple[Any, int]:
     """Run one pickle.
 
@@ -78,6 +79,8 @@ def loads(
         Where the pickle starts.
     size : int, optional
         The size of the file, which bounds what the pickle may take.
+    encoding : str
+        Of the strings of Python 2; "bytes" leaves them as bytes.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def loads(
         A pickle that is damaged; `TruncatedCheckpointError` if it ends too early.
     """
     size = len(data) if size is None else size
-    return _C._pickle_load(data, at, size, find_global, persistent_load, build)
+    return _C._pickle_load(data, at, size, (find_global, persistent_load, build), encoding)
 
 
 def globals_of(data: Any, at: int = 0) -> tuple[list[tuple[str, str]], int]:

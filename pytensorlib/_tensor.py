@@ -8,6 +8,7 @@ from __future__ import annotations
 import copyreg
 import enum
 import operator
+import weakref
 from collections.abc import Iterator
 from copy import deepcopy
 from types import FunctionType
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = ["attach"]
+
+# The objects that stand for storages, of which each has one while somebody keeps it.
+_storages: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def _as_method(function: Any) -> Any:
@@ -220,7 +224,8 @@ class _Methods:
         >>> x[2:].untyped_storage().nbytes()
         32
         """
-        return _C._untyped_storage(self)
+        storage = _C._untyped_storage(self)
+        return _storages.setdefault(storage._cdata, storage)
 
     def share_memory_(self: Any) -> Any:
         """Move the memory, with all views of it, to where other processes can map it.

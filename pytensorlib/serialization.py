@@ -6,7 +6,6 @@ own unless ``weights_only=False``. Nothing in a file is believed before it has b
 
 from __future__ import annotations
 
-import importlib
 import io
 import mmap as mmap_flags
 import os
@@ -14,17 +13,13 @@ import pickle
 import struct
 import sys
 from collections.abc import Callable
-from functools import partial
 from pickle import UnpicklingError
 from typing import IO, Any
 
 import pytensorlib as pt
 
-from . import _C, _alias, _file_kinds, _file_options, _pickle_vm, _utils
+from . import _C, _alias, _file_kinds, _file_options, _pickle_vm, _utils, _zip_files
 from ._allowed import (
-    CALLABLE,
-    CONSTANTS,
-    KINDS,
     StorageKind,
     add_safe_globals,
     build_allowed,
@@ -41,6 +36,7 @@ from ._file_options import *  # noqa: F403
 from ._file_storage import LIMIT, FileStorage, brief
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
 from ._pickler import SavedStorage, location_of, pickler_of
+from ._unpickler import Reading
 
 __all__ = [
     "CorruptCheckpointError",
@@ -61,12 +57,12 @@ _alias.adopt(globals(), _file_options.__all__)
 _is_path, _is_zipfile, _is_compressed_file, _should_read_directly, _check_seekable = (
     getattr(_file_kinds, name) for name in _file_kinds.__all__
 )
+_open_file_like, _open_zipfile_reader, _open_zipfile_writer = (
+    getattr(_zip_files, name) for name in _zip_files.__all__[2:]
+)
 
 # What tells where the tensors of a file go.
 MAP_LOCATION = Callable[[Any, str], Any] | pt.device | str | dict[str, str] | None
-
-# Reads a pickle, of which another function loads the storages.
-Unpickle = Callable[[IO[bytes], Callable[[Any], Any]], Any]
 
 DEFAULT_PROTOCOL = 2  # of pickles
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -220,62 +216,6 @@ def _write_legacy(
 # ------------------------------------------------------------------------- loading
 
 
-def _known(full: str) -> Any:
-    """Return what files name that is another thing here."""
-    if full in CALLABLE and full.startswith("torch."):
-        return CALLABLE[full][0]
-    return KINDS.get(full) or CONSTANTS.get(full)
-
-
-def _own(module: str, name: str) -> Any:
-    """Return what files call ``torch.…``."""
-    try:
-        obj: Any = importlib.import_module(f"{__package__}{module[5:]}")
-        for part in name.split("."):
-            obj = getattr(obj, part)
-    except (ImportError, AttributeError) as e:
-        raise UnpicklingError(f"load: this library has no {full_name(module, name)}") from e
-    return obj
-
-
-class _Reader:
-    load_storage: Callable[[Any], Any]
-
-    def persistent_load(self, pid: Any) -> Any:
-        if isinstance(pid, tuple):  # of Python 2, with encoding="bytes"
-            pid = tuple(p.decode("ascii") if isinstance(p, bytes) else p for p in pid)
-        return self.load_storage(pid)
-
-
-class _Anywhere(_Reader, pickle.Unpickler):
-    """The standard unpickler, in which ``torch`` means this package."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        full = full_name(module, name)
-        known = _known(full)
-        if known is not None:
-            return known
-        if full.startswith("torch."):
-            return _own(full[: -len(name) - 1], name)
-        return super().find_class(module, name)
-
-
-class _Given(_Reader):
-    """An unpickler of the user's, which is asked first for what is no part of the format."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        full = full_name(module, name)
-        known = _known(full)
-        if known is not None:
-            return known
-        try:
-            return super().find_class(module, name)  # type: ignore[misc]
-        except (ImportError, AttributeError):
-            if not full.startswith("torch."):
-                raise
-        return _own(full[: -len(name) - 1], name)
-
-
 class _Storages:
     """The storages of a file by key, placed on their devices."""
 
@@ -287,6 +227,8 @@ class _Storages:
     def __call__(self, pid: Any) -> FileStorage:
         if not isinstance(pid, tuple) or len(pid) < 5:
             raise CorruptCheckpointError("saved_id must be a tuple of 5")
+        # Of Python 2, with encoding="bytes".
+        pid = tuple(p.decode("latin1") if isinstance(p, bytes) else p for p in pid)
         if pid[0] != "storage":
             raise CorruptCheckpointError(f"unknown type of saved data: {brief(pid[0])}")
         _, kind, key, location, numel = pid[:5]
@@ -398,8 +340,8 @@ def load(
         Map the file instead of reading it; checksums are then not checked. The file must not
         shrink while the tensors live.
     **pickle_load_args
-        With ``weights_only=False``: for the unpickler. ``encoding="latin1"`` reads what Python 2
-        wrote.
+        For the unpickler: ``encoding="latin1"`` or "bytes" reads strings of Python 2 otherwise
+        than as UTF-8.
 
     Returns
     -------
@@ -426,14 +368,14 @@ def load(
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("load: pickle_module cannot be given with weights_only=True")
-    unpickle = None if weights_only else partial(_unpickle, pickle_module, pickle_load_args)
+    how = Reading(weights_only, pickle_module, pickle_load_args)
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as stream:
-            return _load(stream, map_location, unpickle, os.fspath(f) if mmap else None)
+            return _load(stream, map_location, how, os.fspath(f) if mmap else None)
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     _check_seekable(f)
-    return _load(f, map_location, unpickle, None)
+    return _load(f, map_location, how, None)
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
@@ -475,22 +417,21 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     return [full_name(*name) for name in found if not is_allowed(*name)]
 
 
-def _load(stream: Any, map_location: Any, unpickle: Unpickle | None, mapped: Any) -> Any:
-    """Read a file; where nothing unpickles it, only what ``weights_only`` allows."""
-    weights_only, at = unpickle is None, stream.tell()
+def _load(stream: Any, map_location: Any, how: Reading, mapped: Any) -> Any:
+    weights_only, at = how.weights_only, stream.tell()
     start = read_all(stream, 512)
     if not start:
         raise TruncatedCheckpointError("Ran out of input: the file is empty")
     try:
         if start.startswith(LOCAL):
-            return _load_zip(ArchiveReader(stream, at), map_location, unpickle, mapped)
+            return _load_zip(ArchiveReader(stream, at), map_location, how, mapped)
         if start.startswith(LEGACY_START):
             if mapped is not None:
                 raise RuntimeError(
                     "mmap can only be used with files saved in the zip format, got a legacy one"
                 )
             stream.seek(at)
-            result, end = _load_legacy(_rest(stream), map_location, unpickle)
+            result, end = _load_legacy(_rest(stream), map_location, how)
             # Another may follow.
             stream.seek(at + end)
             return result
@@ -525,10 +466,8 @@ def _rest(stream: Any) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _load_zip(
-    archive: ArchiveReader, map_location: Any, unpickle: Unpickle | None, mapped: Any
-) -> Any:
-    if "constants.pkl" in archive.records and unpickle is None:
+def _load_zip(archive: ArchiveReader, map_location: Any, how: Reading, mapped: Any) -> Any:
+    if "constants.pkl" in archive.records and how.weights_only:
         raise RuntimeError(
             "Cannot use ``weights_only=True`` with TorchScript archives, which are not supported"
         )
@@ -586,30 +525,16 @@ def _load_zip(
         return bytes_
 
     storages = _Storages(fetch, map_location)
-    if unpickle is None:
-        return _pickle_vm.loads(data, find_allowed, storages, build_allowed, size=archive.length)[0]
-    return unpickle(io.BytesIO(data), storages)
+    return how.load(data, 0, storages, archive.length)[0]
 
 
-def _unpickle(
-    module: Any, args: dict[str, Any], stream: Any, storages: Callable[[Any], Any]
-) -> Any:
-    """Read a pickle with the unpickler of a module, or our own."""
-    given = None if module is None else module.Unpickler
-    standard = given in (None, pickle.Unpickler, pickle._Unpickler)  # type: ignore[attr-defined]
-    kind: Any = _Anywhere if standard else type(given.__name__, (_Given, given), {})
-    unpickler = kind(stream, **{"encoding": "utf-8", **args})
-    unpickler.load_storage = storages
-    return unpickler.load()
-
-
-def _load_legacy(data: bytes, map_location: Any, unpickle: Unpickle | None) -> tuple[Any, int]:
+def _load_legacy(data: bytes, map_location: Any, how: Reading) -> tuple[Any, int]:
     # What storages hold comes after the tensors.
     with _utils.checked_later():
-        return _read_legacy(data, map_location, unpickle)
+        return _read_legacy(data, map_location, how)
 
 
-def _read_legacy(data: bytes, map_location: Any, unpickle: Unpickle | None) -> tuple[Any, int]:
+def _read_legacy(data: bytes, map_location: Any, how: Reading) -> tuple[Any, int]:
     promised = 0
     pending: dict[str, tuple[Any, Any]] = {}
 
@@ -635,12 +560,7 @@ def _read_legacy(data: bytes, map_location: Any, unpickle: Unpickle | None) -> t
         raise CorruptCheckpointError(f"Invalid protocol version: {brief(version)}")
     info, at = plain(at)
     little = info.get("little_endian", True) if isinstance(info, dict) else True
-    if unpickle is None:
-        result, at = _pickle_vm.loads(data, find_allowed, storages, build_allowed, at)
-    else:
-        stream = io.BytesIO(data)
-        stream.seek(at)
-        result, at = unpickle(stream, storages), stream.tell()
+    result, at = how.load(data, at, storages)
     keys, at = plain(at)
     if not isinstance(keys, list):
         raise CorruptCheckpointError("the legacy file has no list of storages")

@@ -6,7 +6,10 @@ import collections
 import io
 import os
 import pickle
+import sys
+import types
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -387,3 +390,102 @@ def test_versions_of_modules_are_compared_by_parts():
         check(odd, (0, 3))
     with pytest.warns(UserWarning, match="continuing"):
         assert check(odd, (0, 3), error_if_malformed=False)
+
+
+# ------------------------------------------------------------- pickles of other modules
+
+
+class Renaming(pickle.Unpickler):
+    def find_class(self, module, name):
+        return Fraction if module == "gone" else super().find_class(module, name)
+
+
+def test_unpickler_of_a_module_finds_the_classes():
+    gone = types.ModuleType("gone")
+    gone.Old = type("Old", (), {"__module__": "gone", "__qualname__": "Old"})
+    for zipped in (True, False):
+        sys.modules["gone"] = gone
+        file = io.BytesIO()
+        torch.save([gone.Old, torch.ones(2)], file, _use_new_zipfile_serialization=zipped)
+        del sys.modules["gone"]
+        module = types.SimpleNamespace(Unpickler=Renaming)
+        file.seek(0)
+        loaded = torch.load(file, pickle_module=module, weights_only=False)
+        assert loaded[0] is Fraction and torch.equal(loaded[1], torch.ones(2))
+
+
+class Shortening(pickle.Pickler):
+    def reducer_override(self, obj):
+        return (Fraction, (1, 2)) if isinstance(obj, types.ModuleType) else NotImplemented
+
+
+class Stretching(pickle._Pickler):
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def save_module(self, obj):
+        self.save_reduce(Fraction, (1, 2), obj=obj)
+
+    dispatch[types.ModuleType] = save_module
+
+
+@pytest.mark.parametrize("pickler", [Shortening, Stretching])
+def test_pickler_of_a_module_writes_what_ours_cannot(pickler):
+    file = io.BytesIO()
+    saved = {"m": pickle, "w": torch.ones(2), "net": torch.nn.Linear(1, 1), "t": torch.float16}
+    torch.save(saved, file, pickle_module=types.SimpleNamespace(Pickler=pickler))
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    assert loaded["m"] == Fraction(1, 2) and torch.equal(loaded["w"], torch.ones(2))
+    assert torch.equal(loaded["net"].weight, saved["net"].weight) and loaded["t"] is torch.float16
+
+
+PYTHON_2 = (
+    b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q\x01(U\x10protocol_"
+    b"versionq\x02M\xe9\x03U\ntype_sizesq\x03}q\x04(U\x03intq\x05K\x04U\x05shortq\x06K\x02U\x04long"
+    b"q\x07K\x04uU\rlittle_endianq\x08\x88u.\x80\x02]q\x01(U\x04\xc5\xbc\xc4\x85q\x02ctorch._utils"
+    b"\n_rebuild_tensor_v2\nq\x03((U\x07storageq\x04ctorch\nFloatStorage\nq\x05U\x0845640624q\x06U"
+    b"\x03cpuq\x07\x8a\x01\x01NtQK\x00K\x01\x85K\x01\x85\x89NtRq\x08K\x02e.\x80\x02]q\x01U\x084564"
+    b"0624q\x02a.\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [(None, "żą"), ("utf-8", "żą"), ("latin1", "Å¼Ä\x85"), ("bytes", b"\xc5\xbc\xc4\x85")],
+)
+def test_strings_of_python_2_have_an_encoding(weights_only, encoding, text):
+    options = {} if encoding is None else {"encoding": encoding}
+    loaded = torch.load(io.BytesIO(PYTHON_2), weights_only=weights_only, **options)
+    assert loaded[0] == text and torch.equal(loaded[1], torch.zeros(1)) and loaded[2] == 2
+
+
+def test_saved_file_is_flushed(tmp_path):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save(torch.ones(2), file)
+        assert torch.equal(torch.load(tmp_path / "x.pt"), torch.ones(2))
+
+
+def test_file_that_cannot_seek_is_told_so():
+    class Pipe:
+        def read(self, n=-1):
+            return b""
+
+    with pytest.raises(AttributeError, match="You can only torch.load from a file that is seek"):
+        torch.load(Pipe())
+
+
+def test_records_are_written_and_read_one_by_one(tmp_path):
+    data = {"a": b"12039810948234589", "c/d": "text", "e": torch.ones(2).untyped_storage()}
+    for target in (io.BytesIO(), tmp_path / "x.pt"):
+        with torch.serialization._open_zipfile_writer(target) as writer:
+            for name, value in data.items():
+                writer.write_record(name, value, len(value))
+            writer.write_record_metadata("later", 100)
+        with torch.serialization._open_zipfile_reader(target) as reader:
+            assert reader.get_record("a") == data["a"] and reader.get_record("c/d") == b"text"
+            assert reader.get_storage_from_record("e", 2, torch.float32).tolist() == [1, 1]
+            assert reader.get_record_size("later") == 100 and not reader.has_record("x")
+            assert reader.get_record_offset("a") % 64 == 0
+            with pytest.raises(RuntimeError, match="failed locating file x"):
+                reader.get_record("x")

@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import warnings
+import weakref
 
 import pytest
 
@@ -332,3 +333,31 @@ def test_tensors_are_rebuilt_over_storages_of_any_kind():
     assert sizes == [1, 2, 4, 16]
     with pytest.raises(RuntimeError, match="expected torch.dtype"):
         _element_size(3)
+
+
+def test_storage_is_one_object_with_attributes_while_it_is_kept():
+    x = torch.ones(3)
+    s = x.untyped_storage()
+    s.note = "kept"
+    assert x.untyped_storage() is s and x[1:].untyped_storage().note == "kept"
+    assert x.clone().untyped_storage() is not s
+    died = []
+    ref = weakref.ref(s, died.append)
+    assert ref() is s
+    del s
+    gc.collect()
+    assert (
+        died == [ref] and x.untyped_storage().tolist() == torch.ones(3).untyped_storage().tolist()
+    )
+
+
+def test_storages_are_derived_from():
+    class Own(torch._C.StorageBase):
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls, *args, **kwargs)
+
+    assert isinstance(Own(3), torch.UntypedStorage) and Own(torch.UntypedStorage(2)).nbytes() == 2
+    with pytest.raises(RuntimeError, match="Cannot directly construct StorageBase"):
+        torch._C.StorageBase()
+    with pytest.raises(RuntimeError, match="Storage device not recognized: xla"):
+        torch.TypedStorage(dtype=torch.float32, device="xla")

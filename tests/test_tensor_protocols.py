@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from typing import Any
 
@@ -109,3 +110,19 @@ def test_arithmetic_with_numpy_gives_the_right_numbers(call: Any) -> None:
 def test_numpy_functions_take_tensors() -> None:
     assert np.sum(np.asarray(torch.ones(3))) == 3
     assert isinstance(np.sin(torch.zeros(2)), torch.Tensor)
+
+
+def test_functions_are_no_methods_of_the_classes_that_hold_them() -> None:
+    class Holder:
+        add = torch.add
+        linear = torch.nn.functional.linear
+        of_tensors = torch.Tensor.add
+
+    held, x = Holder(), torch.ones(2)
+    assert held.add is torch.add is Holder.add and held.linear is torch.nn.functional.linear
+    assert held.add(x, 1).tolist() == [2, 2]
+    assert held.linear(x, torch.ones(1, 2)).tolist() == [2]
+    assert torch.Tensor.add.__get__(x)(1).tolist() == [2, 2]
+    assert held.of_tensors.__self__ is held
+    assert pickle.loads(pickle.dumps(torch.add)) is torch.add
+    assert inspect.isroutine(torch.add) and inspect.ismethoddescriptor(torch.Tensor.add)

@@ -45,6 +45,8 @@ struct Maker<'a, 'py> {
     found: Vec<Bound<'py, PyAny>>,
     load_storage: &'a Bound<'py, PyAny>,
     build: &'a Bound<'py, PyAny>,
+    /// Of the strings of Python 2.
+    encoding: &'a str,
     made: Vec<Bound<'py, PyAny>>,
     crowds: HashMap<u32, Crowd>,
 }
@@ -98,10 +100,7 @@ impl<'py> Maker<'_, 'py> {
             }
             Kind::Float => PyFloat::new(py, node.float()).into_any(),
             Kind::Text => self.text(node)?,
-            Kind::Latin => {
-                let text: String = self.bytes(node).iter().map(|&b| b as char).collect();
-                PyString::new(py, &text).into_any()
-            }
+            Kind::Latin => self.old_text(node)?,
             Kind::Tuple => PyTuple::new(py, self.items(node.a, node.n))?.into_any(),
             Kind::List => PyList::empty(py).into_any(),
             Kind::Dict => PyDict::new(py).into_any(),
@@ -110,6 +109,21 @@ impl<'py> Maker<'_, 'py> {
             Kind::Call | Kind::New => self.call(node)?,
             Kind::Stored => self.load_storage.call1((self.made(node.a),))?,
         })
+    }
+
+    /// A string of Python 2: bytes, which are text in an encoding that the caller names.
+    fn old_text(&self, node: &Node) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = self.bytes(node);
+        if bytes.is_ascii() && self.encoding != "bytes" {
+            return self.text(node);
+        }
+        let bytes = PyBytes::new(self.py, bytes);
+        if self.encoding == "bytes" {
+            return Ok(bytes.into_any());
+        }
+        bytes
+            .call_method1("decode", (self.encoding,))
+            .map_err(|e| self.wrap(e, node.at, "a text"))
     }
 
     fn text(&self, node: &Node) -> PyResult<Bound<'py, PyAny>> {
@@ -285,17 +299,18 @@ fn _pickle_globals(
 ///
 /// `find` tells for a module and a name what they stand for, and how the file may call it: `None`
 /// for not at all, a signature, or an empty text for the user's own. `load_storage` is called with
-/// the tuple that stands for a storage, `build` with an object and its state.
+/// the tuple that stands for a storage, `build` with an object and its state. `encoding` is that of
+/// the strings of Python 2; in "bytes" they are none.
 #[pyfunction]
 fn _pickle_load<'py>(
     py: Python<'py>,
     data: PyBuffer<u8>,
     at: usize,
     size: u64,
-    find: &Bound<'py, PyAny>,
-    load_storage: &Bound<'py, PyAny>,
-    build: &Bound<'py, PyAny>,
+    functions: [Bound<'py, PyAny>; 3],
+    encoding: &str,
 ) -> PyResult<(Bound<'py, PyAny>, usize)> {
+    let [find, load_storage, build] = &functions;
     let bytes = bytes_of(&data)?;
     let mut program = parsed(py, bytes, at, size)?;
     let (mut found, mut roles) = (Vec::new(), Vec::new());
@@ -323,6 +338,7 @@ fn _pickle_load<'py>(
         found,
         load_storage,
         build,
+        encoding,
         made: Vec::with_capacity(program.nodes.len()),
         crowds: HashMap::new(),
     };

@@ -48,7 +48,7 @@ pub enum Kind {
     Float,
     /// UTF-8 at `a..a + n`.
     Text,
-    /// Latin-1 at `a..a + n`.
+    /// A string of Python 2 at `a..a + n`, in whatever encoding.
     Latin,
     /// Its items are `items[a..a + n]`.
     Tuple,
