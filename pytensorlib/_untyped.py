@@ -435,8 +435,26 @@ def attach() -> None:
         setattr(kind, name, _conversion(name, dtype))
 
 
-class StorageBase(_C.UntypedStorage):
-    """What PyTorch derives storages from; classes derived from it can be made, as there."""
+class _StorageBaseMeta(type):
+    """Lets every storage be one of `StorageBase`, which is derived from them."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return cls.__subclasscheck__(type(instance))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        base = _C.UntypedStorage if cls is StorageBase else cls
+        return base in subclass.__mro__
+
+
+class StorageBase(_C.UntypedStorage, metaclass=_StorageBaseMeta):
+    """What untyped storages are; only classes derived from it can be made.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> isinstance(torch.ones(1).untyped_storage(), torch.StorageBase)
+    True
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is StorageBase:

@@ -356,7 +356,11 @@ def test_storages_are_derived_from():
         def __new__(cls, *args, **kwargs):
             return super().__new__(cls, *args, **kwargs)
 
-    assert isinstance(Own(3), torch.UntypedStorage) and Own(torch.UntypedStorage(2)).nbytes() == 2
+    assert isinstance(Own(3), torch.UntypedStorage) and isinstance(Own(3), Own)
+    s = torch.UntypedStorage(1)
+    assert isinstance(s, torch.StorageBase) and not isinstance(s, Own)
+    assert not isinstance(torch.ones(1), torch.StorageBase)
+    assert Own(torch.UntypedStorage(2)).nbytes() == 2
     with pytest.raises(RuntimeError, match="Cannot directly construct StorageBase"):
         torch._C.StorageBase()
     with pytest.raises(RuntimeError, match="Storage device not recognized: xla"):
