@@ -10,7 +10,6 @@ import pytensorlib as pt
 
 from . import _C
 from .autograd import forward_ad
-from .nn.functional._grouped import grouped_mm as _grouped_mm
 
 __all__ = [
     "_adaptive_avg_pool2d",
@@ -394,6 +393,13 @@ def _index_put_impl_(
 ) -> Any:
     """Put values at some indices; they are checked in any case."""
     return self.index_put_(tuple(indices), values, accumulate)
+
+
+def _grouped_mm(
+    self: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Any:
+    """Return the product of each group of rows with a matrix of its own."""
+    return pt.nn.functional.grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
 # Layers.
