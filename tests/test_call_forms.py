@@ -1,5 +1,7 @@
 """Ways to call that older PyTorch had and this one still takes, and calls with nothing."""
 
+import inspect
+
 import pytest
 
 import pytensorlib as torch
@@ -169,3 +171,42 @@ def test_addr_of_truth_values_takes_any_whole_factors() -> None:
         torch.addr(x.int(), v.int(), v.int(), alpha=True)
     with pytest.raises(RuntimeError, match="beta must not be a floating point number"):
         torch.addr(x, v, v, beta=0.5)
+
+
+class Holder:
+    """Keeps functions of PyTorch's; a class binds only those that are Python's."""
+
+    conv, det, fft = torch.conv2d, torch.linalg.det, torch.fft.fft
+    activation = torch.nn.functional.softplus
+    relu = torch.nn.functional.relu
+
+
+def test_function_of_a_class_gets_no_self():
+    x = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    held = Holder()
+    for name, function in (
+        ("conv", torch.conv2d),
+        ("det", torch.linalg.det),
+        ("fft", torch.fft.fft),
+        ("activation", torch.nn.functional.softplus),
+    ):
+        assert getattr(held, name) is function is getattr(Holder, name)
+    assert held.conv(x[None, None], weight=x[None, None]).tolist() == [[[[13.0]]]]
+    assert held.det(x) == 6
+    assert held.activation(torch.zeros(1)).item() == pytest.approx(0.6931472)
+
+
+def test_function_of_pythons_gets_its_self():
+    assert Holder().relu.__self__.__class__ is Holder
+
+
+@pytest.mark.parametrize("function", [torch.abs, torch.Tensor.abs, torch.linalg.det])
+def test_class_of_functions_makes_none(function):
+    kind = type(function)
+    for make in (kind, lambda: object.__new__(kind)):
+        with pytest.raises(TypeError, match=r"cannot create|is not safe"):
+            make()
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Other", (kind,), {})
+    assert inspect.isroutine(function)
+    assert "input" in str(inspect.signature(torch.abs))

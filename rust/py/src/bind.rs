@@ -753,7 +753,8 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
 }
 
 /// Makes a type of callables. Functions, as those of C, are the same as attributes of a class and of
-/// its objects; methods are given the object.
+/// its objects; methods are given the object. Nobody else makes objects of it: they would have no
+/// function behind them.
 fn make_type(py: Python<'_>, method: bool) -> PyResult<*mut ffi::PyTypeObject> {
     const READONLY: c_int = 1;
     let member = |name: &'static std::ffi::CStr, offset: usize| ffi::PyMemberDef {
@@ -802,6 +803,7 @@ fn make_type(py: Python<'_>, method: bool) -> PyResult<*mut ffi::PyTypeObject> {
     ]));
     const METHOD_DESCRIPTOR: u64 = 1 << 17;
     const HAVE_VECTORCALL: u64 = 1 << 11;
+    const DISALLOW_INSTANTIATION: u64 = 1 << 7;
     let bind: ffi::descrgetfunc = if method { bind_method } else { bind_nothing };
     let (name, descriptor) = match method {
         true => (c"pytensorlib._C.method_descriptor", METHOD_DESCRIPTOR),
@@ -822,7 +824,8 @@ fn make_type(py: Python<'_>, method: bool) -> PyResult<*mut ffi::PyTypeObject> {
         name: name.as_ptr().cast::<c_char>(),
         basicsize: std::mem::size_of::<Callable>() as c_int,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | descriptor | HAVE_VECTORCALL) as _,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | descriptor | HAVE_VECTORCALL | DISALLOW_INSTANTIATION)
+            as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the spec is complete and its tables live for ever.
