@@ -284,6 +284,13 @@ def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
                 yield home, name, value
 
 
+def _is_ours(function: Any) -> bool:
+    """Return whether this is a Python function of the package, and not one that a program put there."""
+    if not isinstance(function, FunctionType):
+        return False
+    return function.__globals__["__name__"].partition(".")[0] in ("pytensorlib", "torch")
+
+
 def _ask_of_class(tensor: type) -> None:
     """Let the attributes and methods of tensors ask."""
     from . import _tensor_facts
@@ -302,10 +309,10 @@ def _ask_of_class(tensor: type) -> None:
             _C._ask_first(value, vars(tensor)[_OTHERWISE.get(name, name)])
         elif isinstance(value, property):
             for how, function in (("get", value.fget), ("set", value.fset), ("delete", value.fdel)):
-                if isinstance(function, FunctionType) and id(function) not in swapped:
+                if _is_ours(function) and id(function) not in swapped:
                     swapped.add(id(function))
                     _Asking(getattr(value, f"__{how}__"), function, given=True)
-        elif isinstance(value, FunctionType) and id(value) not in swapped:
+        elif _is_ours(value) and id(value) not in swapped:
             swapped.add(id(value))
             _Asking(value, value, given=name in of_extension)
 

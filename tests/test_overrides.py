@@ -229,6 +229,25 @@ assert type(x.exp()) is torch.Tensor
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_method_that_a_program_puts_on_tensors_asks_nobody():
+    code = """
+import pytensorlib as torch
+told = []
+def kept(self): return self.note
+torch.Tensor.kept, torch.Tensor.kept_property = kept, property(kept)
+class Noted(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        told.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+x = torch.ones(2).as_subclass(Noted)
+x.note = 3
+assert (x.kept(), x.kept_property, told) == (3, 3, []), told
+assert type(x.norm()) is Noted and told == ["norm"], told
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 class Named:
     """A mode that keeps the names of functions."""
 
