@@ -123,3 +123,22 @@ def test_memory_that_is_gone_raises_from_every_form(call: Any) -> None:
     x.untyped_storage().resize_(0)
     with pytest.raises(RuntimeError, match="needs a storage"):
         call(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda a, b: a + b, r"\(32\) .* tensor b \(128\) at non-singleton dimension 3"),
+        (lambda a, b: b[0] * a, r"\(128\) .* tensor b \(32\) at non-singleton dimension 3"),
+        (torch.broadcast_tensors, r"\(32\) .* tensor b \(128\) at non-singleton dimension 3"),
+        (
+            lambda a, b: a.expand_as(b),
+            r"expanded size .*\(128\) .* existing size \(32\) at non-singleton dimension 3\. "
+            r" Target sizes: \[2, 3, 16, 128\]\.  Tensor sizes: \[2, 3, 8, 32\]",
+        ),
+        (lambda a, _: a.expand(-1, -1, 2, 3, 8, 32), "leading, non-existing dimension 1"),
+    ],
+)
+def test_shapes_that_differ_in_several_dimensions_tell_the_last(call: Any, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        call(torch.ones(2, 3, 8, 32), torch.ones(2, 3, 16, 128))

@@ -283,11 +283,11 @@ impl Layout {
             Show(size)
         );
         let mut out = Layout {
-            shape: Dims::new(),
-            strides: Strides::new(),
+            shape: Dims::from_elem(0, n),
+            strides: Strides::from_elem(0, n),
             offset: self.offset,
         };
-        for i in 0..n {
+        for i in (0..n).rev() {
             let want = size[i];
             if i + k < n {
                 ensure!(
@@ -296,14 +296,13 @@ impl Layout {
                     "The expanded size of the tensor ({want}) isn't allowed in a leading, \
                      non-existing dimension {i}"
                 );
-                out.shape.push(want as usize);
-                out.strides.push(0);
+                out.shape[i] = want as usize;
                 continue;
             }
             let (have, stride) = (self.shape[i + k - n], self.strides[i + k - n]);
             if want == -1 || want == have as i64 {
-                out.shape.push(have);
-                out.strides.push(stride);
+                out.shape[i] = have;
+                out.strides[i] = stride;
             } else {
                 ensure!(
                     have == 1 && want >= 0,
@@ -313,8 +312,7 @@ impl Layout {
                     Show(size),
                     Show(&self.shape)
                 );
-                out.shape.push(want as usize);
-                out.strides.push(0);
+                out.shape[i] = want as usize;
             }
         }
         numel(&out.shape)?;

@@ -183,14 +183,14 @@ pub fn reduced(ds: Option<&[i64]>, ndim: usize) -> Result<DimSet> {
     }
 }
 
-/// The shape that two shapes broadcast to.
+/// The shape that two shapes broadcast to. Of several dimensions that do not fit the error names the last.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     if a == b {
         return Ok(Dims::from_slice(a));
     }
     let n = a.len().max(b.len());
     let mut out = Dims::from_elem(1, n);
-    for i in 0..n {
+    for i in (0..n).rev() {
         let x = if i + a.len() >= n {
             a[i + a.len() - n]
         } else {
