@@ -5,11 +5,13 @@ from pathlib import Path
 
 import torch
 from report import finish, report
-from sentence_transformers import CrossEncoder, SentenceTransformer, losses, util
+from sentence_transformers import CrossEncoder, SentenceTransformer, SparseEncoder, losses, util
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers.sparse_encoder.modules import MLMTransformer, SpladePooling
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
+    BertForMaskedLM,
     BertForSequenceClassification,
     BertModel,
     PreTrainedTokenizerFast,
@@ -63,6 +65,9 @@ with tempfile.TemporaryDirectory() as folder:
     torch.manual_seed(1)
     BertForSequenceClassification(config).save_pretrained(other)
     judge = CrossEncoder(str(other), device="cpu")
+    torch.manual_seed(2)
+    BertForMaskedLM(config).save_pretrained(other)
+    terms = SparseEncoder(modules=[MLMTransformer(str(other)), SpladePooling("max")], device="cpu")
 
 pairs = [model.tokenize(sentences[i::2]) for i in (0, 1)]
 triple = [*pairs, model.tokenize(sentences[1::2][::-1])]
@@ -118,4 +123,9 @@ report("groups", [i for group in util.community_detection(found, 0.8, 2) for i i
 report("mined", [v for row in util.paraphrase_mining_embeddings(found)[:5] for v in row])
 report("judged", judge.predict([(sentences[0], s) for s in sentences[1:]], convert_to_tensor=True))
 report("ranked", [r["corpus_id"] for r in judge.rank(sentences[0], sentences[1:])])
+found = terms.encode(sentences)
+report("terms", found.to_dense())
+report("of sparse", [found.is_sparse, terms.sparsity(found)["active_dims"]])
+report("similarity of terms", terms.similarity(found, found))
+report("weights of terms", [weight for _, weight in terms.decode(found[0], top_k=4)])
 finish()
