@@ -318,11 +318,6 @@ _open: list[_Duals] = []
 _current_level = -1
 
 
-def _is_fwd_grad_enabled() -> bool:
-    """Return True: tangents go along wherever a level is open."""
-    return True
-
-
 def __getattr__(name: str) -> Any:
     if name == "_current_level":
         return len(_open) - 1
