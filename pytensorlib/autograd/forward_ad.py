@@ -315,7 +315,6 @@ def _name(func: Any) -> str:
 
 
 _open: list[_Duals] = []
-_current_level = -1
 
 
 def __getattr__(name: str) -> Any:
@@ -345,14 +344,12 @@ def enter_dual_level() -> int:
     0
     >>> forward_ad.exit_dual_level()
     """
-    global _current_level
     if _open:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment: a dual level is open. "
             "torch.func.jvp nests."
         )
     _open.append(_Duals())
-    _current_level = 0
     return 0
 
 
@@ -375,7 +372,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
     >>> number = forward_ad.enter_dual_level()
     >>> forward_ad.exit_dual_level(level=number)
     """
-    global _current_level
     if not _open and level is None:
         raise RuntimeError("Dual level must be a positive number: no level is open.")
     if not _open or level not in (None, 0):
@@ -384,7 +380,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "This is not supported."
         )
     _open.pop().close()
-    _current_level = -1
 
 
 class dual_level(contextlib.ContextDecorator):
