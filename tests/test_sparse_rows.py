@@ -133,3 +133,15 @@ def test_gradient_of_a_leaf_by_rows_is_by_rows() -> None:
     x = sample().requires_grad_()
     (x @ torch.ones(3, 2)).sum().backward()
     assert parts(x.grad) == ([0, 1, 2], [2, 0], [2.0, 2.0], (2, 3))
+
+
+def test_sums_along_dimensions_of_matrices_by_rows() -> None:
+    x = sample()
+    assert parts(x.sum(0, keepdim=True)) == ([0, 2], [0, 2], [9.0, 3.0], (1, 3))
+    assert parts(x.sum(1, keepdim=True)) == ([0, 1, 2], [0, 0], [3.0, 9.0], (2, 1))
+    assert parts(x.sum((0, 1), keepdim=True)) == ([0, 1], [0], [12.0], (1, 1))
+    assert parts(torch._sparse_csr_sum(x, [0], True)) == ([0, 2], [0, 2], [9.0, 3.0], (1, 3))
+    twice = torch.tensor([[0.0, 4.0], [0.0, 5.0]]).to_sparse_csr()
+    assert parts(torch._sparse_csr_prod(twice, [0], True)) == ([0, 1], [1], [20.0], (1, 2))
+    with pytest.raises(RuntimeError, match="CSR tensors with keepdim=False is unsupported"):
+        torch._sparse_csr_sum(x, [0])
