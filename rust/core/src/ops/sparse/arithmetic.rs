@@ -83,8 +83,8 @@ fn same_shape(x: &Tensor, o: &Tensor) -> Result<()> {
     ensure!(
         x.shape() == o.shape(),
         Runtime,
-        "add: expected sizes of 'self' and 'other' to match, but {} != {}; a sum of sparse tensors does \
-         not broadcast",
+        "add: expected sizes of 'self' and 'other' to match, but {} != {}; a sum of sparse \
+         tensors does not broadcast",
         Show(x.shape()),
         Show(o.shape())
     );
@@ -115,8 +115,9 @@ impl Tensor {
             (true, true) => {}
             (true, false) if o.is_wrapped() => bail!(
                 Runtime,
-                "add(sparse, dense) is not supported. Use add(dense, sparse) instead: a number would be added to \
-                 every element of the sparse tensor of shape {}; convert it with to_dense()",
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead: a number \
+                 would be added to every element of the sparse tensor of shape {}; convert it \
+                 with to_dense()",
                 Show(self.shape())
             ),
             (false, true) => {
@@ -127,8 +128,9 @@ impl Tensor {
                     }
                     false => bail!(
                         Runtime,
-                        "add: expected 'self' and 'other' to have same size, but self has size {} while other \
-                         has size {} (FYI: dense-sparse addition does not currently support broadcasting)",
+                        "add: expected 'self' and 'other' to have same size, but self has size {} \
+                         while other has size {} (FYI: dense-sparse addition does not currently \
+                         support broadcasting)",
                         Show(self.shape()),
                         Show(o.shape())
                     ),
@@ -147,8 +149,8 @@ impl Tensor {
         ensure!(
             a.lead() == b.lead(),
             Runtime,
-            "add: expected 'self' and 'other' to have same density, but 'self' has {} sparse dimensions \
-             while 'other' has {} sparse dimensions",
+            "add: expected 'self' and 'other' to have same density, but 'self' has {} sparse \
+             dimensions while 'other' has {} sparse dimensions",
             a.lead(),
             b.lead()
         );
@@ -239,8 +241,8 @@ pub fn broadcast(x: &Tensor, shape: &[usize]) -> Result<Tensor> {
         ensure!(
             wanted == Some(size) || size == 1 && wanted.is_some(),
             Runtime,
-            "The input's length {size} at dimension {d} does not broadcast over the requested shape of \
-             length {} at dimension {}",
+            "The input's length {size} at dimension {d} does not broadcast over the requested \
+             shape of length {} at dimension {}",
             wanted.unwrap_or(0),
             d + more
         );
@@ -317,9 +319,9 @@ fn mul(x: &Tensor, o: &Tensor) -> Result<Tensor> {
     ensure!(
         x.ndim() == o.ndim() && lead == b.lead() && x.shape()[..lead] == o.shape()[..lead],
         Runtime,
-        "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of \
-         sparse dimensions, and shape of sparse dimensions; got shapes {} and {} with {lead} and {} sparse \
-         dimensions",
+        "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, \
+         number of sparse dimensions, and shape of sparse dimensions; got shapes {} and {} with \
+         {lead} and {} sparse dimensions",
         Show(x.shape()),
         Show(o.shape()),
         b.lead()

@@ -208,8 +208,8 @@ fn coordinates<'a>(x: &'a Tensor, name: &str) -> Result<&'a Coordinates> {
         Some(held) => Ok(held),
         None => bail!(
             Runtime,
-            "{name} expected a sparse tensor (such as of layout torch.sparse_coo), got a dense one of \
-             shape {}; make one with to_sparse()",
+            "{name} expected a sparse tensor (such as of layout torch.sparse_coo), got a dense \
+             one of shape {}; make one with to_sparse()",
             Show(x.shape())
         ),
     }
@@ -412,8 +412,8 @@ impl Tensor {
         ensure!(
             new.dtype().can_cast(self.dtype()),
             Runtime,
-            "Can't convert result type {0} to output {1}: result type {0} can't be cast to the desired output \
-             type {1}",
+            "Can't convert result type {0} to output {1}: result type {0} can't be cast to the \
+             desired output type {1}",
             new.dtype().scalar_name(),
             self.dtype().scalar_name()
         );

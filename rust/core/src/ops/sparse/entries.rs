@@ -188,8 +188,8 @@ fn sparse_mask(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     ensure!(
         !x.form().is_packed(),
         Runtime,
-        "sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got Sparse, of \
-         shape {}; convert the tensor with to_sparse_coo()",
+        "sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got Sparse, \
+         of shape {}; convert the tensor with to_sparse_coo()",
         Show(mask.shape())
     );
     let mask = mask.sparse_parts()?;
@@ -269,8 +269,8 @@ fn resized(x: &Tensor, size: &[usize], lead: usize, clear: bool) -> Result<Value
         ensure!(
             old == new,
             Runtime,
-            "changing the number of {kind} dimensions (from {old} to {new}) on a non-empty sparse tensor is \
-             not supported. Clear it with sparse_resize_and_clear_()."
+            "changing the number of {kind} dimensions (from {old} to {new}) on a non-empty sparse \
+             tensor is not supported. Clear it with sparse_resize_and_clear_()."
         );
     }
     for (kind, range) in [("sparse", 0..lead), ("dense", lead..size.len())] {
@@ -278,8 +278,8 @@ fn resized(x: &Tensor, size: &[usize], lead: usize, clear: bool) -> Result<Value
         ensure!(
             old.iter().zip(new).all(|(old, new)| old <= new),
             Runtime,
-            "shrinking the size of {kind} dimensions (from {} to {}) on a non-empty sparse tensor is not \
-             supported. Clear it with sparse_resize_and_clear_().",
+            "shrinking the size of {kind} dimensions (from {} to {}) on a non-empty sparse tensor \
+             is not supported. Clear it with sparse_resize_and_clear_().",
             Show(old),
             Show(new)
         );
@@ -328,8 +328,8 @@ fn copy_into(a: &Args) -> Result<Value> {
         ensure!(
             x.form() == source.form(),
             Runtime,
-            "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self \
-             layout is {} and src layout is {}",
+            "torch.copy_: copy of sparse compressed tensors having different layouts is not \
+             supported. self layout is {} and src layout is {}",
             x.form().title(),
             source.form().title()
         );
@@ -338,8 +338,8 @@ fn copy_into(a: &Args) -> Result<Value> {
         ensure!(
             own? == other?,
             Runtime,
-            "torch.copy_: only sparse compressed tensors with the same number of specified elements are \
-             supported."
+            "torch.copy_: only sparse compressed tensors with the same number of specified \
+             elements are supported."
         );
         ensure!(
             x.shape() == source.shape() && x.block()? == source.block()?,
@@ -352,8 +352,8 @@ fn copy_into(a: &Args) -> Result<Value> {
     ensure!(
         x.is_sparse() && source.is_sparse(),
         Runtime,
-        "copy_() between dense and sparse Tensors is not implemented! Found self type = {} and src type = \
-         {}; use to_dense() or to_sparse()",
+        "copy_() between dense and sparse Tensors is not implemented! Found self type = {} and \
+         src type = {}; use to_dense() or to_sparse()",
         kind(x),
         kind(source)
     );

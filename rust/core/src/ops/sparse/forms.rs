@@ -185,8 +185,8 @@ fn without_blocks(name: &str, form: Form) -> Result<()> {
     ensure!(
         !form.in_blocks(),
         Runtime,
-        "{name} expected sparse compressed (non-block) tensor layout but got {}; use to_sparse(layout=, \
-         blocksize=) of a dense tensor",
+        "{name} expected sparse compressed (non-block) tensor layout but got {}; use \
+         to_sparse(layout=, blocksize=) of a dense tensor",
         form.title()
     );
     Ok(())
@@ -289,8 +289,8 @@ fn like(a: &Args, fill: impl Fn(&Tensor) -> Result<Tensor>, always: bool) -> Res
     ensure!(
         !always,
         NotImplemented,
-        "Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend: {} of a sparse \
-         tensor would have every entry; call it of to_dense()",
+        "Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend: {} of a \
+         sparse tensor would have every entry; call it of to_dense()",
         a.schema.name
     );
     without_blocks(a.schema.name, form)?;

@@ -82,16 +82,16 @@ fn check_shapes(lines: &Packed, size: &[i64], form: Form) -> Result<()> {
     ensure!(
         values.ndim() > batch + block,
         Runtime,
-        "values must have dimensionality > sum of batch and block dimensionalities (={batch} + {block}) \
-         but got {}",
+        "values must have dimensionality > sum of batch and block dimensionalities (={batch} + \
+         {block}) but got {}",
         values.ndim()
     );
     let rest = values.ndim() - batch - block - 1;
     ensure!(
         size.len() == batch + 2 + rest,
         Runtime,
-        "tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + \
-         {rest}) but got {}",
+        "tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + \
+         2 + {rest}) but got {}",
         size.len()
     );
     let sides = &values.shape()[batch + 1..batch + 1 + block];
@@ -100,8 +100,8 @@ fn check_shapes(lines: &Packed, size: &[i64], form: Form) -> Result<()> {
         ensure!(
             side > 0 && own % side as i64 == 0,
             Runtime,
-            "tensor shape[{}] (={own}) must be divisible with blocksize[{d}] (={side}) as defined by values \
-             shape",
+            "tensor shape[{}] (={own}) must be divisible with blocksize[{d}] (={side}) as defined \
+             by values shape",
             batch + d
         );
     }
@@ -110,8 +110,8 @@ fn check_shapes(lines: &Packed, size: &[i64], form: Form) -> Result<()> {
     ensure!(
         same(starts) && same(plain) && same(values),
         Runtime,
-        "all batch dimensions of {} (={}), {} (={}), and values (={}) must be equal to tensor batch \
-         dimensions (={:?})",
+        "all batch dimensions of {} (={}), {} (={}), and values (={}) must be equal to tensor \
+         batch dimensions (={:?})",
         n.starts,
         Show(&front(starts)),
         n.plain,
@@ -177,8 +177,8 @@ fn check_shapes(lines: &Packed, size: &[i64], form: Form) -> Result<()> {
     Ok(())
 }
 
-/// Refuses lines that do not begin at 0 or fall, and places outside of them; with `ordered`, also those that
-/// are out of order or there twice.
+/// Refuses lines that do not begin at 0 or fall, and places outside of them; with `ordered`, also
+/// those that are out of order or there twice.
 fn check_numbers(
     starts: &Tensor,
     plain: &Tensor,
@@ -222,11 +222,13 @@ fn check_numbers(
         );
         let line = |w: &[i64]| places.get(w[0] as usize..w[1] as usize).unwrap_or(&[]);
         ensure!(
-            !ordered || own.windows(2)
-                .all(|w| line(w).windows(2).all(|p| p[0] < p[1])),
+            !ordered
+                || own
+                    .windows(2)
+                    .all(|w| line(w).windows(2).all(|p| p[0] < p[1])),
             Runtime,
-            "`{0}[..., {1}[..., i - 1]:{1}[..., i]] for all i = 1, ..., {2} are sorted and distinct along the \
-             last dimension values` is not satisfied.",
+            "`{0}[..., {1}[..., i - 1]:{1}[..., i]] for all i = 1, ..., {2} are sorted and \
+             distinct along the last dimension values` is not satisfied.",
             n.plain,
             n.starts,
             n.lines
@@ -258,8 +260,8 @@ fn fitting(lines: &Packed, form: Form) -> Result<Vec<i64>> {
     ensure!(
         starts.ndim() > 0 && plain.ndim() > 0 && values.ndim() >= starts.ndim() + block,
         Runtime,
-        "values must have dimensionality > sum of batch and block dimensionalities (={} + {block}) but got \
-         {}",
+        "values must have dimensionality > sum of batch and block dimensionalities (={} + \
+         {block}) but got {}",
         starts.ndim().saturating_sub(1),
         values.ndim()
     );
@@ -356,8 +358,8 @@ crate::entries! {
         ensure!(
             starts.ndim() > 0 && starts.ndim() == plain.ndim() && starts.size(starts.ndim() - 1) > 0,
             Runtime,
-            "_validate_compressed_sparse_indices: expected lines and places in them of one number of \
-             dimensions, got shapes {} and {}",
+            "_validate_compressed_sparse_indices: expected lines and places in them of one number \
+             of dimensions, got shapes {} and {}",
             Show(starts.shape()),
             Show(plain.shape())
         );

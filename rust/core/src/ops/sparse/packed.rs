@@ -150,8 +150,8 @@ fn coordinates(form: Form, starts: &Tensor, plain: &Tensor) -> Result<Tensor> {
         ensure!(
             own.first() == Some(&0) && own[lines] == n as i64 && rises,
             Runtime,
-            "the lines of a sparse matrix must begin at 0, not fall and end at the number of entries, \
-             {n}; got {own:?}"
+            "the lines of a sparse matrix must begin at 0, not fall and end at the number of \
+             entries, {n}; got {own:?}"
         );
         let mut rest = b;
         for d in (0..batch).rev() {
@@ -386,8 +386,8 @@ impl Tensor {
             },
             false => bail!(
                 Runtime,
-                "expected a sparse tensor of a compressed layout, got {}, of shape {}; make one with \
-                 to_sparse_csr()",
+                "expected a sparse tensor of a compressed layout, got {}, of shape {}; make one \
+                 with to_sparse_csr()",
                 self.form().title(),
                 Show(self.shape())
             ),
@@ -503,8 +503,8 @@ impl Tensor {
             ensure!(
                 kind(to) == kind(from),
                 Runtime,
-                "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got \
-                 {to}({}) and {from}({})",
+                "transpose(): can only transpose dimensions of the same type (Batch, Sparse, \
+                 Dense), got {to}({}) and {from}({})",
                 NAMES[kind(to)],
                 NAMES[kind(from)]
             );
@@ -538,8 +538,8 @@ impl Tensor {
             ensure!(
                 batch == 0,
                 Runtime,
-                "select(): selecting sparse dimensions is not supported for batched sparse compressed \
-                 tensors."
+                "select(): selecting sparse dimensions is not supported for batched sparse \
+                 compressed tensors."
             );
             return self.list()?.select_sparse(d as i64, i);
         }

@@ -19,10 +19,13 @@ use crate::{bail, ensure};
 fn check(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
     let lists = [x, y].map(|t| t.form());
     ensure!(
-        lists != [Form::Coo, Form::Strided] || y.ndim() != 2 || x.ndim() != 2 || x.size(1) == y.size(0),
+        lists != [Form::Coo, Form::Strided]
+            || y.ndim() != 2
+            || x.ndim() != 2
+            || x.size(1) == y.size(0),
         Runtime,
-        "addmm: Argument #3 (dense): Expected dim 0 size {}, got {}; mat1 and mat2 shapes cannot be \
-         multiplied ({}x{} and {}x{})",
+        "addmm: Argument #3 (dense): Expected dim 0 size {}, got {}; mat1 and mat2 shapes cannot \
+         be multiplied ({}x{} and {}x{})",
         x.size(1),
         y.size(0),
         x.size(0),
@@ -80,8 +83,8 @@ fn alike(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
             ensure!(
                 lead == t.ndim(),
                 Runtime,
-                "{name}: expected coordinates in all dimensions, got a sparse tensor of shape {} with \
-                 {lead} sparse dimensions",
+                "{name}: expected coordinates in all dimensions, got a sparse tensor of shape {} \
+                 with {lead} sparse dimensions",
                 Show(t.shape())
             );
         }
@@ -169,8 +172,8 @@ fn mv(name: &str, x: &Tensor, v: &Tensor) -> Result<Tensor> {
     ensure!(
         x.ndim() == 2 && v.ndim() == 1 && !v.is_sparse(),
         Runtime,
-        "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {}Tensor Dim: {}; expected a \
-         sparse matrix and a dense vector of shapes {} and {}",
+        "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {}Tensor Dim: {}; \
+         expected a sparse matrix and a dense vector of shapes {} and {}",
         x.ndim(),
         v.ndim(),
         Show(x.shape()),

@@ -25,8 +25,8 @@ impl Tensor {
         ensure!(
             dims[..lead].iter().all(|&d| d < lead),
             Runtime,
-            "transpose(): can't transpose sparse and dense dimensions: of shape {} the first {lead} have \
-             coordinates, got the order {dims:?}",
+            "transpose(): can't transpose sparse and dense dimensions: of shape {} the first \
+             {lead} have coordinates, got the order {dims:?}",
             Show(self.shape())
         );
         let same = dims[..lead].iter().enumerate().all(|(i, &d)| i == d);
@@ -114,8 +114,8 @@ fn narrow(x: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
     ensure!(
         start >= 0 && start.checked_add(length).is_some_and(|end| end <= size),
         Runtime,
-        "Invalid range to narrow. range(start, start+length) must be a subset of range(0, {size}); got start \
-         {start} and length {length}"
+        "Invalid range to narrow. range(start, start+length) must be a subset of range(0, \
+         {size}); got start {start} and length {length}"
     );
     let x = x.list()?;
     let parts = x.entries()?;

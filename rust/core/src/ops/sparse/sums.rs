@@ -273,16 +273,16 @@ fn joined(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         ensure!(
             alike && (0..t.ndim()).all(|k| k == d || t.size(k) == first.size(k)),
             Runtime,
-            "All tensors must have the same shape: {} (except in the concatenating dimension), but found \
-             shape: {} at position {i}.",
+            "All tensors must have the same shape: {} (except in the concatenating dimension), \
+             but found shape: {} at position {i}.",
             Show(first.shape()),
             Show(t.shape())
         );
         ensure!(
             p.lead() == lead,
             Runtime,
-            "All tensors must have the same sparse_dim and dense_dim: {lead}, {}, but tensor at position \
-             {i} has {}, {}.",
+            "All tensors must have the same sparse_dim and dense_dim: {lead}, {}, but tensor at \
+             position {i} has {}, {}.",
             first.ndim() - lead,
             p.lead(),
             t.ndim() - p.lead()
@@ -342,8 +342,8 @@ fn norm(a: &Args, p: f64) -> Result<Value> {
     ensure!(
         dims.is_empty() || (0..x.ndim()).all(|d| dims.contains(&d)),
         Runtime,
-        "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all \
-         dimensions of the input; got {:?}",
+        "norm_sparse currently only supports full reductions, so 'dim' must either be empty or \
+         contain all dimensions of the input; got {:?}",
         a.values[2]
     );
     ensure!(
