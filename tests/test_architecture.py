@@ -14,7 +14,7 @@ PACKAGE = ROOT / "pytensorlib"
 # A module may import from its own layer and from the ones above it in this list. `gpu` is a
 # runtime for plain buffers that a storage may hold; it knows nothing of tensors.
 LAYERS = [
-    {"dtype", "error", "float8", "isa", "machine", "pickle", "shape", "shared"},
+    {"dtype", "error", "float8", "isa", "machine", "pickle", "shape", "shared", "words"},
     {"layout", "meta", "storage", "alloc", "device", "rng", "host", "gpu"},
     {"tensor"},
     {"cpu"},

@@ -88,7 +88,7 @@ def test_svd_of_complex_numbers_takes_a_loss_of_phases_that_cancel() -> None:
     ("call", "error", "match"),
     [
         (lambda: linalg.eig(torch.ones(2, 3)), RuntimeError, "square"),
-        (lambda: linalg.eig(torch.full((2, 2), math.inf)), RuntimeError, "non-finite"),
+        (lambda: linalg.eig(torch.full((2, 2), math.inf)), RuntimeError, "infs or NaNs"),
         (lambda: linalg.eigvals(torch.ones(2, 2).half()), RuntimeError, "Low precision"),
         (lambda: linalg.lstsq(torch.ones(2), torch.ones(2)), RuntimeError, "at least 2 dim"),
         (lambda: linalg.lstsq(torch.ones(2, 2), torch.tensor(1.0)), RuntimeError, "1 dimension"),

@@ -84,7 +84,7 @@ def test_errors_name_the_function(name: str) -> None:
         (lambda x: x @ torch.ones(4), "matmul(): "),
         (lambda x: torch.stack([x, torch.ones(4)]), "stack expects each tensor to be equal size"),
         (lambda x: torch.ones(2, dtype=torch.int64).add_(0.5), "add_(): result type"),
-        (lambda x: torch.linalg.inv(torch.zeros(2, 2)), "linalg.inv: "),
+        (lambda x: torch.linalg.inv(torch.zeros(2, 2)), "torch.linalg.inv: "),
         (lambda x: torch.clamp_max(x, 1, out=torch.ones(3).double()), "clamp_max(): Expected out"),
     ],
 )

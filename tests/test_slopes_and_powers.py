@@ -312,10 +312,10 @@ def test_results_of_matrices_go_into_out_of_another_floating_type(function: Any)
     assert function(A, out=out) is out
     assert out.tolist() == want.double().tolist()
     if want.is_floating_point():
-        with pytest.raises(RuntimeError, match="can't be cast"):
+        with pytest.raises(RuntimeError, match="can't be cast|safely castable"):
             function(A, out=torch.zeros(want.shape, dtype=torch.int64))
 
 
 def test_frobenius_norm_wants_its_dimensions() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'dim'"):
+    with pytest.raises(TypeError, match='missing 1 required positional arguments: "dim"'):
         torch.frobenius_norm(A)

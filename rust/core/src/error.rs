@@ -1,5 +1,6 @@
 //! One error type. Its kind maps one to one to a Python exception class.
 
+use crate::words::{self, WrongOut};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -33,6 +34,8 @@ pub struct Fault {
     /// The public name of the function that was called, known where it was called.
     pub op: Option<Cow<'static, str>>,
     pub text: String,
+    /// Where it is the type of `out=`: functions have words of their own for that.
+    pub wrong_out: Option<WrongOut>,
     /// The host's own exception object, carried through the engine unchanged.
     pub host: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
@@ -46,6 +49,7 @@ impl Error {
             kind,
             op: None,
             text: text.into(),
+            wrong_out: None,
             host: None,
         }))
     }
@@ -66,7 +70,9 @@ impl Error {
     #[cold]
     pub fn of(mut self, op: impl Into<Cow<'static, str>>) -> Self {
         if self.op.is_none() {
-            self.op = Some(op.into());
+            let op = op.into();
+            words::of_call(&op, &mut self);
+            self.op = Some(op);
         }
         self
     }

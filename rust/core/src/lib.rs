@@ -46,3 +46,4 @@ pub mod shared;
 pub mod storage;
 pub mod tensor;
 pub mod transfer;
+pub mod words;

@@ -297,7 +297,7 @@ pub fn check_weights(fine: bool) -> Result<()> {
     ensure!(
         fine,
         Runtime,
-        "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+        "probability tensor contains either `inf`, `nan` or element < 0"
     );
     Ok(())
 }

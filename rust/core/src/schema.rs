@@ -759,10 +759,10 @@ impl Entry {
                     outs.len()
                 );
                 let mut written = Vec::new();
-                for (out, result) in outs.iter().zip(&results) {
+                for (place, (out, result)) in outs.iter().zip(&results).enumerate() {
                     let meta = TensorMeta::of(result);
                     if !casts {
-                        dispatch::check_type(out, &meta)?;
+                        dispatch::check_type(out, &meta, place)?;
                     }
                     written.push(dispatch::deliver(result, out)?);
                 }

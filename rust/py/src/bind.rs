@@ -15,7 +15,7 @@ use misfit::Misfit;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pytensorlib_core::ops::{table, Op};
 use pytensorlib_core::schema::{flag, Dest, Param, Type, Value};
 use smallvec::SmallVec;
@@ -172,7 +172,12 @@ impl Function {
                 Ok(out) if overload.refuses(&values, out.as_ref()) => {
                     return self.call_sparse(py, args, keywords)
                 }
-                Ok(out) => return self.run(py, overload, &mut values, out, args, keywords),
+                Ok(out) => {
+                    if !overload.order.is_empty() {
+                        self.warn_of_old_order(py, overload)?;
+                    }
+                    return self.run(py, overload, &mut values, out, args, keywords);
+                }
                 Err(_) if !overload.order.is_empty() => {}
                 Err(Misfit::Raised(e)) if self.signatures == 1 => return Err(e),
                 Err(misfit) => misfits.push(misfit),
@@ -193,6 +198,21 @@ impl Function {
             return Err(e.clone_ref(py));
         }
         Err(self.no_match(py, args, keywords, &misfits))
+    }
+
+    /// Warns where the arguments came in an order of old.
+    #[cold]
+    fn warn_of_old_order(&self, py: Python<'_>, overload: &Overload) -> PyResult<()> {
+        let now = self.overloads.iter().find(|o| o.order.is_empty());
+        let lines = now.unwrap_or(overload).form().lines(&self.name);
+        let text = format!(
+            "This overload of {} is deprecated: it takes the factors between the tensors.\nConsider \
+             using one of the following signatures instead:\n\t{}",
+            self.name,
+            lines.last().map_or("", String::as_str)
+        );
+        let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
+        PyErr::warn(py, &category, &std::ffi::CString::new(text)?, 1)
     }
 
     /// Calls what takes sparse arguments; those that it got fit a function of dense ones.
@@ -300,18 +320,7 @@ impl Function {
             }
             return result(py, overload.op, value);
         };
-        let objects: Vec<Bound<'_, PyTensor>> = match out.cast::<PyTensor>() {
-            Ok(t) => vec![t.clone()],
-            Err(_) => out.extract().map_err(|_| {
-                let one = schema.returns.len() == 1;
-                PyTypeError::new_err(format!(
-                    "{}(): argument 'out' must be {}, not {}",
-                    self.name,
-                    if one { "Tensor" } else { "tuple of Tensors" },
-                    out.get_type().name().map_or("?".into(), |n| n.to_string())
-                ))
-            })?,
-        };
+        let objects = self.outs(overload, &out, args, keywords)?;
         let dest = Dest::Out(objects.iter().map(|o| o.get().get()).collect());
         let written = entry.invoke(schema, values, &dest).py_of(&self.name)?;
         let tensors = match written {
@@ -333,6 +342,44 @@ impl Function {
         Ok(out.unbind())
     }
 
+    /// The tensors that `out=` was given: one for one result, a tuple for several.
+    fn outs<'py>(
+        &self,
+        overload: &Overload,
+        out: &Bound<'py, PyAny>,
+        args: &[*mut ffi::PyObject],
+        keywords: Keywords,
+    ) -> PyResult<Vec<Bound<'py, PyTensor>>> {
+        let one = overload.op.entry.schema.ends_with("-> Tensor");
+        if let (true, Ok(t)) = (one, out.cast::<PyTensor>()) {
+            return Ok(vec![t.clone()]);
+        }
+        let n = overload.op.schema.returns.len();
+        let listed = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
+        match out.extract::<Vec<Bound<'_, PyTensor>>>() {
+            Ok(list) if !one && listed && (n == 1 || n == list.len()) => Ok(list),
+            Ok(list) if !one && listed => Err(PyTypeError::new_err(format!(
+                "expected tuple of {n} elements but got {}",
+                list.len()
+            ))),
+            _ => {
+                let what = if one { "Tensor" } else { "tuple of Tensors" };
+                let got = misfit::class_name(out);
+                let text = format!("argument 'out' must be {what}, not {got}");
+                Err(self.mistake(out.py(), args, keywords, &[(overload, text)]))
+            }
+        }
+    }
+
+    /// The function's name in PyTorch's errors about arguments: `linalg_inv` for `linalg.inv`.
+    fn told(&self) -> String {
+        let family = match self.module.rsplit_once("._").map(|(_, m)| m) {
+            Some(m @ ("linalg" | "special" | "fft")) => format!("{m}_"),
+            _ => String::new(),
+        };
+        family + &self.name
+    }
+
     fn no_match(
         &self,
         py: Python<'_>,
@@ -340,26 +387,56 @@ impl Function {
         keywords: Keywords,
         misfits: &[Misfit],
     ) -> PyErr {
+        let several = misfit::SEVERAL.binary_search(&&*self.told()).is_ok();
+        let fits: SmallVec<[&Misfit; 4]> = std::iter::zip(&self.overloads, misfits)
+            .filter(|(o, _)| o.fits_number(args.len() + keywords.iter(py).count()))
+            .map(|(_, m)| m)
+            .collect();
+        let only = match (misfits, &fits[..]) {
+            ([only], _) => Some(only),
+            (_, [only]) => Some(*only),
+            _ => None,
+        };
+        match only.filter(|_| !several) {
+            Some(only) => {
+                let colon = if only.is_of_call() { "" } else { ":" };
+                let text = format!("{}(){colon} {}", self.told(), only.text(py));
+                PyTypeError::new_err(text)
+            }
+            _ => {
+                let all = std::iter::zip(&self.overloads, misfits);
+                let all: Vec<_> = all.map(|(o, m)| (o, m.text(py))).collect();
+                self.mistake(py, args, keywords, &all)
+            }
+        }
+    }
+
+    /// Says what a call got and what each signature that there is makes of it.
+    fn mistake(
+        &self,
+        py: Python<'_>,
+        args: &[*mut ffi::PyObject],
+        keywords: Keywords,
+        reasons: &[(&Overload, String)],
+    ) -> PyErr {
+        let told = self.told();
+        if let ([(_, why)], Err(_)) = (reasons, misfit::SEVERAL.binary_search(&told.as_str())) {
+            return PyTypeError::new_err(format!("{told}(): {why}"));
+        }
         let class = |p: *mut ffi::PyObject| {
             // SAFETY: arguments are borrowed from the caller for the whole call.
-            let obj = unsafe { Bound::from_borrowed_ptr(py, p) };
-            obj.get_type().name().map_or("?".into(), |n| n.to_string())
+            misfit::class_name(&unsafe { Bound::from_borrowed_ptr(py, p) })
         };
-        if let [only] = misfits {
-            return PyTypeError::new_err(format!("{}(): {}", self.name, only.text(py)));
-        }
         let own = self.overloads[0].method as usize;
         let mut got: Vec<String> = args.iter().skip(own).map(|&p| class(p)).collect();
         got.extend(keywords.iter(py).map(|(k, p)| format!("{k}={}", class(p))));
         let mut text = format!(
-            "{}() received an invalid combination of arguments - got ({}), but expected one of:",
-            self.name,
+            "{told}() received an invalid combination of arguments - got ({}), but expected one of:",
             got.join(", ")
         );
-        for (o, why) in self.overloads.iter().zip(misfits) {
+        for (o, why) in reasons {
             let lines = o.form().lines(&self.name);
             let line = lines.last().map_or("", String::as_str);
-            let why = why.text(py);
             text.push_str(&format!("\n * {line}\n      didn't match because: {why}"));
         }
         PyTypeError::new_err(text)
@@ -438,6 +515,23 @@ impl Overload {
             && self.op.entry.flags & flag::SPARSE == 0
     }
 
+    /// How many arguments by position it cannot do without.
+    fn needed_places(&self) -> usize {
+        let places = self.op.schema.params.iter().take(self.places);
+        places.filter(|p| default_of(p).is_none()).count()
+    }
+
+    /// Whether it takes that many arguments, if they are the right ones.
+    fn fits_number(&self, given: usize) -> bool {
+        let params = &self.op.schema.params;
+        let needed = params.iter().filter(|p| default_of(p).is_none()).count();
+        let most = match self.rest {
+            true => usize::MAX,
+            false => params.len() + self.out as usize,
+        };
+        (needed..=most).contains(&given)
+    }
+
     /// What a parameter got that it does not take.
     fn misfit<'py>(&self, p: &'static Param, i: usize, got: &Bound<'py, PyAny>) -> Misfit<'py> {
         let place = (i + 1).saturating_sub(self.method as usize);
@@ -464,6 +558,7 @@ impl Overload {
                 if !self.rest || i != last {
                     let own = self.method as usize;
                     return Err(Misfit::TooMany {
+                        least: self.needed_places().saturating_sub(own),
                         takes: self.places.saturating_sub(own),
                         given: args.len().saturating_sub(own),
                     });
@@ -480,7 +575,8 @@ impl Overload {
                 } else if varargs == Some(i) {
                     values.push(self.convert_rest(py, p, i, &args[i..])?);
                 } else {
-                    values.push(default_of(p)?);
+                    let left = || params[i..].iter().collect();
+                    values.push(default_of(p).ok_or_else(|| missing(left()))?);
                 }
             }
             return Ok(None);
@@ -513,7 +609,11 @@ impl Overload {
             if varargs == Some(i) {
                 values.push(self.convert_rest(py, p, i, &args[i..])?);
             } else if slots[i].is_null() {
-                values.push(default_of(p)?);
+                let left = || {
+                    let slots = std::iter::zip(params, &slots).skip(i);
+                    slots.filter(|(_, s)| s.is_null()).map(|(p, _)| p).collect()
+                };
+                values.push(default_of(p).ok_or_else(|| missing(left()))?);
             } else {
                 values.push(self.convert(p, i, &borrowed(slots[i]))?);
             }
@@ -631,13 +731,19 @@ impl Overload {
     }
 }
 
-/// The value of a parameter that the caller left out.
-fn default_of(p: &'static Param) -> Result<Value, Misfit<'static>> {
+/// The value of a parameter that the caller left out, where it may be.
+fn default_of(p: &'static Param) -> Option<Value> {
     match &p.default {
-        Some(d) => Ok(d.clone()),
-        None if p.nullable && p.keyword_only => Ok(Value::None),
-        None => Err(Misfit::Missing(p)),
+        Some(d) => Some(d.clone()),
+        None => (p.nullable && p.keyword_only).then_some(Value::None),
     }
+}
+
+/// Parameters that the caller left out, of which some may not be.
+#[cold]
+fn missing(left_out: Vec<&'static Param>) -> Misfit<'static> {
+    let needed = left_out.into_iter().filter(|p| default_of(p).is_none());
+    Misfit::Missing(needed.collect())
 }
 
 extern "C" {

@@ -62,9 +62,13 @@ fn python_type(p: &Param) -> String {
 }
 
 /// Says that a call has too many arguments, as Python does.
-pub fn too_many(takes: usize, given: usize) -> String {
+pub fn too_many(least: usize, takes: usize, given: usize) -> String {
+    let range = match least < takes {
+        true => format!("from {least} to "),
+        false => String::new(),
+    };
     format!(
-        "takes {takes} positional argument{} but {given} {} given",
+        "takes {range}{takes} positional argument{} but {given} {} given",
         if takes == 1 { "" } else { "s" },
         if given == 1 { "was" } else { "were" }
     )
@@ -73,8 +77,7 @@ pub fn too_many(takes: usize, given: usize) -> String {
 /// What a parameter takes, in the words of errors.
 fn expected(p: &Param) -> &'static str {
     match p.ty {
-        Type::Tensor => "Tensor",
-        Type::Operand => "Tensor or Number",
+        Type::Tensor | Type::Operand => "Tensor",
         Type::Scalar => "Number",
         Type::Int => "int",
         Type::Float => "float",

@@ -35,6 +35,7 @@ use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
 use crate::shape::Show;
 use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
+use crate::words::WrongOut;
 use crate::{bail, ensure};
 use parts::each_part;
 use record::{attach, attach_node, Pending};
@@ -193,7 +194,7 @@ fn written(
         needs = 0;
     }
     if !inplace && !op.casts() {
-        check_type(out, &meta)?;
+        check_type(out, &meta, 0)?;
     }
     let target = destination(out, &meta, inplace)?;
     if !inplace && op.repeats() == Repeats::Changes {
@@ -209,16 +210,28 @@ fn written(
     Ok((target, pending))
 }
 
-/// Raises where `out=` is not of the result's type and the op does not cast.
-pub fn check_type(out: &Tensor, meta: &TensorMeta) -> Result<()> {
-    ensure!(
-        out.dtype() == meta.dtype,
-        Runtime,
-        "Expected out tensor to have dtype {}, but got {} instead",
-        meta.dtype.c_name(),
-        out.dtype().c_name()
-    );
-    Ok(())
+/// Raises where `out=` is not of the result's type and the op does not cast. `place` is the result's.
+pub fn check_type(out: &Tensor, meta: &TensorMeta, place: usize) -> Result<()> {
+    let (want, got) = (meta.dtype, out.dtype());
+    match want == got {
+        true => Ok(()),
+        false => wrong_out(
+            format!(
+                "Expected out tensor to have dtype {}, but got {} instead",
+                want.c_name(),
+                got.c_name()
+            ),
+            WrongOut { place, want, got },
+        ),
+    }
+}
+
+/// Raises for the type of `out=`, in these words where the function has none of its own.
+#[cold]
+fn wrong_out<T>(text: String, wrong: WrongOut) -> Result<T> {
+    let mut e = Error::runtime(text);
+    e.wrong_out = Some(wrong);
+    Err(e)
 }
 
 /// The tensor that a result of this shape and type is written to.
@@ -226,17 +239,26 @@ pub fn destination(out: &Tensor, meta: &TensorMeta, inplace: bool) -> Result<Ten
     if out.is_sparse() {
         refuse_sparse("out=", out)?;
     }
-    ensure!(
-        meta.dtype.can_cast(out.dtype()),
-        Runtime,
-        "result type {} can't be cast to the desired output type {}",
-        meta.dtype.scalar_name(),
-        out.dtype().scalar_name()
-    );
+    let (want, got) = (meta.dtype, out.dtype());
+    if !want.can_cast(got) {
+        let text = format!(
+            "result type {} can't be cast to the desired output type {}",
+            want.scalar_name(),
+            got.scalar_name()
+        );
+        let place = 0;
+        return match inplace {
+            true => Err(Error::runtime(text)),
+            false => wrong_out(text, WrongOut { place, want, got }),
+        };
+    }
     ensure!(
         out.device() == meta.device,
         Runtime,
-        "Expected out tensor to be on device {}, but got {}",
+        "Expected out tensor to have device {}, but got {} instead: Attempting to copy from device \
+         {} to device {}, but cross-device copies are not allowed!",
+        meta.device,
+        out.device(),
         meta.device,
         out.device()
     );

@@ -84,13 +84,20 @@ fn put(a: &Args, op: IndexPut, x: &Tensor, values: &Tensor, idx: &[Tensor]) -> R
 
 /// The values of `index_add` and `index_copy`, with the indexed dimension checked.
 fn rows(name: &str, x: &Tensor, d: usize, index: &Tensor, source: &Tensor) -> Result<()> {
-    ensure!(
-        x.dtype() == source.dtype(),
-        Runtime,
-        "{name}(): self ({}) and source ({}) must have the same scalar type",
-        x.dtype().scalar_name(),
-        source.dtype().scalar_name()
-    );
+    let (to, from) = (x.dtype().scalar_name(), source.dtype().scalar_name());
+    if to != from {
+        match name {
+            "index_copy_" => bail!(
+                Runtime,
+                "index_copy_(): self and source expected to have the same dtype, but got (self) \
+                 {to} and (source) {from}"
+            ),
+            _ => bail!(
+                Runtime,
+                "{name}(): self ({to}) and source ({from}) must have the same scalar type"
+            ),
+        }
+    }
     let without = |t: &Tensor| -> Dims {
         (0..t.ndim())
             .filter(|&i| i != d)
@@ -217,7 +224,7 @@ fn masked_scatter(a: &Args) -> Result<Value> {
     ensure!(
         x.dtype() == source.dtype(),
         Runtime,
-        "masked_scatter_: expected self and source to have same dtypes but got {} and {}",
+        "masked_scatter: expected self and source to have same dtypes but got{} and {}",
         x.dtype().scalar_name(),
         source.dtype().scalar_name()
     );
@@ -310,7 +317,7 @@ fn index_fill(a: &Args) -> Result<Value> {
     ensure!(
         index.dtype() == DType::I64,
         Index,
-        "index_fill_(): Expected dtype int64 for index, got {}",
+        "index_fill_(): Expected dtype int64 for index. Got {}",
         index.dtype().scalar_name()
     );
     ensure!(

@@ -1,7 +1,8 @@
 //! Eigenvalues of matrices that need not be symmetric: complex numbers.
 
-use super::{check_finite, check_square, Factor, Kind};
+use super::{check_square, is_finite, Factor, Kind};
 use crate::dispatch;
+use crate::ensure;
 use crate::error::Result;
 use crate::schema::Value;
 use crate::tensor::Tensor;
@@ -14,9 +15,19 @@ fn complex(t: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// Raises in the one text that PyTorch has for `eig` and `eigvals`.
+fn check_eigenvalues(a: &Tensor) -> Result<()> {
+    ensure!(
+        is_finite(a)?,
+        Runtime,
+        "torch.linalg.eig: input tensor should not contain infs or NaNs."
+    );
+    Ok(())
+}
+
 fn eig(name: &str, a: &Tensor) -> Result<[Tensor; 2]> {
     check_square(name, a)?;
-    check_finite(name, a)?;
+    check_eigenvalues(a)?;
     let y = Factor(Kind::Eig { vectors: true }).run(&[a])?;
     Ok([complex(&y[0])?, complex(&y[1])?])
 }
@@ -27,7 +38,7 @@ fn eigvals(a: &Tensor) -> Result<Tensor> {
         return Ok(eig(NAME, a)?[0].clone());
     }
     check_square(NAME, a)?;
-    check_finite(NAME, a)?;
+    check_eigenvalues(a)?;
     complex(&Factor(Kind::Eig { vectors: false }).first(&[a])?)
 }
 

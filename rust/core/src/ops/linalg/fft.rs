@@ -167,7 +167,12 @@ fn transform(
     ensure!(
         kind != Kind::FromReal || !x.dtype().is_complex(),
         Runtime,
-        "{name} expects a real input tensor, but got {}",
+        "{name} expects a {} input tensor, but got {}",
+        if name == "rfftn" {
+            "real-valued"
+        } else {
+            "real"
+        },
         x.dtype().scalar_name()
     );
     let kept = x.dtype();

@@ -123,7 +123,8 @@ fn lstsq(args: &Args) -> Result<Value> {
     ensure!(
         rows(a) == rows(b),
         Runtime,
-        "{NAME}: input.size(-2) should match other.size(-2), got {} and {}",
+        "torch.{NAME}: input.size(-2) should match other.size({}), got {} and {}",
+        if vector { -1 } else { -2 },
         Show(a.shape()),
         Show(b.shape())
     );

@@ -183,23 +183,27 @@ pub fn triangular_system(
     swapped(&solve_triangular(&swapped(a)?, &swapped(b)?, !upper, unit)?)
 }
 
-pub fn check_finite(name: &str, a: &Tensor) -> Result<()> {
+/// Whether a matrix that has data has no infinity and no NaN.
+pub fn is_finite(a: &Tensor) -> Result<bool> {
     if !a.has_data() {
-        return Ok(());
+        return Ok(true);
     }
     let a = match a.dtype().is_complex() {
         true => &a.detach().as_real()?,
         false => a,
     };
     let x = a.detach().prepared(a.dtype())?;
-    let finite = crate::with_element!(x.dtype(), T => {
+    Ok(crate::with_element!(x.dtype(), T => {
         // SAFETY: contiguous host memory of this type.
         let x = unsafe { x.slice::<T>() };
         // Without a way out in the middle it is vector code.
         x.iter().fold(true, |ok, &v| ok & Element::to_f64(v).is_finite())
-    });
+    }))
+}
+
+pub fn check_finite(name: &str, a: &Tensor) -> Result<()> {
     ensure!(
-        finite,
+        is_finite(a)?,
         LinAlg,
         "{name}: The algorithm failed to converge because the input matrix contained non-finite \
          values."

@@ -593,7 +593,7 @@ crate::entries! {
         ensure!(
             x[0].dtype().is_float() && x[1].dtype().is_float(),
             Runtime,
-            "kl_div: Integral inputs not supported, got {} and {}",
+            "kl_div: Integral inputs not supported. Got {} and {}",
             x[0].dtype().scalar_name(),
             x[1].dtype().scalar_name()
         );

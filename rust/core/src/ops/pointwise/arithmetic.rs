@@ -47,7 +47,7 @@ pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> 
     ensure!(
         dtype.is_complex(),
         Runtime,
-        "{}: For non-complex input tensors, argument {} must not be a complex number: value cannot \
+        "{}: For non-complex input tensors, argument {} must not be a complex number. Its value cannot \
          be converted to type {} without overflow",
         a.schema.name,
         a.schema.params[factor].name,

@@ -2,7 +2,7 @@
 
 use super::cpu::{complex as parts, halves};
 use super::pointwise;
-use super::unary::{no_bool, no_complex};
+use super::unary::{no_bool, no_complex, refuse_complex};
 use super::{c, k, Half, Real, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -287,7 +287,7 @@ pointwise! {
     int |_, [x, y]| if x == 0 { y } else { (x > 0) as i64 };
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, x| {
-        no_complex("heaviside", t)?;
+        refuse_complex("heaviside", "is not yet implemented", t)?;
         ensure!(
             x[0].as_ref().dtype() == x[1].as_ref().dtype(),
             Runtime,

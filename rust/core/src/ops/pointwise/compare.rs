@@ -1,7 +1,7 @@
 //! Comparisons, predicates, logic and bits.
 
 use super::pointwise;
-use super::unary::{no_bool, no_complex, Abs, IsNan, LogicalNot};
+use super::unary::{no_bool, refuse_complex, Abs, IsNan, LogicalNot};
 use super::{apply, apply_, c, Pointwise};
 use crate::device::Device;
 use crate::dtype::{DType, Promotion, Scalar};
@@ -109,7 +109,7 @@ pointwise! {
     f |_, [x]| R::of(x.equal(c(f64::INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| c(0.0);
-    check |_, t, _| no_complex("isposinf", t);
+    check |_, t, _| refuse_complex("isposinf", "is not supported", t);
     wgsl |_| "m_never(t0)";
 
     /// Whether x is negative infinity.
@@ -117,7 +117,7 @@ pointwise! {
     f |_, [x]| R::of(x.equal(c(f64::NEG_INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| c(0.0);
-    check |_, t, _| no_complex("isneginf", t);
+    check |_, t, _| refuse_complex("isneginf", "is not supported", t);
     wgsl |_| "m_never(t0)";
 
     /// Whether the sign of x is negative; that of -0 is.

@@ -64,7 +64,7 @@ fn mvlgamma(a: &Args) -> Result<Value> {
     ensure!(
         x.dtype() != DType::Bool,
         Runtime,
-        "mvlgamma: The input tensor must not be bool"
+        "The input tensor may not be a boolean tensor."
     );
     let x = x.to_dtype(x.dtype().to_float())?;
     let constant = 0.25 * (p * (p - 1)) as f64 * std::f64::consts::PI.ln();
@@ -118,7 +118,8 @@ fn sign(a: &Args) -> Result<Value> {
     ensure!(
         !x.dtype().is_complex(),
         NotImplemented,
-        "torch.sign does not take complex tensors. Use torch.sgn for complex numbers."
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn \
+         instead."
     );
     a.apply(Sign, [x])
 }
@@ -152,7 +153,7 @@ fn part(a: &Args, which: i64) -> Result<Value> {
         ensure!(
             which == 0,
             Runtime,
-            "imag is not implemented for tensors with non-complex dtypes, got {}",
+            "imag is not implemented for tensors with non-complex dtypes. Got {}",
             x.dtype()
         );
         return Ok(x.clone().into());

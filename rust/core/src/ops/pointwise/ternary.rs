@@ -93,9 +93,11 @@ pointwise! {
         if x[1..].iter().all(|t| t.as_ref().dtype().is_integral()) {
             bail!(
                 Runtime,
-                "Integer division with addcdiv is no longer supported: use (input + value * \
-                 torch.trunc(tensor1 / tensor2)) or (input + value * tensor1 / tensor2) with \
-                 floating inputs."
+                "Integer division with addcdiv is no longer supported, and in a future  release \
+                 addcdiv will perform a true division of tensor1 and tensor2. The historic addcdiv \
+                 behavior can be implemented as (input + value * torch.trunc(tensor1 / \
+                 tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / \
+                 tensor2) for float inputs."
             )
         }
         Ok(())

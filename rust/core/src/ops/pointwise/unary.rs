@@ -19,11 +19,15 @@ pub fn no_bool(name: &str, t: DType) -> Result<()> {
 
 /// Raises for complex numbers, which have no order.
 pub fn no_complex(name: &str, t: DType) -> Result<()> {
+    refuse_complex(name, "not implemented", t)
+}
+
+/// Raises for complex numbers, in the words that PyTorch has for it here.
+pub fn refuse_complex(name: &str, why: &str, t: DType) -> Result<()> {
     ensure!(
         !t.is_complex(),
         Runtime,
-        "{name} is not implemented for complex tensors, but got {}",
-        t.scalar_name()
+        "{name} {why} for complex tensors."
     );
     Ok(())
 }
@@ -278,13 +282,13 @@ pointwise! {
     op Deg2rad[1] = "Deg2RadBackward0", Float;
     f |_, [x]| x * c(PI / 180.0);
     df |_, _, _, g| g * c(PI / 180.0);
-    check |_, t, _| no_complex("deg2rad", t);
+    check |_, t, _| refuse_complex("deg2rad", "is not supported", t);
 
     /// Radians to degrees.
     op Rad2deg[1] = "Rad2DegBackward0", Float;
     f |_, [x]| x * c(180.0 / PI);
     df |_, _, _, g| g * c(180.0 / PI);
-    check |_, t, _| no_complex("rad2deg", t);
+    check |_, t, _| refuse_complex("rad2deg", "is not supported", t);
 
     /// The argument of a real number: pi below zero.
     op Angle[1] = "AngleBackward0", Float;

@@ -289,11 +289,31 @@ pub(super) fn need_float(dtype: DType, name: &str) -> Result<()> {
 fn check(dtype: DType, what: Distribution) -> Result<()> {
     use Distribution as D;
     let pairs = matches!(what, D::Uniform(0.0, 1.0) | D::Normal(0.0, _));
-    ensure!(
-        !dtype.is_complex() || pairs,
-        NotImplemented,
-        "random numbers: no sampler for {dtype}"
-    );
+    if dtype.is_complex() && !pairs {
+        let name = dtype.scalar_name();
+        let kernel = match what {
+            D::Exponential(_) => bail!(
+                Runtime,
+                "Exponential distribution is a continuous probability distribution. dtype must be \
+                 a floating point but you specified {name}"
+            ),
+            D::Cauchy(..) => bail!(
+                Runtime,
+                "Cauchy distribution is a continuous probability distribution. dtype must be a \
+                 floating point but you specified {}",
+                dtype.c_name()
+            ),
+            D::Uniform(..) => "check_uniform_bounds",
+            D::Normal(..) => "normal_kernel_cpu",
+            D::LogNormal(..) => "log_normal_cpu",
+            D::Geometric(_) => "geometric_cpu",
+            D::Bernoulli(_) => "bernoulli_scalar_cpu_",
+            D::Range(..) => "random_from_to",
+            D::Full => "random_full_64_bits_range",
+            D::Permutation => "randperm",
+        };
+        bail!(NotImplemented, "\"{kernel}\" not implemented for '{name}'");
+    }
     let dtype = dtype.part();
     match what {
         D::Uniform(from, to) => {

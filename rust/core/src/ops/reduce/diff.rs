@@ -23,11 +23,15 @@ fn joined(parts: &[&Tensor], dim: usize) -> Result<Tensor> {
     for p in parts {
         dtype = dtype.promote(p.dtype());
         ensure!(
-            p.ndim() == first.ndim()
-                && (0..p.ndim()).all(|d| d == dim || p.size(d) == first.size(d)),
+            p.ndim() == first.ndim(),
             Runtime,
-            "diff: prepend and append must have the input's shape {} except along dimension \
-             {dim}, got {}",
+            "diff expects prepend or append to be the same dimension as input"
+        );
+        ensure!(
+            (0..p.ndim()).all(|d| d == dim || p.size(d) == first.size(d)),
+            Runtime,
+            "diff expects the shape of tensor to prepend or append to match that of input except \
+             along the differencing dimension {dim}; input.size() = {}, but got {}",
             Show(first.shape()),
             Show(p.shape())
         );

@@ -244,7 +244,12 @@ fn variance(
     ensure!(
         x.dtype().is_float() || x.dtype().is_complex(),
         Runtime,
-        "{name}: std and var only support floating point and complex dtypes, got {}",
+        "{} only support floating point and complex dtypes. Got {}",
+        if name.ends_with("_mean") {
+            name
+        } else {
+            "std and var"
+        },
         x.dtype().scalar_name()
     );
     let n = reduced_count(x.shape(), mask) as f64;

@@ -445,13 +445,18 @@ fn has_order(node: &str, x: &Tensor) -> Result<()> {
         return Ok(());
     }
     let (name, what) = (function_name(node), x.dtype().scalar_name());
-    if let "sort" | "argsort" | "topk" = &name[..] {
-        bail!(Runtime, "{name}: complex numbers have no order, got {what}");
+    match &name[..] {
+        "sort" | "argsort" => bail!(Runtime, " Sort does not support complex dtypes on CPU"),
+        "topk" => bail!(Runtime, " topk does not support complex dtypes on CPU"),
+        "median" | "nanmedian" => bail!(
+            NotImplemented,
+            "\"median_cpu\" not implemented for '{what}'"
+        ),
+        _ => bail!(
+            NotImplemented,
+            "\"{name}_cpu\" not implemented for '{what}'"
+        ),
     }
-    bail!(
-        NotImplemented,
-        "{name}: complex numbers have no order, got {what}"
-    )
 }
 
 fn argsort(a: &Args, dim: usize, descending: usize) -> Result<Value> {

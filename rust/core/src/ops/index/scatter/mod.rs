@@ -48,8 +48,9 @@ fn check_index(name: &str, x: &Meta, dim: usize, idx: &Meta) -> Result<()> {
     ensure!(
         idx.ndim().max(1) == x.ndim().max(1),
         Runtime,
-        "Index tensor must have the same number of dimensions as input tensor: {name} got index \
-         {} for {}",
+        "Index tensor must have the same number of dimensions as {} tensor: {name} got index {} \
+         for {}",
+        if name == "gather" { "input" } else { "self" },
         Show(idx.shape()),
         Show(x.shape())
     );
@@ -432,9 +433,16 @@ fn reduce(
 fn index_reduce(a: &Args) -> Result<Value> {
     let (x, index, src) = (a.tensor(0)?, a.tensor(2)?, a.tensor(3)?);
     ensure!(
+        x.dtype() == src.dtype(),
+        Runtime,
+        "index_reduce_(): self ({}) and source ({}) must have the same scalar type",
+        x.dtype().scalar_name(),
+        src.dtype().scalar_name()
+    );
+    ensure!(
         !x.dtype().is_complex(),
         NotImplemented,
-        "index_reduce(): complex numbers are not supported, got {}",
+        "\"index_func_\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
     let dim = shape::dim(a.int(1)?, x.ndim())?;
@@ -453,7 +461,7 @@ fn index_reduce(a: &Args) -> Result<Value> {
     ensure!(
         matches!(index.dtype(), DType::I64 | DType::I32),
         Runtime,
-        "index_reduce(): Expected dtype int32/int64 for index but got: {}",
+        "index_reduce_(): Expected dtype int32/int64 for index but got: {}",
         index.dtype().scalar_name()
     );
     ensure!(

@@ -34,6 +34,18 @@ pub(super) fn same_type(a: &Tensor, b: &Tensor) -> Result<()> {
     numeric("addmm_impl_cpu_", a.dtype())
 }
 
+/// [`same_type`] in the words of a product that is added to something.
+pub(super) fn same_factors(a: &Tensor, b: &Tensor) -> Result<()> {
+    ensure!(
+        a.dtype() == b.dtype(),
+        Runtime,
+        "mat1 and mat2 must have the same dtype, but got {} and {}",
+        a.dtype().scalar_name(),
+        b.dtype().scalar_name()
+    );
+    numeric("addmm_impl_cpu_", a.dtype())
+}
+
 pub(super) fn fits(rows: usize, k: usize, l: usize, cols: usize) -> Result<()> {
     ensure!(
         k == l,
@@ -200,7 +212,7 @@ pub(super) fn check_addmm(c: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
     }
     fits(a.size(0), a.size(1), b.size(0), b.size(1))?;
     same_as_self(c, b)?;
-    same_type(a, b)?;
+    same_factors(a, b)?;
     expands(c, &[a.size(0), b.size(1)])
 }
 
@@ -243,7 +255,10 @@ pub(super) fn linear_op(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
             Show(c.shape())
         );
     }
-    same_type(x, w)?;
+    match bias {
+        Some(_) => same_factors(x, w)?,
+        None => same_type(x, w)?,
+    }
     let op = match bias {
         Some(_) => MatMul::plus("AddmmBackward0", ONE, ONE),
         None => MatMul::new("MmBackward0"),

@@ -158,8 +158,15 @@ crate::entries! {
     ALL | DIRECT | SCALES,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        ensure!(
+            c.dtype() == x.dtype() && c.dtype() == y.dtype(),
+            Runtime,
+            "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
+            c.dtype().c_name(),
+            x.dtype().c_name(),
+            y.dtype().c_name()
+        );
         check_bmm("baddbmm", x, y)?;
-        same_scalar("baddbmm", x, c)?;
         expands(c, &[x.size(0), x.size(1), y.size(2)])?;
         let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
         a.call(MatMul::plus("BaddbmmBackward0", beta, alpha), &[&c, &x, y])
@@ -176,8 +183,9 @@ crate::entries! {
             x.size(0),
             y.size(0)
         );
+        same_as_self(c, x)?;
+        same_factors(x, y)?;
         check_bmm("addbmm", x, y)?;
-        same_scalar("addbmm", x, c)?;
         expands(c, &[x.size(1), y.size(2)])?;
         let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
         let op = MatMul::plus("AddbmmBackward0", beta, alpha);

@@ -174,7 +174,7 @@ fn cond(x: &Tensor, order: Order) -> Result<Tensor> {
             ensure!(
                 [1.0, 2.0, f64::INFINITY].contains(&p.abs()),
                 Runtime,
-                "{NAME}: got an invalid norm type: {p}"
+                "{NAME} got an invalid norm type: {p}"
             );
             let batch = &x.shape()[..x.ndim() - 2];
             Tensor::zeros(batch, x.dtype().part(), x.device())
@@ -461,7 +461,7 @@ crate::entries! {
     "cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     LINALG | OUT,
     |a| {
-        let (l, info) = cholesky_ex("linalg.cholesky_ex", a.tensor(0)?, a.bool(1)?)?;
+        let (l, info) = cholesky_ex("linalg.cholesky", a.tensor(0)?, a.bool(1)?)?;
         if a.bool(2)? {
             check_cholesky("linalg.cholesky_ex", &info)?;
         }
@@ -497,7 +497,7 @@ crate::entries! {
     |a| Ok(inverse("linalg.inv", a.tensor(0)?)?.into());
     "inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", LINALG | OUT,
     |a| {
-        let (y, info) = inv_ex("linalg.inv_ex", a.tensor(0)?)?;
+        let (y, info) = inv_ex("linalg.inv", a.tensor(0)?)?;
         if a.bool(1)? {
             check_inverse("linalg.inv_ex", &info)?;
         }
@@ -513,7 +513,7 @@ crate::entries! {
     "solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     LINALG | OUT,
     |a| {
-        let (x, info) = solve_ex("linalg.solve_ex", a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?;
+        let (x, info) = solve_ex("linalg.solve", a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?;
         if a.bool(3)? {
             check_solve("linalg.solve_ex", &info)?;
         }

@@ -179,7 +179,7 @@ pub fn matrix_norm(
             let sums = sum_last(&a)?;
             extreme(name, &sums.reshape_to(&sums.shape()[..sums.ndim() - 1])?, p)?
         }
-        Order::P(p) => bail!(Runtime, "{name}: Order {p} not supported."),
+        Order::P(p) => bail!(Runtime, "linalg.matrix_norm: Order {p} not supported."),
         Order::Fro => m,
     };
     let out: Dims = (0..n)
@@ -232,7 +232,10 @@ pub fn named(name: &str, text: &str) -> Result<Order> {
     match text {
         "fro" => Ok(Order::Fro),
         "nuc" => Ok(Order::Nuclear),
-        other => bail!(Runtime, "{name}: Order {other} not supported."),
+        other if name == "linalg.cond" => {
+            bail!(Runtime, "{name} got an invalid norm type: {other}")
+        }
+        other => bail!(Runtime, "linalg.matrix_norm: Order {other} not supported."),
     }
 }
 

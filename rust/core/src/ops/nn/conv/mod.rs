@@ -618,12 +618,21 @@ fn dims_fit(name: &str, n: usize, x: &Tensor, w: &Tensor) -> Result<()> {
         Show(x.shape())
     );
     ensure!(
+        w.ndim() >= 3,
+        Runtime,
+        "weight should have at least three dimensions: {name} got a weight of size {}",
+        Show(w.shape())
+    );
+    ensure!(
         w.ndim() == n + 2,
         Runtime,
-        "{name}: expected a {}-dimensional weight to match the convolution dimensions, but got \
-         weight of size {}",
-        n + 2,
-        Show(w.shape())
+        "Expected {}-dimensional input for {}-dimensional weight{}, but got {}-dimensional input \
+         of size {} instead",
+        w.ndim(),
+        w.ndim(),
+        Show(w.shape()),
+        x.ndim(),
+        Show(x.shape())
     );
     Ok(())
 }

@@ -194,7 +194,8 @@ fn check_classes(name: &str, x: &Tensor, target: &Tensor, weight: Option<&Tensor
     ensure!(
         matches!(target.dtype(), DType::I64 | DType::U8),
         Runtime,
-        "expected scalar type Long but found {} ({name} takes class indices as targets)",
+        "expected target dtype to be Long or Byte, but got {} ({name} takes class indices as targets, \
+         expected scalar type Long)",
         target.dtype().scalar_name()
     );
     let want = places(x.shape());

@@ -4,13 +4,13 @@ use super::grid;
 use super::max::{Indices, MaxPool, Span};
 use super::means::{means, Windows};
 use crate::dispatch;
-use crate::ensure;
 use crate::error::Result;
 use crate::ops::nn::resample::gpu::Divisor;
 use crate::ops::nn::resample::{check_sizes, Axis};
 use crate::schema::{Args, Value};
 use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -47,11 +47,26 @@ pub(super) fn adaptive_sizes(
         n + 2
     );
     ensure!(
+        n > 1 || size.len() == 1,
+        Runtime,
+        "{name}() argument 'output_size' should contain one int (got {})",
+        size.len()
+    );
+    ensure!(
         size.len() == n || size.len() == 1,
         Runtime,
-        "{name}: output_size must be {n}, got {}",
+        "{name}(): internal error: output_size.size() must be {n}, got {}",
         Show(size)
     );
+    if let (false, Some(&s)) = (mean, size.iter().find(|&&s| s < 0)) {
+        let lead = x.shape()[..x.ndim() - n].iter().map(|&s| s as i64);
+        let shape: Vec<i64> = lead.chain(size.iter().copied()).collect();
+        bail!(
+            Runtime,
+            "Trying to create tensor with negative dimension {s}: {}",
+            Show(&shape)
+        );
+    }
     ensure!(
         size.iter().all(|&s| s >= 0),
         Runtime,

@@ -108,6 +108,19 @@ impl Windows {
             kernel,
             ceil,
         };
+        if name == "max_pool1d" {
+            for (what, v) in [
+                ("kernel_size", w.kernel[0]),
+                ("stride", w.stride[0]),
+                ("dilation", w.dilation[0]),
+            ] {
+                ensure!(
+                    v > 0,
+                    Runtime,
+                    "max_pool1d() {what} must be greater than zero, but got {v}"
+                );
+            }
+        }
         ensure!(
             !w.stride.contains(&0),
             Runtime,
@@ -170,6 +183,12 @@ impl Windows {
             out.push(o.clamp(i64::MIN as i128, i64::MAX as i128) as i64);
         }
         let channels = x.size(lead.saturating_sub(1)) as i64;
+        ensure!(
+            name != "max_pool1d" || out[0] >= 1,
+            Runtime,
+            "max_pool1d() Invalid computed output size: {}",
+            out[0]
+        );
         ensure!(
             out.iter().all(|&o| o >= 1),
             Runtime,

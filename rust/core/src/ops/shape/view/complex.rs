@@ -163,8 +163,8 @@ fn same_float(name: &str, half: bool, x: &Tensor, y: &Tensor) -> Result<()> {
         ensure!(
             matches!(t.dtype(), DType::F32 | DType::F64) || half && t.dtype() == DType::F16,
             Runtime,
-            "Expected both inputs to be {}Float or Double tensors but got {} and {}",
-            if half { "Half, " } else { "" },
+            "Expected both inputs to be {} tensors but got {} and {}",
+            "Half, Float or Double",
             x.dtype().scalar_name(),
             y.dtype().scalar_name()
         );

@@ -321,7 +321,7 @@ fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     ensure!(
         !common.is_complex(),
         Runtime,
-        "isin(): complex numbers are not supported, got {}",
+        "Unsupported input type encountered for isin(): {}",
         common.scalar_name()
     );
     if x.device().is_gpu() && tests.device().is_gpu() {

@@ -8,12 +8,14 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
+use crate::host;
 use crate::op::{Metas, TensorMeta};
 use crate::ops::index::search::search as gpu_search;
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, with_compute};
 use smallvec::SmallVec;
+use std::sync::Once;
 
 /// Whether edge `e` lies before the place of `v`; written so that NaN edges lie before everything.
 #[inline(always)]
@@ -96,6 +98,27 @@ pub fn search(
     )
 }
 
+/// Warns, once each, of arguments that are copied to be searched.
+fn warn_of_copies(sequence: &Tensor, values: &Tensor, sorter: Option<&Tensor>) {
+    static TOLD: [Once; 3] = [const { Once::new() }; 3];
+    let given = [Some(values), Some(sequence), sorter];
+    for (i, what) in ["input value", "boundary", "sorter"]
+        .into_iter()
+        .enumerate()
+    {
+        if given[i].is_some_and(|t| !t.is_contiguous()) {
+            TOLD[i].call_once(|| {
+                host::warn(&format!(
+                    "torch.searchsorted(): {what} tensor is non-contiguous, this will lower the \
+                     performance due to extra data copy when converting non-contiguous tensor to \
+                     contiguous, please use contiguous {what} tensor if possible. This message \
+                     will only appear once per program."
+                ))
+            });
+        }
+    }
+}
+
 fn found(
     name: &str,
     sequence: &Tensor,
@@ -130,6 +153,7 @@ fn found(
             Show(s.shape())
         );
     }
+    warn_of_copies(sequence, values, sorter);
     let n = sequence.size(sequence.ndim() - 1);
     let mut p = Promotion::default();
     p.add(sequence.dtype(), 1, false);
