@@ -285,7 +285,7 @@ def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
 
 
 def _is_ours(function: Any) -> bool:
-    """Return whether this is a Python function of the package, and none that a program put there."""
+    """Return whether this is a Python function of the package, none that a program put there."""
     if not isinstance(function, FunctionType):
         return False
     return function.__globals__["__name__"].partition(".")[0] in ("pytensorlib", "torch")
