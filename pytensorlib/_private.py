@@ -402,6 +402,49 @@ def _grouped_mm(
     return pt.nn.functional.grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
+# Sparse tensors.
+
+
+def _dimI(self: Any) -> int:  # noqa: N802  (PyTorch's name)
+    """Return how many dimensions have coordinates."""
+    return self.sparse_dim()
+
+
+def _dimV(self: Any) -> int:  # noqa: N802  (PyTorch's name)
+    """Return how many dimensions the values of an element have."""
+    return self.dense_dim()
+
+
+def _to_dense(self: Any, dtype: Any = None, masked_grad: bool | None = None) -> Any:
+    """Return all elements."""
+    return self.to_dense() if dtype is None else self.to_dense(dtype)
+
+
+def _to_sparse(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a sparse tensor, as `to_sparse` does."""
+    return self.to_sparse(*args, **kwargs)
+
+
+def _to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
+    """Return a matrix by rows."""
+    return self.to_sparse_csr(dense_dim)
+
+
+def _to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
+    """Return a matrix by columns."""
+    return self.to_sparse_csc(dense_dim)
+
+
+def _to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """Return a matrix of blocks by rows."""
+    return self.to_sparse_bsr(blocksize, dense_dim)
+
+
+def _to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """Return a matrix of blocks by columns."""
+    return self.to_sparse_bsc(blocksize, dense_dim)
+
+
 # Layers.
 
 

@@ -21,7 +21,10 @@ __all__ = [
 ]
 
 # Private functions that tensors have as methods.
-PRIVATE = "_addmm_activation _conj _conj_physical _is_zerotensor _lazy_clone _neg_view"
+PRIVATE = """
+    _addmm_activation _conj _conj_physical _dimI _dimV _is_zerotensor _lazy_clone _neg_view
+    _to_dense _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr
+"""
 # Kinds of tensors that there are none of.
 NEVER = "is_ipu is_maia is_mkldnn is_mps is_mtia is_nested is_vulkan is_xla is_xpu"
 

@@ -30,14 +30,7 @@ ABSENT = {
         """.split(),
         "a method of tensors of a kind that is not here",
     ),
-    **dict.fromkeys(
-        """
-        torch.Tensor._dimI torch.Tensor._dimV torch.Tensor._sparse_mask_projection
-        torch.Tensor._to_dense torch.Tensor._to_sparse torch.Tensor._to_sparse_bsc
-        torch.Tensor._to_sparse_bsr torch.Tensor._to_sparse_csc torch.Tensor._to_sparse_csr
-        """.split(),
-        "libraries ask whether the layout is there before they use it",
-    ),
+    "torch.Tensor._sparse_mask_projection": "only PyTorch's own tests mention it",
     **dict.fromkeys(
         """
         torch.ByteStorage._from_buffer

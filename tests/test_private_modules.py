@@ -257,6 +257,15 @@ def test_private_methods_of_tensors_give_what_the_functions_give() -> None:
     assert torch.equal(y, X) and y.data_ptr() != X.data_ptr()
 
 
+def test_private_methods_of_sparse_tensors_give_what_the_public_ones_give() -> None:
+    x = torch.eye(4)
+    s = x._to_sparse()
+    assert (s._dimI(), s._dimV()) == (2, 0) and torch.equal(s._to_dense(), x)
+    for layout, args in (("csr", ()), ("csc", ()), ("bsr", ((2, 2),)), ("bsc", ((2, 2),))):
+        made = getattr(x, f"_to_sparse_{layout}")(*args)
+        assert str(made.layout) == f"torch.sparse_{layout}" and torch.equal(made._to_dense(), x)
+
+
 def test_logs_of_private_modules_are_pythons(caplog: Any) -> None:
     from pytensorlib import _logging
 
