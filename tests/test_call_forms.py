@@ -6,6 +6,9 @@ import pytest
 
 import pytensorlib as torch
 
+# Of the orders of old, which all of these take.
+pytestmark = pytest.mark.filterwarnings("ignore:This overload of:UserWarning")
+
 T = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 A = torch.tensor([[1.0, -1.0], [2.0, 0.5]])
 B = torch.tensor([[0.5, 2.0], [-3.0, 1.0]])
@@ -210,3 +213,12 @@ def test_class_of_functions_makes_none(function):
         type("Other", (kind,), {})
     assert inspect.isroutine(function)
     assert "input" in str(inspect.signature(torch.abs))
+
+
+def test_order_of_old_warns_and_names_the_function():
+    x = torch.ones(2)
+    with pytest.warns(UserWarning, match="This overload of add is deprecated"):
+        assert torch.add(x, 2, x).tolist() == [3, 3]
+    with pytest.warns(UserWarning, match="This overload of addcmul_ is deprecated"):
+        x.addcmul_(2, torch.ones(2), torch.ones(2))
+    assert x.tolist() == [3, 3]
