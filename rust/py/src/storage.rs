@@ -37,7 +37,14 @@ use std::ptr::NonNull;
 /// >>> import pytensorlib as torch
 /// >>> torch.arange(3, dtype=torch.int16).untyped_storage().tolist()
 /// [0, 0, 1, 0, 2, 0]
-#[pyclass(name = "UntypedStorage", module = "pytensorlib", frozen, subclass, dict, weakref)]
+#[pyclass(
+    name = "UntypedStorage",
+    module = "pytensorlib",
+    frozen,
+    subclass,
+    dict,
+    weakref
+)]
 pub struct PyStorage(pub Storage);
 
 impl PyStorage {

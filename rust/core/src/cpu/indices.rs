@@ -25,6 +25,7 @@ impl<'a> Indices<'a> {
     }
 
     #[inline(always)]
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
     }

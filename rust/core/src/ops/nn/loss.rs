@@ -568,7 +568,7 @@ crate::entries! {
         ensure!(
             delta > 0.0,
             Runtime,
-            "huber_loss does not support non-positive values for delta, got {delta}"
+            "huber_loss does not support non-positive values for delta. Got {delta}"
         );
         Ok(formula_like(Huber { delta }, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into())
     };

@@ -34,7 +34,7 @@ impl Half {
             Half::BF16 => to(16),
             Half::F16 if x.abs() >= 65520.0 => f32::INFINITY.copysign(x),
             // The last place of numbers from a half on is that of its subnormals.
-            Half::F16 if x.abs() < 6.103_515_625e-5 => ((x.abs() + 0.5) - 0.5).copysign(x),
+            Half::F16 if x.abs() < 6.103_515_6e-5 => ((x.abs() + 0.5) - 0.5).copysign(x),
             Half::F16 => to(13),
         };
         match x.is_nan() {

@@ -103,7 +103,7 @@ fn gradient(a: &Args) -> Result<Value> {
     ensure!(
         order == 1 || order == 2,
         Runtime,
-        "torch.gradient only supports edge_order=1 and edge_order=2, got {order}"
+        "torch.gradient only supports edge_order=1 and edge_order=2. Got {order}"
     );
     ensure!(
         x.dtype() != DType::U8,

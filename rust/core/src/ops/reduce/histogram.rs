@@ -561,7 +561,7 @@ fn histogramdd(a: &Args) -> Result<Value> {
     ensure!(
         given == n,
         Runtime,
-        "{NAME}: The size of bins must be equal to the innermost dimension of the input, got \
+        "histogramdd: The size of bins must be equal to the innermost dimension of the input. Got \
          {given} for {n}"
     );
     if !matches!(x.dtype(), DType::F32 | DType::F64) {

@@ -93,7 +93,7 @@ fn convert(
         };
         let size = [x.size(at), x.size(at + 1)];
         ensure!(
-            size[0] % sides[0] == 0 && size[1] % sides[1] == 0,
+            size[0].is_multiple_of(sides[0]) && size[1].is_multiple_of(sides[1]),
             Runtime,
             "{name}: tensor sparse size ({},{}) must be divisible by given blocksize ({},{})",
             size[0],

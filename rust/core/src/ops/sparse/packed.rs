@@ -462,7 +462,7 @@ impl Tensor {
         if let Some(block) = block {
             for (d, side) in block.into_iter().enumerate() {
                 ensure!(
-                    side > 0 && shape[batch + d] % side == 0,
+                    side > 0 && shape[batch + d].is_multiple_of(side),
                     Runtime,
                     "tensor sparse size ({},{}) must be divisible by given blocksize ({},{})",
                     shape[batch],

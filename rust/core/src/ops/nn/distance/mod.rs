@@ -317,7 +317,7 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
     ensure!(
         x.ndim() == y.ndim(),
         Runtime,
-        "{name}: inputs must have the same number of dimensions, got {} and {}.",
+        "{name}: inputs must have the same number of dimensions. Got {} and {}.",
         x.ndim(),
         y.ndim()
     );

@@ -55,7 +55,12 @@ pub(super) fn adaptive_sizes(
     ensure!(
         size.len() == n || size.len() == 1,
         Runtime,
-        "{name}(): internal error: output_size.size() must be {n}, got {}",
+        "{name}{} must be {n}, got {}",
+        if mean {
+            ": output_size"
+        } else {
+            "(): internal error: output_size.size()"
+        },
         Show(size)
     );
     if let (false, Some(&s)) = (mean, size.iter().find(|&&s| s < 0)) {

@@ -149,7 +149,7 @@ impl Windows {
             w.padding.iter().all(|&p| p >= 0),
             Runtime,
             "{name}: pad must be non-negative, but got pad: {}",
-            Show(&w.padding)
+            w.padding[0]
         );
         for d in 0..n {
             let (k, l, p) = (w.kernel[d], w.dilation[d], w.padding[d]);
