@@ -19,6 +19,7 @@ SKIPPED = {
     "bias": BOTH,
     "where": BOTH,
     "dropout of all": BOTH,
+    "dropout2d": ("one channel",),
     "alpha_dropout": ("one by chance", "one by another"),
     "binary cross entropy": (*BOTH, "one by another"),
 }

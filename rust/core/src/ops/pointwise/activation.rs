@@ -330,8 +330,6 @@ fn glu(a: &Args) -> Result<Value> {
     }
 }
 
-/// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
-/// arXiv:1505.00853.
 /// A new result row by row, in whatever order the input lies, as PyTorch's.
 fn in_rows(a: &Args, y: Value) -> Result<Value> {
     match (a.dest, y) {
@@ -340,6 +338,8 @@ fn in_rows(a: &Args, y: Value) -> Result<Value> {
     }
 }
 
+/// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
+/// arXiv:1505.00853.
 fn rrelu(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     let (low, high) = (a.float(1)?, a.float(2)?);
