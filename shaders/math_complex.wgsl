@@ -307,6 +307,7 @@ fn m_asinh(z: Acc) -> Acc {
 }
 fn m_acosh(z: Acc) -> Acc {
     if (is_large(z)) { return vec2(log_twice(z), r_atan2(z.y, z.x)); }
+    if (!r_is_true(z.x) && r_is_nan(z.y)) { return vec2(z.y, Real(1.5707963267948966)); }
     let a = m_sqrt(vec2(z.x - 1.0, z.y));
     let b = m_sqrt(vec2(z.x + 1.0, z.y));
     return vec2(r_asinh(a.x * b.x + a.y * b.y), 2.0 * r_atan2(a.y, b.x));
