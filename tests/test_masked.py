@@ -86,5 +86,5 @@ def test_bad_masks_and_dimensions_are_refused():
         masked.mean(torch.ones(2, dtype=torch.int64))
     with pytest.raises(ValueError, match="no fully masked out rows"):
         masked.median(torch.ones(2, dtype=torch.int64), 0, mask=torch.tensor([False, False]))
-    with pytest.raises(AttributeError, match="no tensors with masks"):
-        _ = masked.MaskedTensor
+    with pytest.raises(NotImplementedError, match="no tensors with masks"):
+        masked.MaskedTensor(x, x > 0)

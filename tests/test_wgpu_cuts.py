@@ -581,7 +581,8 @@ SYSTEMS = """
         few = lambda x: linalg.solve(whole(x), whole(x)[..., :3] * 2 + 1)
         check("solve", lambda x: shown(few(x)), x, **near)
         scale = (x.shape[-2 if x.shape[-1] > 2 else 0] / 2.718) ** 0.5
-        check("det", lambda x: shown(linalg.det(whole(x) / scale)), x, **near)
+        # Its gradient has the errors of an inverse: those of LAPACK's and ours differ by 1e-8, too.
+        check("det", lambda x: shown(linalg.det(whole(x) / scale)), x, tolerance=3e-8)
         check("slogdet", lambda x: linalg.slogdet(whole(x))[1], x, **near)
         check("sign", lambda x: shown(linalg.slogdet(whole(x).detach())[0]), x, **near)
         check("lu_factor", lambda x: shown(linalg.lu_factor(whole(x))[0]), x, **near)

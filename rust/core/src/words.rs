@@ -270,8 +270,8 @@ fn out_type(op: &str, wrong: WrongOut, fault: &mut Fault) {
             "Expected the dtype for input and out to match, but got {w} for input's dtype and {g} \
              for out's dtype."
         ),
-        "mean" => {
-            format!("mean.dtype_out(): input types can't be cast to the desired output type {g}")
+        "mean" if !got.is_float() && !got.is_complex() => {
+            format!("result type {w} can't be cast to the desired output type {g}")
         }
         "fft" | "rfft" | "rfftn" | "ihfft" | "ihfftn" | "fftn" => {
             format!("{op} expects a complex output tensor, but got {g}")
