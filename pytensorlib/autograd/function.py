@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -269,8 +268,10 @@ def _check_transformed(cls: Any) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _signature(forward: Callable[..., Any]) -> tuple[inspect.Signature, int]:
+def _signature(forward: Callable[..., Any]) -> tuple[Any, int]:
     """Return the signature of a `forward`, and how many arguments have a place."""
+    import inspect
+
     signature = inspect.signature(forward)
     places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return signature, sum(p.kind in places for p in signature.parameters.values())
