@@ -189,7 +189,7 @@ mod tests {
         for (op, text) in [
             ("add", "add(): no"),
             ("add_", "add: no"),
-            ("inv", "linalg.inv: no"),
+            ("inv", "torch.linalg.inv: no"),
             ("stack", "stack expects tensors"),
             ("max", "\"max_cpu\" not implemented for 'Bool'"),
             ("where", "no derivative for 'where'"),
