@@ -288,6 +288,15 @@ pub struct Rate {
     pub momentum: Option<f64>,
 }
 
+/// What is left of an op once its random numbers are drawn.
+pub struct Drawn {
+    /// It takes `more` inputs, and gives the op's first result.
+    pub op: Arc<dyn Op>,
+    pub more: Tensors,
+    /// The op's other results.
+    pub rest: Tensors,
+}
+
 /// Words that an op tells its kernels.
 pub type Told = SmallVec<[u32; 4]>;
 
@@ -439,9 +448,23 @@ pub trait Op: Derivative + Keep {
         false
     }
 
+    /// Draws its random numbers now, for a call whose inputs are computed later; `None` where they are drawn
+    /// with the rest.
+    fn drawn(&self, _x: &[&Meta]) -> Result<Option<Drawn>> {
+        Ok(None)
+    }
+
     /// Whether it may write to elements that share memory.
     fn repeats(&self) -> Repeats {
         Repeats::Refused
+    }
+
+    /// Whether its kernel computes whatever the elements are, so that it may run later than it was asked
+    /// for; or the error that the kernel would end with. Elements are looked at where no work on them
+    /// [waits](crate::storage::Storage::waits). Not of what draws random numbers.
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        let metas: SmallVec<[&Meta; 4]> = x.iter().map(|t| t.meta()).collect();
+        Ok(self.each(&metas).is_some() || matches!(x, [x] if self.fold(x).is_some()))
     }
 
     /// Elements touched, as an estimate of time for releasing the host's lock.

@@ -5,7 +5,7 @@ use crate::alloc::{self, FileMap};
 use crate::bail;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::gpu::{Buffer, Gpu, Window};
 use crate::shared::{Shared, Weak};
 use parking_lot::Mutex;
@@ -22,12 +22,20 @@ enum Owner {
     Lender(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
     /// The memory is a file's.
     Map(Box<FileMap>),
-    /// The GPU's pool, with an address that tells the buffer from all others.
-    Gpu(Box<(Buffer, usize)>),
+    Gpu(Box<OnGpu>),
     /// There is no memory, only its size.
     Meta,
     /// There is no memory: what is held here stands for the elements.
     Held(Box<(Box<dyn Any + Send + Sync>, Device)>),
+}
+
+/// Memory of a GPU's pool.
+struct OnGpu {
+    /// Filled from the start, unless the memory is [to come](Storage::to_come).
+    buffer: OnceLock<Buffer>,
+    /// Tells it from all other memory.
+    address: usize,
+    device: Device,
 }
 
 /// Memory whose size has changed.
@@ -51,13 +59,16 @@ struct Blocks {
 unsafe impl Send for Blocks {}
 
 pub struct Allocation {
-    /// Null for memory of the GPU, where there is none, and while there is less memory than there once was: tensors may
-    /// no longer fit then, see [`Storage::open_ptr`].
+    /// Null for memory of the GPU, where there is none, while there is less memory than there once was (tensors may
+    /// no longer fit then), and while work on it waits: see [`Storage::open_ptr`].
     ptr: AtomicPtr<u8>,
     bytes: AtomicUsize,
     version: AtomicU32,
     /// Whether the address was handed out.
     pinned: AtomicBool,
+    /// Whether work that reads or writes it was asked for and has not run yet: the pointer is null, and whoever
+    /// wants it has that work [done](Storage::settle) first.
+    waits: AtomicBool,
     /// The version from when a tensor that moved to other memory went on counting with it.
     shared: OnceLock<Arc<AtomicU32>>,
     owner: Owner,
@@ -75,6 +86,14 @@ fn fresh_address(bytes: usize) -> usize {
     NEXT.fetch_add(bytes.next_multiple_of(256).max(256), Ordering::Relaxed)
 }
 
+/// Has all work done that was asked for and has not run yet.
+static SETTLE: OnceLock<fn() -> Result<()>> = OnceLock::new();
+
+/// Tells how that is done.
+pub fn set_settle(settle: fn() -> Result<()>) {
+    let _ = SETTLE.set(settle);
+}
+
 /// A shared block of memory on one device.
 #[derive(Clone)]
 pub struct Storage(Shared<Allocation>);
@@ -89,6 +108,12 @@ impl WeakStorage {
     }
 }
 
+/// What [`Storage::hold`] took, to be given back.
+pub struct Held(*mut u8);
+
+// SAFETY: an address; who holds the storage keeps what it points to.
+unsafe impl Send for Held {}
+
 impl Storage {
     /// Uninitialised memory.
     pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
@@ -101,8 +126,119 @@ impl Storage {
 
     /// `bytes` of a buffer.
     pub fn on_gpu(buffer: Buffer, bytes: usize) -> Storage {
-        let owner = Owner::Gpu(Box::new((buffer, fresh_address(bytes))));
-        Storage::new(std::ptr::null_mut(), bytes, owner)
+        let own = OnGpu {
+            device: buffer.device(),
+            buffer: buffer.into(),
+            address: fresh_address(bytes),
+        };
+        Storage::new(std::ptr::null_mut(), bytes, Owner::Gpu(Box::new(own)))
+    }
+
+    /// Memory whose contents are yet to be computed, and which is [made](Storage::come) before that.
+    pub fn to_come(bytes: usize, device: Device) -> Storage {
+        let owner = match device {
+            Device::Wgpu(_) => Owner::Gpu(Box::new(OnGpu {
+                buffer: OnceLock::new(),
+                address: fresh_address(bytes),
+                device,
+            })),
+            _ => Owner::Cache(OnceLock::new()),
+        };
+        let storage = Storage::new(std::ptr::null_mut(), bytes, owner);
+        storage.0.waits.store(true, Ordering::Relaxed);
+        storage
+    }
+
+    /// Makes memory that was [to come](Storage::to_come), which goes on waiting.
+    pub fn come(&self) -> Result<Held> {
+        if let (Owner::Gpu(own), Device::Wgpu(index)) = (&self.0.owner, self.device()) {
+            if own.buffer.get().is_none() {
+                let _ = own.buffer.set(Gpu::at(index)?.alloc(self.bytes())?);
+            }
+            return Ok(Held(std::ptr::null_mut()));
+        }
+        Ok(Held(alloc::alloc(self.bytes())?.as_ptr()))
+    }
+
+    /// Frees what [`Storage::come`] made, where nothing came of it.
+    pub fn discard(&self, held: Held) {
+        if let Some(p) = NonNull::new(held.0) {
+            // SAFETY: `come` had it from there, with this size, and nobody else has it.
+            unsafe { alloc::free(p, self.bytes()) }
+        }
+    }
+
+    /// Whether work on the memory may be put off: nobody reads or writes it past [`Storage::settle`].
+    pub fn may_wait(&self) -> bool {
+        let open = !self.0.pinned.load(Ordering::Relaxed) && self.bytes() > 0;
+        match &self.0.owner {
+            Owner::Cache(resized) => open && resized.get().is_none(),
+            Owner::Gpu(_) => open,
+            _ => false,
+        }
+    }
+
+    /// Whether work that reads or writes the memory waits.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.0.waits.load(Ordering::Acquire)
+    }
+
+    /// Lets everyone who wants the memory have work done first, until it is [let go](Storage::let_go).
+    pub fn hold(&self) -> Held {
+        self.0.waits.store(true, Ordering::Release);
+        Held(self.0.ptr.swap(std::ptr::null_mut(), Ordering::AcqRel))
+    }
+
+    /// The memory is everyone's again.
+    pub fn let_go(&self, held: Held) {
+        let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
+        // Another thread may have resized it meanwhile.
+        let _ = self
+            .0
+            .ptr
+            .compare_exchange(null, held.0, order, Ordering::Relaxed);
+        self.0.waits.store(false, Ordering::Release);
+    }
+
+    /// Another handle on memory that is held, for the work that is put off. It does not keep the memory.
+    pub fn behind(&self, held: &Held) -> Storage {
+        if let Owner::Gpu(own) = &self.0.owner {
+            let buffer = own.buffer.get().expect("memory that was made");
+            return Storage::on_gpu(buffer.lent(), self.bytes());
+        }
+        let owner = Owner::Lender(Box::new(()));
+        Storage::new(held.0, self.bytes(), owner)
+    }
+
+    /// Whether it is such a handle on this memory.
+    pub fn is_behind(&self, other: &Storage, held: &Held) -> bool {
+        self.bytes() == other.bytes()
+            && match (&self.0.owner, &other.0.owner) {
+                (Owner::Gpu(a), Owner::Gpu(b)) => match (a.buffer.get(), b.buffer.get()) {
+                    (Some(a), Some(b)) => a.is_same(b),
+                    _ => false,
+                },
+                (Owner::Lender(_), _) => self.0.ptr.load(Ordering::Relaxed) == held.0,
+                _ => false,
+            }
+    }
+
+    /// Has work on the memory done that waits.
+    pub fn settle(&self) -> Result<()> {
+        if !self.waits() {
+            return Ok(());
+        }
+        if let Some(settle) = SETTLE.get() {
+            settle()?;
+        }
+        if self.waits() {
+            bail!(
+                Runtime,
+                "the tensor has no elements: the call that was to compute them ended with an error"
+            );
+        }
+        Ok(())
     }
 
     /// Memory of the host that no tensor used before, or that `clear` writes zeros to.
@@ -180,6 +316,7 @@ impl Storage {
     /// Moves the memory, with what it holds, to a map of as many bytes, where it stays. Kernels at
     /// work in it go on in what they were given.
     pub fn move_to(&self, map: FileMap) -> Result<()> {
+        self.settle()?;
         let (Owner::Cache(_), true) = (&self.0.owner, self.is_resizable()) else {
             bail!(
                 Runtime,
@@ -252,6 +389,7 @@ impl Storage {
             bytes: AtomicUsize::new(bytes),
             version: AtomicU32::new(0),
             pinned: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
             shared: OnceLock::new(),
             owner,
         }))
@@ -266,7 +404,7 @@ impl Storage {
     #[inline]
     pub fn device(&self) -> Device {
         match &self.0.owner {
-            Owner::Gpu(own) => own.0.device(),
+            Owner::Gpu(own) => own.device,
             Owner::Meta => Device::Meta,
             Owner::Held(own) => own.1,
             _ => Device::Cpu,
@@ -275,7 +413,11 @@ impl Storage {
 
     /// The first byte in host memory; null where there is none.
     pub fn ptr(&self) -> *mut u8 {
-        let start = self.open_ptr();
+        let mut start = self.open_ptr();
+        if start.is_null() && self.waits() {
+            self.settle().unwrap_or_else(|e| error::unwind(e));
+            start = self.open_ptr();
+        }
         match &self.0.owner {
             Owner::Cache(resized) if start.is_null() => resized
                 .get()
@@ -284,7 +426,7 @@ impl Storage {
         }
     }
 
-    /// As [`Storage::ptr`], but null also where tensors made earlier may no longer fit.
+    /// As [`Storage::ptr`], but null also where tensors made earlier may no longer fit, and where work waits.
     #[inline(always)]
     pub fn open_ptr(&self) -> *mut u8 {
         self.0.ptr.load(Ordering::Relaxed)
@@ -308,6 +450,7 @@ impl Storage {
             self.0.bytes.store(bytes, Ordering::Release);
             return Ok(());
         }
+        self.settle()?;
         let (Some(resized), true) = (self.resized(), self.is_resizable()) else {
             bail!(
                 Runtime,
@@ -355,7 +498,7 @@ impl Storage {
     /// live memory shares, not to be read from.
     pub fn address(&self) -> usize {
         match &self.0.owner {
-            Owner::Gpu(own) => own.1,
+            Owner::Gpu(own) => own.address,
             _ => self.ptr() as usize,
         }
     }
@@ -363,7 +506,10 @@ impl Storage {
     /// Tells a GPU what the memory is for.
     #[inline]
     pub fn inhabit(&self, shape: &[usize], dtype: DType) {
-        if let Some(buffer) = self.buffer() {
+        let Owner::Gpu(own) = &self.0.owner else {
+            return;
+        };
+        if let Some(buffer) = own.buffer.get() {
             buffer.inhabit(shape, dtype);
         }
     }
@@ -371,7 +517,12 @@ impl Storage {
     /// The buffer of memory on the GPU.
     pub fn buffer(&self) -> Option<&Buffer> {
         match &self.0.owner {
-            Owner::Gpu(own) => Some(&own.0),
+            Owner::Gpu(own) => {
+                if self.waits() {
+                    self.settle().unwrap_or_else(|e| error::unwind(e));
+                }
+                own.buffer.get()
+            }
             _ => None,
         }
     }

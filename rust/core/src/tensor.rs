@@ -419,6 +419,7 @@ impl Tensor {
     /// As [`Tensor::bytes_ptr`], before memory is read where nothing could unwind.
     pub fn check_open(&self) -> Result<()> {
         if self.storage().open_ptr().is_null() {
+            self.storage().settle()?;
             self.check_held()?;
             match self.device() {
                 Device::Cpu => self.check_fits()?,

@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::{mode, saved};
 use pytensorlib_core::dispatch::heeded;
-use pytensorlib_core::graph::{peek, Again, End, Ending, Recorder, Runs, Source, Trace};
+use pytensorlib_core::graph::{peek, Again, End, Ending, Matched, Recorder, Runs, Source, Trace};
 use pytensorlib_core::op::{Grads, Rate};
 use pytensorlib_core::tensor::Tensor;
 use std::cell::RefCell;
@@ -266,6 +266,45 @@ impl PyProgram {
     #[getter]
     fn bytes(&self) -> (usize, usize) {
         (self.0.program().made(), self.0.held())
+    }
+}
+
+/// A function whose calls are matched with those before.
+#[pyclass(name = "_Matched", module = "pytensorlib._C", frozen)]
+struct PyMatched(Matched);
+
+#[pymethods]
+impl PyMatched {
+    #[new]
+    fn new() -> PyMatched {
+        PyMatched(Matched::new())
+    }
+    /// Calls a function; what it asks for is put off while it is what calls before asked for.
+    #[pyo3(signature = (function, args, kwargs))]
+    fn call(
+        &self,
+        function: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(session) = self.0.begin() else {
+            return Ok(function.call(args, kwargs)?.unbind());
+        };
+        let result = function.call(args, kwargs);
+        let done = self.0.end(&session).py();
+        drop(session);
+        let result = result?.unbind();
+        done.map(|()| result)
+    }
+    /// Forgets all calls.
+    fn forget(&self) {
+        self.0.forget();
+    }
+    /// Requests that were matched, others, programs, and how often one ran.
+    #[getter]
+    fn counts(&self) -> (u64, u64, usize, u64) {
+        let c = self.0.counts();
+        (c.matched, c.others, c.programs, c.runs)
     }
 }
 
@@ -575,6 +614,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTrace>()?;
     m.add_class::<PyProgram>()?;
     m.add_class::<PyGuards>()?;
+    m.add_class::<PyMatched>()?;
     m.add_function(wrap_pyfunction!(_has_saved_tensor_hooks, m)?)?;
     m.add_function(wrap_pyfunction!(_is_interpreted, m)?)
 }

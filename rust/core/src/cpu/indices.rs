@@ -68,3 +68,18 @@ impl<'a> Indices<'a> {
         alloc::gathered(self.iter())
     }
 }
+
+/// Whether all numbers of an int64 tensor are in a range, as far as the host knows: not where work on them
+/// waits. Kernels of a GPU note themselves which are not.
+pub fn lie_in(t: &Tensor, range: Range<usize>) -> bool {
+    all_are(t, |i| usize::try_from(i).is_ok_and(|i| range.contains(&i)))
+}
+
+/// Whether all numbers of an int64 tensor are such, as [`lie_in`] tells.
+pub fn all_are(t: &Tensor, such: impl Fn(i64) -> bool) -> bool {
+    if t.device().is_gpu() {
+        return true;
+    }
+    let known = t.dtype() == DType::I64 && t.is_contiguous() && !t.storage().waits();
+    known && Indices::of(t).iter().all(such)
+}

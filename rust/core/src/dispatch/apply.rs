@@ -124,7 +124,7 @@ pub fn underlie(interpreter: &Arc<dyn Interpreter>) {
 }
 
 /// Runs `f` with no interpreter in force.
-pub(super) fn interpreted_below<R>(f: impl FnOnce() -> R) -> R {
+pub fn interpreted_below<R>(f: impl FnOnce() -> R) -> R {
     struct Above(Option<InForce>);
     impl Drop for Above {
         fn drop(&mut self) {

@@ -10,9 +10,8 @@ pub mod parts;
 mod profile;
 mod record;
 
-use apply::interpreted_below;
 pub use apply::{
-    apply, asking, heeded, interpreted, underlie, InForce, Interpreter, Kind as RequestKind,
+    apply, asking, heeded, interpreted, interpreted_below, underlie, InForce, Interpreter, Kind as RequestKind,
     Request,
 };
 pub use checks::{Checks, Seen, Witness};

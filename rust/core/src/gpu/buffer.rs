@@ -374,7 +374,7 @@ impl Buffer {
     }
 
     /// A handle that keeps the memory, but not from who asks the pool for some.
-    pub(super) fn lent(&self) -> Buffer {
+    pub fn lent(&self) -> Buffer {
         Buffer {
             raw: self.raw.clone(),
             rest: self.rest.clone(),
@@ -383,6 +383,14 @@ impl Buffer {
             owned: false,
             part: self.part.clone(),
         }
+    }
+
+    /// Whether both are all of the same memory.
+    pub fn is_same(&self, other: &Buffer) -> bool {
+        self.bytes == other.bytes
+            && self.part.is_none()
+            && other.part.is_none()
+            && self.raws().map(|r| r.id).eq(other.raws().map(|r| r.id))
     }
 
     /// How many buffers had the memory and are gone: more once this one is.

@@ -217,6 +217,8 @@ pub(super) fn chained(
         rate: None,
         key: None,
         guarded: false,
+        varies: false,
+        number: None,
     })
 }
 

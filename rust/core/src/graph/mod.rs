@@ -10,15 +10,19 @@ mod chain;
 mod fuse;
 #[cfg(test)]
 mod laws;
+mod paths;
 mod record;
 mod reel;
 mod run;
+mod session;
 #[cfg(test)]
 mod trace;
 
 pub use back::{Again, Runs};
+pub use paths::change_settings;
 pub use record::{peek, Ending, Recorder, Trace};
 pub use run::Run;
+pub use session::{settle, Counts, Matched, Session};
 
 use crate::device::Device;
 use crate::meta::Meta;
@@ -83,6 +87,10 @@ pub struct Step {
     pub key: Option<usize>,
     /// Whether the last of `x` is not the op's: it is left out where that, on the host, is not zero.
     pub guarded: bool,
+    /// Whether each call gives it an op with other numbers.
+    pub varies: bool,
+    /// Which request it answers, where it is the step of one.
+    pub number: Option<usize>,
 }
 
 /// What a function returns.
@@ -146,6 +154,20 @@ pub enum End {
 }
 
 impl Program {
+    /// Steps over slots, of which inputs are bound in each call.
+    fn of(slots: Vec<Slot>, steps: Vec<Step>) -> Program {
+        Program {
+            inputs: Vec::new(),
+            sharing: SmallVec::new(),
+            slots,
+            steps,
+            outputs: Vec::new(),
+            leaves: Vec::new(),
+            rates: Vec::new(),
+            back: None,
+        }
+    }
+
     /// What the caller's tensors must look like.
     pub fn inputs(&self) -> &[Meta] {
         &self.inputs

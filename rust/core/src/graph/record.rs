@@ -606,6 +606,8 @@ impl Interpreter for Recorder {
                 rate,
                 key,
                 guarded,
+                varies: false,
+                number: None,
             });
         }
         Ok(out)

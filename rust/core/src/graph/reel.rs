@@ -118,9 +118,10 @@ impl Reel {
             // Where nothing is computed nothing is drawn.
             let some = s.y.iter().all(|v| v.meta.numel() > 0);
             match drawn || varied().next().is_some() {
+                false if s.varies && !s.op.tells() => Kind::Other,
                 true if s.op.tells() && some && varied().all(on_host) => Kind::Told,
                 true => Kind::Other,
-                false if s.op.tells() && s.rate.is_some() => Kind::Told,
+                false if s.op.tells() && (s.varies || s.rate.is_some()) => Kind::Told,
                 false if s.rate.is_some() => Kind::Rated,
                 false => Kind::Same,
             }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Buffer;
 use crate::host;
 use crate::op::{Grads, Metas, Op, Rate, TensorMeta, Told};
-use crate::storage::Storage;
+use crate::storage::{Held, Storage};
 use crate::tensor::Tensor;
 use smallvec::{smallvec, SmallVec};
 use std::any::Any;
@@ -41,6 +41,8 @@ pub struct Run {
     absent: Tensor,
     /// What a GPU is asked for, kept: of the way forth and of the way back.
     reels: [Option<Reel>; 2],
+    /// The slot of each input.
+    inputs: Vec<usize>,
 }
 
 /// A step whose tensors are there.
@@ -145,12 +147,17 @@ impl Run {
             keys: HashMap::new(),
             absent: Tensor::empty(&[0], DType::U8, Device::Cpu)?,
             reels: [None, None],
+            inputs: Vec::new(),
             program,
         };
         let used = run.program.last_uses();
         for (s, slot) in run.program.slots.iter().enumerate() {
             run.memory[s] = match &slot.source {
-                Source::Input(_) => None,
+                &Source::Input(i) => {
+                    run.inputs.resize(run.inputs.len().max(i + 1), s);
+                    run.inputs[i] = s;
+                    None
+                }
                 Source::State(storage) => Some(storage.clone()),
                 Source::Constant(start) if !slot.written && !slot.escapes => {
                     Some(start.storage().clone())
@@ -255,6 +262,26 @@ impl Run {
             }
         }
         self.rates = rates.to_vec();
+    }
+
+    /// Binds what is behind memory that is held to input `i`.
+    pub(super) fn bind_memory(&mut self, i: usize, storage: &Storage, held: &Held) {
+        let s = self.inputs[i];
+        let same = |m: &Storage| m.is_behind(storage, held);
+        if !self.memory[s].as_ref().is_some_and(same) {
+            self.bind(s, storage.behind(held));
+        }
+    }
+
+    /// Gives step `at` an op with other numbers.
+    pub(super) fn set_op(&mut self, at: usize, op: Arc<dyn Op>) {
+        self.steps[at].op = op;
+        self.reels.iter_mut().flatten().for_each(|r| r.forget(at));
+    }
+
+    /// Runs all steps.
+    pub(super) fn all_steps(&mut self) -> Result<()> {
+        self.steps(0..self.program.steps.len())
     }
 
     /// Tells a GPU what the memory of a result is for.

@@ -4,6 +4,7 @@
 use super::scatter::gpu::{gather, scatter};
 use super::scatter::{gather_along, lined, scatter_along};
 use super::Mode;
+use crate::cpu::indices::lie_in;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
@@ -49,6 +50,9 @@ impl Derivative for TakeAlong {
 }
 
 impl Op for TakeAlong {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(lie_in(x[1], 0..x[0].size(self.dim)))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(x[1].shape(), x[0].dtype(), x[0].device());
         Ok(SmallVec::from_elem(meta, 1))

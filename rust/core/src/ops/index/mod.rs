@@ -15,6 +15,7 @@ use crate::meta::Meta;
 use cpu::Points;
 
 use crate::autograd::Vjp;
+use crate::cpu::indices::all_are;
 use crate::cpu::elements::{Bool, Element, NativeF16};
 use crate::device::Device;
 use crate::dispatch;
@@ -180,6 +181,15 @@ impl Bounds {
     pub fn wraps(self) -> bool {
         matches!(self, Bounds::Wrap | Bounds::Take)
     }
+    /// Whether indices of dimensions are in bounds, as far as the host knows.
+    fn hold(self, of: &Layout, dims: &[usize], indices: &[&Tensor]) -> bool {
+        let holds = |(&d, index): (&usize, &&Tensor)| {
+            let n = of.shape[d] as i64;
+            let first = if self.wraps() { -n } else { 0 };
+            all_are(index, |i| (first..n).contains(&i))
+        };
+        dims.iter().zip(indices).all(holds)
+    }
     pub fn error(self, i: i64, d: usize, n: usize) -> Error {
         match self {
             Bounds::Wrap => Error::index(format!(
@@ -319,6 +329,9 @@ fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
 }
 
 impl Op for Index {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[1..]))
+    }
     fn takes(&self, _rare: DType) -> bool {
         true
     }
@@ -473,6 +486,9 @@ impl Derivative for IndexPut {
 }
 
 impl Op for IndexPut {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[2..]))
+    }
     fn takes(&self, rare: DType) -> bool {
         self.mode == Mode::Set || rare.is_complex()
     }

@@ -14,7 +14,8 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Told};
+use crate::device::Device;
+use crate::op::{Derivative, Drawn, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors, Told};
 use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
 use crate::ops::random::{in_memory_order, memory_order, reorder};
@@ -80,6 +81,29 @@ impl Op for Dropout {
     fn told(&self, _x: &[&Tensor]) -> Result<Told> {
         Ok(self.generator.philox().words().into())
     }
+    fn drawn(&self, x: &[&Meta]) -> Result<Option<Drawn>> {
+        let mut meta = TensorMeta::of(x[0]);
+        meta.dtype = DType::Bool;
+        let layout = self.layout(x, &meta);
+        let layout = layout.unwrap_or_else(|| Layout::contiguous(&meta.shape));
+        let mask = Tensor::of(Meta::new(layout, DType::Bool, meta.device))?;
+        match meta.device {
+            Device::Cpu => self.draw(&mask)?,
+            Device::Wgpu(index) => {
+                let gpu = Gpu::at(index)?;
+                if !transfer::ran(bernoulli(gpu, self.generator.philox(), 1.0 - self.p.0, &mask))? {
+                    return Ok(None);
+                }
+            }
+            Device::Meta => {}
+        }
+        let scale = self.scale;
+        Ok(Some(Drawn {
+            op: Arc::new(Masked { scale }),
+            more: Tensors::from_iter([mask.clone()]),
+            rest: Tensors::from_iter([mask]),
+        }))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
         let mut mask = meta.clone();
@@ -102,12 +126,7 @@ impl Op for Dropout {
         }
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        in_memory_order(&y[1], |mask| {
-            // SAFETY: contiguous host memory of bools, which this call alone writes.
-            let out = unsafe { std::slice::from_raw_parts_mut(mask.bytes_ptr(), mask.numel()) };
-            self.generator.bits(out, 1.0 - self.p.0);
-            Ok(())
-        })?;
+        self.draw(&y[1])?;
         multiply(x[0], &y[1], self.scale.0, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -128,6 +147,18 @@ impl Op for Dropout {
                 pointwise(gpu, acc, body, &views, transfer::whole(&y[0])?, &scale)
             }),
         )
+    }
+}
+
+impl Dropout {
+    /// Draws a mask in host memory.
+    fn draw(&self, mask: &Tensor) -> Result<()> {
+        in_memory_order(mask, |mask| {
+            // SAFETY: contiguous host memory of bools, which this call alone writes.
+            let out = unsafe { std::slice::from_raw_parts_mut(mask.bytes_ptr(), mask.numel()) };
+            self.generator.bits(out, 1.0 - self.p.0);
+            Ok(())
+        })
     }
 }
 
@@ -230,6 +261,9 @@ impl Derivative for Masked {
 }
 
 impl Op for Masked {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }

@@ -36,6 +36,9 @@ impl Derivative for Norms {
 }
 
 impl Op for Norms {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(&[x.len()], x[0].dtype(), x[0].device());
         Ok(Metas::from_elem(meta, 1))
@@ -70,6 +73,9 @@ impl Derivative for Scaled {
 }
 
 impl Op for Scaled {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(x[..x.len() - 1].iter().map(|t| TensorMeta::of(t)).collect())
     }

@@ -175,6 +175,9 @@ impl<S: Step> Derivative for Update<S> {
 }
 
 impl<S: Step> Op for Update<S> {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let name = self.step.name();
         for (i, p) in x[..self.n].iter().enumerate() {

@@ -108,6 +108,9 @@ fn gpu(op: &dyn Formula, i: usize, gpu: &Gpu, x: &[&Tensor], y: &Tensor) -> Resu
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn takes(&self, _rare: DType) -> bool {
         true
     }

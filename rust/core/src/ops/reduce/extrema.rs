@@ -120,6 +120,9 @@ impl Derivative for Extreme {
 }
 
 impl Op for Extreme {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask(x[0])?, self.keepdim);
         let values = TensorMeta {
@@ -365,6 +368,9 @@ impl Derivative for Extremes {
 }
 
 impl Op for Extremes {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         let meta = TensorMeta::new(&shape, x[0].dtype(), x[0].device());

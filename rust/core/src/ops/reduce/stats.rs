@@ -130,6 +130,9 @@ impl Derivative for Variance {
 }
 
 impl Op for Variance {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         let mean = TensorMeta {
@@ -404,6 +407,9 @@ impl Derivative for VectorNorm {
 }
 
 impl Op for VectorNorm {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         Ok(smallvec![TensorMeta {

@@ -6,7 +6,7 @@ mod reduce;
 
 use super::Mode;
 use crate::autograd::Vjp;
-use crate::cpu::indices::Indices;
+use crate::cpu::indices::{lie_in, Indices};
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
 use crate::dtype::{check_range, DType, Scalar};
@@ -93,6 +93,9 @@ impl Derivative for Gather {
 }
 
 impl Op for Gather {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(lie_in(x[1], 0..x[0].size(self.dim)))
+    }
     fn takes(&self, _rare: DType) -> bool {
         true
     }
@@ -245,6 +248,9 @@ impl Scatter {
 }
 
 impl Op for Scatter {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(lie_in(x[1], 0..x[0].size(self.dim)))
+    }
     fn casts(&self) -> bool {
         false
     }

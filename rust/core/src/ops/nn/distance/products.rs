@@ -65,6 +65,9 @@ impl Derivative for Cross {
 }
 
 impl Op for Cross {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }

@@ -141,6 +141,9 @@ impl Derivative for Cosine {
 }
 
 impl Op for Cosine {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(metas(x[0], 3))
     }
@@ -243,6 +246,9 @@ impl Derivative for Distances {
 }
 
 impl Op for Distances {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(metas(x[0], 3))
     }

@@ -8,7 +8,7 @@ use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::copy;
 use crate::cpu::elements::Element;
-use crate::cpu::indices::Indices;
+use crate::cpu::indices::{lie_in, Indices};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::device::Device;
@@ -117,6 +117,9 @@ impl Derivative for Rows {
 }
 
 impl Op for Rows {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(lie_in(x[1], 0..x[0].size(0)))
+    }
     fn takes(&self, _rare: DType) -> bool {
         true
     }
@@ -217,6 +220,9 @@ impl Derivative for SumRows {
 }
 
 impl Op for SumRows {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(lie_in(x[1], 0..self.count))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let rest = &x[0].shape()[x[1].ndim()..];
         let shape: Dims = std::iter::once(self.count)
@@ -341,6 +347,9 @@ impl Derivative for Spread {
 }
 
 impl Op for Spread {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(lie_in(x[1], 0..x[0].size(0)))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         self.0.infer(x)
     }

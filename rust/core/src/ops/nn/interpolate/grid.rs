@@ -153,6 +153,9 @@ impl Derivative for GridSample {
 }
 
 impl Op for GridSample {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let n = x[0].ndim() - 2;
         let shape: Dims = x[0].shape()[..2]
@@ -225,6 +228,9 @@ impl Derivative for GridSampleGrad {
 }
 
 impl Op for GridSampleGrad {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(Metas::from_iter([
             TensorMeta::of(x[1]),

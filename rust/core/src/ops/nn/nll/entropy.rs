@@ -3,6 +3,7 @@
 use super::gpu::{Entropies, Reduction};
 use super::likelihood::{nll_gradient, picked_by_ops, Nll};
 use super::{
+    are_classes,
     check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
     launchable, operands, positions, sum_classes, Extent, Float,
 };
@@ -61,6 +62,9 @@ impl Derivative for LogSumExp {
 }
 
 impl Op for LogSumExp {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         let axis = (x[0].ndim() > 1) as usize;
@@ -306,6 +310,9 @@ impl CrossEntropy {
 }
 
 impl Op for CrossEntropy {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(are_classes(x[1], Extent::of(x[0].shape()).c, self.ignore))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (dtype, device) = (x[0].dtype(), x[0].device());
         let shape = if self.reduction == NONE {
@@ -465,6 +472,9 @@ per_isa! {
 }
 
 impl Op for CrossEntropyGrad {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(are_classes(x[2], Extent::of(x[1].shape()).c, self.of.ignore))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[1]), 1))
     }

@@ -1,7 +1,7 @@
 //! Negative log-likelihood of class indices.
 
 use super::gpu::{self, Reduction};
-use super::{class_weights, classes, finish, launchable, positions, Extent};
+use super::{are_classes, class_weights, classes, finish, launchable, positions, Extent};
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::convert::loader;
@@ -93,6 +93,9 @@ impl Nll {
 }
 
 impl Op for Nll {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(are_classes(x[1], Extent::of(x[0].shape()).c, self.ignore))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = if self.reduction == NONE {
             x[1].shape().clone()
@@ -382,6 +385,9 @@ impl Derivative for NllGrad {
 }
 
 impl Op for NllGrad {
+    fn sure(&self, x: &[&Tensor]) -> Result<bool> {
+        Ok(are_classes(x[1], Extent::of(&self.shape).c, self.of.ignore))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(&self.shape, x[0].dtype(), x[0].device());
         Ok(SmallVec::from_elem(meta, 1))

@@ -3,7 +3,7 @@
 use super::loss::{MEAN, NONE};
 use crate::alloc;
 use crate::cpu::elements::Compute;
-use crate::cpu::indices::Indices;
+use crate::cpu::indices::{all_are, Indices};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -111,6 +111,11 @@ fn classes(target: &Tensor, c: usize, ignore: i64) -> Result<Vec<Option<usize>>>
             }
         })
         .collect()
+}
+
+/// Whether targets are classes, or ignored, as far as the host knows.
+fn are_classes(target: &Tensor, c: usize, ignore: i64) -> bool {
+    all_are(target, |t| t == ignore || check_target(t, c).is_ok())
 }
 
 fn write_scalar(y: &Tensor, v: f64) -> Result<()> {

@@ -308,6 +308,9 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
 }
 
 impl Op for Norm {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
         if self.over == Over::Given {
@@ -505,6 +508,9 @@ impl Derivative for NormGrad {
 }
 
 impl Op for NormGrad {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let dx = TensorMeta::of(x[1]);
         let channels = self.norm.groups * self.norm.d;

@@ -414,6 +414,9 @@ impl Derivative for Softmax {
 }
 
 impl Op for Softmax {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta::of(x[0])])
     }
@@ -497,6 +500,9 @@ impl Derivative for SoftmaxGrad {
 }
 
 impl Op for SoftmaxGrad {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta::of(x[1])])
     }
@@ -560,6 +566,9 @@ impl Derivative for Logsumexp {
 }
 
 impl Op for Logsumexp {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         Ok(smallvec![TensorMeta {

@@ -141,6 +141,9 @@ impl Derivative for Cumsum {
 }
 
 impl Op for Cumsum {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn takes(&self, rare: DType) -> bool {
         rare.is_wide_unsigned()
     }
@@ -281,6 +284,9 @@ fn walk_complex<const N: usize, A: Copy + Send + Sync>(
 }
 
 impl Op for Cumprod {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn takes(&self, rare: DType) -> bool {
         rare.is_wide_unsigned()
     }
@@ -366,6 +372,9 @@ impl Derivative for Recurrence {
 }
 
 impl Op for Recurrence {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
@@ -543,6 +552,9 @@ impl Logcumsumexp {
 }
 
 impl Op for Logcumsumexp {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
@@ -624,6 +636,9 @@ impl Derivative for CumulativeExtreme {
 }
 
 impl Op for CumulativeExtreme {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let values = TensorMeta::of(x[0]);
         let indices = TensorMeta {

@@ -47,6 +47,9 @@ impl Derivative for StridedAdjoint {
 }
 
 impl Op for StridedAdjoint {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        Ok(true)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(&self.base.shape, x[0].dtype(), x[0].device());
         Ok(SmallVec::from_elem(meta, 1))

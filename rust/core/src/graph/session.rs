@@ -1,0 +1,551 @@
+//! A call of a function whose requests are put off while they are those of calls before, and are run
+//! together: when the call ends, or when somebody wants elements that they write. The host language runs
+//! in every call, so nothing that it does is skipped, repeated or guessed.
+
+use super::paths::{Asked, Known, Paths, START};
+use super::Value;
+use crate::autograd::mode;
+use crate::device::Device;
+use crate::dispatch::{self, heeded, InForce, Interpreter, Request, RequestKind};
+use crate::error::Result;
+use crate::host;
+use crate::op::{Op, TensorMeta, Tensors};
+use crate::storage::{set_settle, Held, Storage, WeakStorage};
+use crate::tensor::{byte_count, Tensor};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Requests that wait at most, and slots of a call that is followed.
+const QUEUE: usize = 4096;
+const SLOTS: usize = 1 << 16;
+/// Elements up to which work in host memory is done at once, where nothing of it waits.
+const TINY: usize = 16;
+
+/// The calls at work, of all threads.
+static CALLS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// Whether a call is at work on this thread.
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread runs what waited.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs all that waits, of all threads.
+pub fn settle() -> Result<()> {
+    if RUNS.get() {
+        return Ok(());
+    }
+    let calls: Vec<Arc<Session>> = CALLS.lock().iter().filter_map(Weak::upgrade).collect();
+    calls.iter().try_for_each(|c| c.settle())
+}
+
+/// A function whose calls are matched.
+#[derive(Default)]
+pub struct Matched(Mutex<Option<Box<Paths>>>, Mutex<Counts>);
+
+/// What became of a function's calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Requests that were matched, and all others that were looked at.
+    pub matched: u64,
+    pub others: u64,
+    /// Programs, and how often one ran.
+    pub programs: usize,
+    pub runs: u64,
+}
+
+/// A call at work.
+pub struct Session(Mutex<Work>);
+
+struct Work {
+    paths: Box<Paths>,
+    /// The point of the last request, and that from which on they wait.
+    at: usize,
+    from: usize,
+    /// Whether the calls before went the same way up to here.
+    known: bool,
+    /// Whether nothing is followed any more.
+    off: bool,
+    slots: Vec<Slot>,
+    /// Slots by the identity of their memory.
+    index: HashMap<usize, usize>,
+    /// Of requests that wait, ops with other numbers than those before.
+    queue: Vec<Option<Arc<dyn Op>>>,
+    waiting: Vec<usize>,
+    /// Slots that would wait.
+    noted: Vec<usize>,
+    counts: Counts,
+}
+
+struct Slot {
+    memory: WeakStorage,
+    bytes: usize,
+    device: Device,
+    /// Memory that was there, while work on it waits.
+    held: Option<(Storage, Held)>,
+    /// Whether the memory is still to be made.
+    to_come: bool,
+    /// Whether work on it would wait, if the calls before had gone the same way.
+    would_wait: bool,
+    /// Whether work that waits writes to memory that was there.
+    written: bool,
+}
+
+enum Answer {
+    /// Work that waits, with its results.
+    Later(Tensors),
+    /// To be run now; with `true`, noted.
+    Now(bool),
+    /// As `Now(false)`, after what waits.
+    After,
+}
+
+impl Matched {
+    pub fn new() -> Matched {
+        Matched(Mutex::new(Some(Box::default())), Mutex::default())
+    }
+
+    /// Begins a call; `None` where it runs as it is: within another one, where another thread calls the
+    /// same function, and under interpreters that see all tensors.
+    pub fn begin(&self) -> Option<Arc<Session>> {
+        if WITHIN.get() || heeded(&[]) {
+            return None;
+        }
+        let mut paths = self.0.lock().take()?;
+        if !paths.begin() {
+            *self.0.lock() = Some(paths);
+            return None;
+        }
+        set_settle(settle);
+        let session = Arc::new(Session(Mutex::new(Work {
+            paths,
+            at: START,
+            from: START,
+            known: true,
+            off: false,
+            slots: Vec::new(),
+            index: HashMap::new(),
+            queue: Vec::new(),
+            waiting: Vec::new(),
+            noted: Vec::new(),
+            counts: Counts::default(),
+        })));
+        CALLS.lock().push(Arc::downgrade(&session));
+        WITHIN.set(true);
+        InForce::here().above(session.clone()).put();
+        Some(session)
+    }
+
+    /// Ends a call: what waits runs.
+    pub fn end(&self, session: &Arc<Session>) -> Result<()> {
+        let me: Arc<dyn Interpreter> = session.clone();
+        InForce::here().without(&me).put();
+        WITHIN.set(false);
+        let done = session.settle();
+        CALLS.lock().retain(|c| !std::ptr::eq(c.as_ptr(), Arc::as_ptr(session)));
+        let mut work = session.0.lock();
+        let slots = std::mem::take(&mut work.slots);
+        work.off = true;
+        let paths = std::mem::take(&mut work.paths);
+        let new = work.counts;
+        drop(work);
+        drop(slots);
+        let mut counts = self.1.lock();
+        counts.matched += new.matched;
+        counts.others += new.others;
+        counts.runs += new.runs;
+        counts.programs = paths.counts().0;
+        drop(counts);
+        *self.0.lock() = Some(paths);
+        done
+    }
+
+    /// Forgets all calls.
+    pub fn forget(&self) {
+        if let Some(paths) = &mut *self.0.lock() {
+            **paths = Paths::default();
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        *self.1.lock()
+    }
+}
+
+impl Interpreter for Session {
+    fn apply(&self, request: &Request) -> Result<Tensors> {
+        let (op, y, into): (&dyn Op, &[Tensor], _) = match request.kind {
+            RequestKind::View { .. } => return dispatch::apply(request),
+            RequestKind::Compute { op } => (op, &[], None),
+            RequestKind::Into { op, y, metas } => (op, y, Some(metas)),
+        };
+        if op.draws() && into.is_none() {
+            let x = dispatch::metas(request.x);
+            if let Some(drawn) = op.drawn(&x)? {
+                let x: SmallVec<[&Tensor; 4]> =
+                    request.x.iter().copied().chain(&drawn.more).collect();
+                let kind = RequestKind::Compute { op: &*drawn.op };
+                let mut results = self.apply(&Request { x: &x, kind })?;
+                results.extend(drawn.rest);
+                return Ok(results);
+            }
+        }
+        loop {
+            let sure = !op.draws() && self.is_sure(op, request.x)?;
+            let answer = self.0.lock().ask(op, request.x, y, into, sure)?;
+            match answer {
+                Answer::Later(results) => return Ok(results),
+                Answer::Now(false) => return dispatch::apply(request),
+                Answer::Now(true) => {
+                    let results = dispatch::apply(request)?;
+                    let made = match into {
+                        None => &results[..],
+                        Some(_) => y,
+                    };
+                    self.0.lock().note(op, request.x, made, into);
+                    return Ok(results);
+                }
+                // All that waits, also for other threads.
+                Answer::After => {
+                    settle()?;
+                    let all = request.x.iter().copied().chain(y);
+                    all.into_iter().try_for_each(|t| t.storage().settle())?;
+                }
+            }
+        }
+    }
+
+    fn heeds(&self, _x: &[&Tensor]) -> bool {
+        false
+    }
+}
+
+impl Session {
+    /// Whether an op may run later. Numbers that work only reads can be looked at.
+    fn is_sure(&self, op: &dyn Op, x: &[&Tensor]) -> Result<bool> {
+        let numbers = |t: &&Tensor| t.dtype().is_int() && t.storage().waits();
+        if !x.iter().any(numbers) {
+            return op.sure(x);
+        }
+        let seen: SmallVec<[Tensor; 4]> = {
+            let work = self.0.lock();
+            let read = |t: &&Tensor| match work.find(t) {
+                Some(Slot {
+                    held: Some((storage, held)),
+                    written: false,
+                    ..
+                }) if numbers(t) => {
+                    Tensor::from_storage(storage.behind(held), t.layout().clone(), t.dtype())
+                }
+                _ => (*t).clone(),
+            };
+            x.iter().map(read).collect()
+        };
+        let seen: SmallVec<[&Tensor; 4]> = seen.iter().collect();
+        op.sure(&seen)
+    }
+
+    /// Runs what waits.
+    fn settle(&self) -> Result<()> {
+        if self.0.try_lock().is_some_and(|w| w.queue.is_empty()) {
+            return Ok(());
+        }
+        let gone = host::unlocked(|| {
+            let mut work = self.0.lock();
+            if work.queue.is_empty() {
+                return Ok(Vec::new());
+            }
+            // With the interpreters out of force, and without asking the host for anything: who waits for
+            // the lock may have the host's.
+            host::keep_locked(|| {
+                struct Runs;
+                impl Drop for Runs {
+                    fn drop(&mut self) {
+                        RUNS.set(false);
+                    }
+                }
+                RUNS.set(true);
+                let _runs = Runs;
+                dispatch::interpreted_below(|| mode::with_grad(false, || work.run()))
+            })
+        })?;
+        // Dropping may call the host.
+        drop(gone);
+        Ok(())
+    }
+}
+
+/// Whether work on a tensor may be put off.
+fn is_plain(t: &Tensor) -> bool {
+    !t.is_sparse() && !t.answers() && t.has_data() && t.numel() > 0
+}
+
+impl Work {
+    /// What is to be done with a request.
+    fn ask(
+        &mut self,
+        op: &dyn Op,
+        x: &[&Tensor],
+        y: &[Tensor],
+        into: Option<&[TensorMeta]>,
+        sure: bool,
+    ) -> Result<Answer> {
+        let all = || x.iter().copied().chain(y);
+        let waits = all().any(|t| t.storage().waits());
+        if self.off {
+            return Ok(match waits {
+                true => Answer::After,
+                false => Answer::Now(false),
+            });
+        }
+        if mode::has_looked() {
+            self.forget_noted();
+        }
+        let would = |t: &Tensor| self.find(t).is_some_and(|s| s.would_wait);
+        let waits = waits || !self.known && all().any(would);
+        let other = match waits {
+            true => Answer::After,
+            false => Answer::Now(false),
+        };
+        let tiny = |t: &Tensor| t.numel() <= TINY && t.device() == Device::Cpu;
+        if !waits && into.is_some() && all().all(tiny) {
+            return Ok(other);
+        }
+        if !waits && into.is_none() && x.iter().all(|t| tiny(t)) {
+            return Ok(other);
+        }
+        let may = |t: &Tensor| {
+            let s = t.storage();
+            is_plain(t)
+                && match s.waits() {
+                    true => self.find(t).is_some_and(Slot::waits),
+                    false => s.may_wait(),
+                }
+        };
+        if !sure || !all().all(may) {
+            self.counts.others += 1;
+            if std::env::var("DBG").is_ok() { eprintln!("other {:?} sure {sure} waits {waits} known {} {:?}", op, self.known, all().map(|t| (is_plain(t), t.storage().waits(), t.storage().may_wait())).collect::<Vec<_>>()); }
+            if waits {
+                self.forget_noted();
+            }
+            return Ok(other);
+        }
+        if self.slots.len() >= SLOTS {
+            self.off = true;
+            return Ok(other);
+        }
+        if !self.known {
+            return Ok(Answer::Now(true));
+        }
+        let next = self.slots.len();
+        let mut new: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut slot = |t: &Tensor| {
+            let id = t.storage().id();
+            match self.index.get(&id) {
+                Some(&i) => i,
+                None => {
+                    let at = new.iter().position(|&n| n == id);
+                    next + at.unwrap_or_else(|| {
+                        new.push(id);
+                        new.len() - 1
+                    })
+                }
+            }
+        };
+        let asked = Asked {
+            op,
+            x,
+            x_slots: x.iter().map(|t| slot(t)).collect(),
+            y,
+            y_slots: y.iter().map(slot).collect(),
+            into,
+        };
+        if self.queue.len() >= QUEUE {
+            return Ok(Answer::After);
+        }
+        let Some(to) = self.paths.step(self.at, &asked) else {
+            // What was matched runs; from here on the call is another one.
+            self.known = false;
+            // Once this way is known, what waits will go on waiting here.
+            for i in self.waiting.clone() {
+                self.would_wait(i);
+            }
+            if std::env::var("DBG").is_ok() { eprintln!("diverge at {} {:?} slots {:?} {:?} known {:?}", self.at, op, asked.x_slots, asked.y_slots, self.paths.debug(self.at)); }
+            return match self.queue.is_empty() {
+                true => Ok(Answer::Now(true)),
+                false => Ok(Answer::After),
+            };
+        };
+        self.counts.matched += 1;
+        for t in all() {
+            self.wait(t.storage());
+        }
+        for t in y {
+            let at = self.slot(t.storage());
+            self.slots[at].written = true;
+        }
+        let known = self.paths.known(to);
+        self.queue.push(known.varies.then(|| op.keep()));
+        let mut results = Tensors::new();
+        if into.is_none() {
+            for v in &known.y {
+                let m = &v.meta;
+                let bytes = byte_count(m.shape(), m.dtype())?;
+                let storage = Storage::to_come(bytes, m.device());
+                self.index.insert(storage.id(), self.slots.len());
+                self.waiting.push(self.slots.len());
+                self.slots.push(Slot {
+                    memory: storage.downgrade(),
+                    bytes,
+                    device: m.device(),
+                    held: None,
+                    to_come: true,
+                    would_wait: false,
+                    written: false,
+                });
+                results.push(Tensor::from_storage(storage, m.layout().clone(), m.dtype()));
+            }
+        }
+        self.at = to;
+        Ok(Answer::Later(results))
+    }
+
+    fn find(&self, t: &Tensor) -> Option<&Slot> {
+        let i = self.index.get(&t.storage().id());
+        i.map(|&i| &self.slots[i])
+    }
+
+    /// Notes that work on a slot would wait.
+    fn would_wait(&mut self, at: usize) {
+        if !std::mem::replace(&mut self.slots[at].would_wait, true) {
+            self.noted.push(at);
+        }
+    }
+
+    /// Notes that all of it would have run.
+    fn forget_noted(&mut self) {
+        for i in std::mem::take(&mut self.noted) {
+            self.slots[i].would_wait = false;
+        }
+    }
+
+    /// The slot of memory that is there.
+    fn slot(&mut self, storage: &Storage) -> usize {
+        let slots = &mut self.slots;
+        *self.index.entry(storage.id()).or_insert_with(|| {
+            slots.push(Slot {
+                memory: storage.downgrade(),
+                bytes: storage.bytes(),
+                device: storage.device(),
+                held: None,
+                to_come: false,
+                would_wait: false,
+                written: false,
+            });
+            slots.len() - 1
+        })
+    }
+
+    /// Holds memory that work now waits on.
+    fn wait(&mut self, storage: &Storage) {
+        let at = self.slot(storage);
+        let slot = &mut self.slots[at];
+        if !slot.waits() {
+            slot.held = Some((storage.clone(), storage.hold()));
+            self.waiting.push(at);
+        }
+    }
+
+    /// Notes a request that was run.
+    fn note(
+        &mut self,
+        op: &dyn Op,
+        x: &[&Tensor],
+        y: &[Tensor],
+        into: Option<&[TensorMeta]>,
+    ) {
+        if self.off {
+            return;
+        }
+        let mut value = |t: &Tensor| Value {
+            slot: self.slot(t.storage()),
+            meta: t.meta().clone(),
+        };
+        let known = Known {
+            op: op.keep(),
+            x: x.iter().map(|t| value(t)).collect(),
+            y: y.iter().map(value).collect(),
+            into: into.map(Into::into),
+            varies: false,
+        };
+        for v in known.x.iter().chain(&known.y) {
+            self.would_wait(v.slot);
+        }
+        match self.paths.add(self.at, known) {
+            Some(to) => (self.at, self.from) = (to, to),
+            None => self.off = true,
+        }
+    }
+
+    /// Runs what waits. Gives what is dropped then.
+    fn run(&mut self) -> Result<Vec<Storage>> {
+        let mut keep: Vec<(usize, Storage)> = Vec::new();
+        let waiting = std::mem::take(&mut self.waiting);
+        for &s in &waiting {
+            if self.slots[s].to_come {
+                keep.extend(self.slots[s].memory.upgrade().map(|m| (s, m)));
+            }
+        }
+        let done = self.run_on(&keep);
+        let mut gone = Vec::new();
+        for s in waiting {
+            let slot = &mut self.slots[s];
+            let made = std::mem::take(&mut slot.to_come);
+            slot.written = false;
+            if let Some((storage, held)) = slot.held.take() {
+                match made && done.is_err() {
+                    // Its elements never came.
+                    true => storage.discard(held),
+                    false => storage.let_go(held),
+                }
+                gone.push(storage);
+            }
+        }
+        gone.extend(keep.into_iter().map(|(_, m)| m));
+        self.queue.clear();
+        self.from = self.at;
+        done.map(|()| gone)
+    }
+
+    fn run_on(&mut self, keep: &[(usize, Storage)]) -> Result<()> {
+        for (s, storage) in keep {
+            self.slots[*s].held = Some((storage.clone(), storage.come()?));
+        }
+        let live: Vec<usize> = keep.iter().map(|(s, _)| *s).collect();
+        let slots = &self.slots;
+        let known = |s: usize| (slots[s].bytes, slots[s].device);
+        let part = self.paths.part(self.from, self.at, &live, known)?;
+        for (i, &s) in part.bound.iter().enumerate() {
+            let (storage, held) = slots[s].held.as_ref().expect("memory that work waits on");
+            part.run.bind_memory(i, storage, held);
+        }
+        for (number, op) in self.queue.iter().enumerate() {
+            if let (Some(op), Some(at)) = (op, part.steps[number]) {
+                part.run.set_op(at, op.clone());
+            }
+        }
+        self.counts.runs += 1;
+        part.run.all_steps()
+    }
+}
+
+impl Slot {
+    /// Whether work on it waits.
+    fn waits(&self) -> bool {
+        self.to_come || self.held.is_some()
+    }
+}
