@@ -1,4 +1,4 @@
-"""What programs ask of ``torch.compile``: calls are recorded and run again, see `_graph`.
+"""What programs ask of ``torch.compile``: calls are matched with those before, see `_compiled`.
 
 Nothing is ever being compiled; what would tell a compiler how returns the function as it is.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import wraps
-from types import FunctionType
 from typing import Any, TypeVar
 
 import pytensorlib as pt
 
-from . import _graph, _observed, _recording
+from . import _compiled, _graph
 from ._named import fill
 from ._named_modules import EAGER
 
@@ -51,25 +50,32 @@ def compile(
     disable: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Return a function or module whose calls are recorded, and run again without Python.
+    """Return a function or module that gives the same in less time and memory.
 
-    As `pytensorlib.graph`, which says what a call is taken to depend on: once two calls of a kind
-    asked for the same kernels, the next ones run these, in memory that is laid out once, with the
-    function's own results, bit for bit. Results may have a graph: their gradients are computed by
-    recorded kernels too. Where something changes that a call read, the next one runs as it is and
-    is recorded anew, and a warning says once what changed.
+    Python runs in every call, as without `compile`: what it prints, counts, draws, sets or raises is
+    what it would be. The work on tensors is compared with that of earlier calls. While it is the
+    same, nothing is computed at once; all of it runs together when the call ends, or when something
+    wants elements (``item()``, printing, NumPy, a branch on a value): elementwise operators and
+    reductions in one pass over memory, in memory that is laid out once. Where the work differs, the
+    call goes on operator by operator, and what it does is known from then on. Results are those of
+    the function, bit for bit: gradients, versions and random numbers too.
+
+    Backward and an optimizer's step are matched where they run inside the function. Work that may
+    end with an error that hangs on elements (a matrix that cannot be inverted) runs where it is
+    asked for, and so does what reads or writes memory that NumPy or another library shares. What
+    waits is settled before another thread looks at it, and before a setting changes that kernels
+    look at. Ctrl-C is looked at between two operators of Python's and when work that waited is done.
 
     Parameters
     ----------
     model : callable or Module, optional
-        What to record; without it, a decorator is returned.
+        What to compile; without it, a decorator is returned.
     fullgraph : bool, default False
-        Raise where a call cannot be run again; by default it then runs as it is, and a warning says
-        why, once.
+        Taken as PyTorch does: nothing that Python does ends what is matched.
     dynamic : bool, optional
-        Taken as PyTorch does; calls on other shapes are always recorded apart.
+        Taken as PyTorch does; calls on other shapes are always matched apart.
     backend : str, default "inductor"
-        "eager" runs the function as it is; every other name stands for the recorder.
+        "eager" runs the function as it is; every other name means the same.
     mode : {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}, optional
         All do the same.
     options : dict, optional
@@ -90,8 +96,9 @@ def compile(
     NotImplementedError
         `backend` is a function, which would be handed a graph.
     RuntimeError
-        `mode` has no such name, or is given with `options`; or, at a call with `fullgraph`, the
-        call cannot be run again.
+        `mode` has no such name, or is given with `options`.
+    TypeError
+        `model` cannot be called.
 
     Examples
     --------
@@ -120,60 +127,43 @@ def compile(
     if isinstance(model, pt.nn.Module):
         from ._dynamo.eval_frame import OptimizedModule
 
-        return OptimizedModule(model, fullgraph)
-    return _graph.Recorded(model, "torch.compile", fullgraph)
+        return OptimizedModule(model)
+    return _compiled.Compiled(model)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return a function that does the same and is not recorded: who calls it runs as it is.
+    """Return the function as it is: Python runs in every call of a compiled one.
 
     Parameters
     ----------
     fn : callable, optional
-        Without it, a decorator is returned. A module, and a function that is written in C, is
-        returned as it is.
+        Without it, a decorator is returned.
     recursive : bool, default True
         Not used.
     reason : str, optional
-        Told where a call is not recorded.
+        Not used.
 
     Returns
     -------
     callable
-        The function, or another one around it.
+        The function.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> @torch.compiler.disable
-    ... def count(x):
-    ...     return x.numel()
-    >>> count(torch.ones(3)), torch.compiler.disable(len) is len
-    (3, True)
+    >>> torch.compiler.disable(len) is len
+    True
     """
-    if fn is None:
-        return lambda found: disable(found, recursive, reason=reason)
-    if not isinstance(fn, FunctionType):
-        return fn
-
-    @wraps(fn)
-    def unrecorded(*args: Any, **kwargs: Any) -> Any:
-        _recording.refuse(reason or f"it calls {fn.__name__}, which torch.compiler.disable marks")
-        return fn(*args, **kwargs)
-
-    return unrecorded
+    return fn if fn is not None else lambda found: found
 
 
 def allow_in_graph(fn: T) -> T:
-    """Return the function as it is; a recorded call is taken not to depend on what it reads.
-
-    What the function asks for is recorded as any other's. What it reads in Python is not looked at,
-    so that it may count, or write to a log.
+    """Return the function as it is: what it asks for is matched as any other's.
 
     Parameters
     ----------
     fn : callable or list of callables
-        Any; methods and functions in C stay what they are.
+        Any.
 
     Returns
     -------
@@ -186,9 +176,6 @@ def allow_in_graph(fn: T) -> T:
     >>> torch.compiler.allow_in_graph(len) is len
     True
     """
-    for each in fn if isinstance(fn, (list, tuple)) else (fn,):
-        if isinstance(each, FunctionType):
-            _observed.opaque[id(each.__code__)] = each.__code__
     return fn
 
 
@@ -318,13 +305,14 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def reset() -> None:
-    """Forget every recorded call.
+    """Forget every call of compiled functions.
 
     Examples
     --------
     >>> import pytensorlib as torch
     >>> torch.compiler.reset()
     """
+    _compiled.forget()
     _graph.forget()
 
 
@@ -339,12 +327,12 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance(contextlib.ContextDecorator):
-    """Say whether calls are recorded, at once; also as context or decorator.
+    """Say whether calls are matched, at once; also as context or decorator.
 
     Parameters
     ----------
     stance : str, default "default"
-        "force_eager" runs functions as they are; all others record their calls.
+        "force_eager" runs functions as they are; all others match their calls.
     **kwargs
         Not used.
 
@@ -358,13 +346,13 @@ class set_stance(contextlib.ContextDecorator):
 
     def __init__(self, stance: str = "default", **kwargs: Any) -> None:
         self.stance = stance
-        self._before, _graph.stance = _graph.stance, stance
+        self._before, _compiled.stance = _compiled.stance, stance
 
     def __enter__(self) -> None:
-        _graph.stance = self.stance
+        _compiled.stance = self.stance
 
     def __exit__(self, *exc: Any) -> None:
-        _graph.stance = self._before
+        _compiled.stance = self._before
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
