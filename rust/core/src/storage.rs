@@ -11,7 +11,7 @@ use crate::shared::{Shared, Weak};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 enum Owner {
@@ -68,7 +68,7 @@ pub struct Allocation {
     pinned: AtomicBool,
     /// Whether work that reads or writes it was asked for and has not run yet: the pointer is null, and whoever
     /// wants it has that work [done](Storage::settle) first.
-    waits: AtomicBool,
+    waits: AtomicU8,
     /// The version from when a tensor that moved to other memory went on counting with it.
     shared: OnceLock<Arc<AtomicU32>>,
     owner: Owner,
@@ -93,6 +93,11 @@ static SETTLE: OnceLock<fn() -> Result<()>> = OnceLock::new();
 pub fn set_settle(settle: fn() -> Result<()>) {
     let _ = SETTLE.set(settle);
 }
+
+/// How work on memory waits: not, on memory that was there, on memory that is to come.
+const NO_WORK: u8 = 0;
+const HELD: u8 = 1;
+const TO_COME: u8 = 2;
 
 /// A shared block of memory on one device.
 #[derive(Clone)]
@@ -145,7 +150,7 @@ impl Storage {
             _ => Owner::Cache(OnceLock::new()),
         };
         let storage = Storage::new(std::ptr::null_mut(), bytes, owner);
-        storage.0.waits.store(true, Ordering::Relaxed);
+        storage.0.waits.store(TO_COME, Ordering::Relaxed);
         storage
     }
 
@@ -181,12 +186,12 @@ impl Storage {
     /// Whether work that reads or writes the memory waits.
     #[inline]
     pub fn waits(&self) -> bool {
-        self.0.waits.load(Ordering::Acquire)
+        self.0.waits.load(Ordering::Acquire) != NO_WORK
     }
 
     /// Lets everyone who wants the memory have work done first, until it is [let go](Storage::let_go).
     pub fn hold(&self) -> Held {
-        self.0.waits.store(true, Ordering::Release);
+        self.0.waits.store(HELD, Ordering::Release);
         Held(self.0.ptr.swap(std::ptr::null_mut(), Ordering::AcqRel))
     }
 
@@ -198,7 +203,7 @@ impl Storage {
             .0
             .ptr
             .compare_exchange(null, held.0, order, Ordering::Relaxed);
-        self.0.waits.store(false, Ordering::Release);
+        self.0.waits.store(NO_WORK, Ordering::Release);
     }
 
     /// Another handle on memory that is held, for the work that is put off. It does not keep the memory.
@@ -389,7 +394,7 @@ impl Storage {
             bytes: AtomicUsize::new(bytes),
             version: AtomicU32::new(0),
             pinned: AtomicBool::new(false),
-            waits: AtomicBool::new(false),
+            waits: AtomicU8::new(NO_WORK),
             shared: OnceLock::new(),
             owner,
         }))
@@ -590,7 +595,9 @@ impl Storage {
 
     /// Whether nobody else can see this memory.
     pub fn is_unique(&self) -> bool {
-        Shared::handles(&self.0) == 1
+        // Who puts work off has a handle, and looks at the memory when nobody else can.
+        let held = self.0.waits.load(Ordering::Acquire) == HELD;
+        Shared::handles(&self.0) == 1 + held as usize
             && match &self.0.owner {
                 Owner::Cache(resized) => resized.get().is_none_or(|r| r.map.get().is_none()),
                 Owner::Lender(_) | Owner::Map(_) | Owner::Held(_) => false,

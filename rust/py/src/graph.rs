@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::{mode, saved};
 use pytensorlib_core::dispatch::heeded;
-use pytensorlib_core::graph::{peek, Again, End, Ending, Matched, Recorder, Runs, Source, Trace};
+use pytensorlib_core::graph::{peek, set_tiny, Again, End, Ending, Matched, Recorder, Runs, Source, Trace};
 use pytensorlib_core::op::{Grads, Rate};
 use pytensorlib_core::tensor::Tensor;
 use std::cell::RefCell;
@@ -295,6 +295,11 @@ impl PyMatched {
         drop(session);
         let result = result?.unbind();
         done.map(|()| result)
+    }
+    /// Sets the elements up to which work is done at once, for tests.
+    #[staticmethod]
+    fn set_tiny(elements: usize) {
+        set_tiny(elements);
     }
     /// Forgets all calls.
     fn forget(&self) {

@@ -1,12 +1,14 @@
 //! The whole process: threads, the default device, memory; and bytes of files.
 
 use crate::dtype::PyDevice;
+use crate::error::IntoPy;
 use crate::tensor::wrap;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::cpu::{files, gemm, pool};
+use pytensorlib_core::graph::change_settings;
 use pytensorlib_core::tensor::Tensor;
 use pytensorlib_core::{alloc, device, dispatch, host, machine};
 use std::sync::Arc;
@@ -52,14 +54,17 @@ fn put_num_threads(num: i64) -> PyResult<()> {
             "set_num_threads expects a positive integer, got {num}"
         )));
     }
+    change_settings().py()?;
     pool::set_num_threads(usize::try_from(num).unwrap_or(1).min(1024));
     Ok(())
 }
 
 /// Sets how many bfloat16 terms stand for a float32 number where machines multiply faster so.
 #[pyfunction]
-fn _set_float32_matmul_terms(terms: usize) {
+fn _set_float32_matmul_terms(terms: usize) -> PyResult<()> {
+    change_settings().py()?;
     gemm::set_precision(terms);
+    Ok(())
 }
 
 /// The result of `call()`, in which results that are not as planned raise.
@@ -71,8 +76,10 @@ fn _checked<'py>(call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// Says what ops do whose result PyTorch leaves open (0 nothing, 1 warn, 2 raise), and whether new
 /// memory is filled then.
 #[pyfunction]
-fn _set_determinism(level: u8, fills: bool) {
+fn _set_determinism(level: u8, fills: bool) -> PyResult<()> {
+    change_settings().py()?;
     host::set_determinism(level, fills);
+    Ok(())
 }
 
 /// The result of `call()`, the names of the ops that it asked for, the tensors that these made or

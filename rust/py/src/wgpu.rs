@@ -5,6 +5,7 @@ use crate::tensor::{borrow, wrap};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::device;
+use pytensorlib_core::graph::change_settings;
 use pytensorlib_core::gpu::{stored, Gpu, Mark};
 use pytensorlib_core::ops::pointwise::written::written;
 use pytensorlib_core::tensor::Tensor;
@@ -155,12 +156,14 @@ fn _wgpu_empty_cache(index: u8) -> PyResult<()> {
 /// Says whether pointwise kernels wait for others to run as one; returns what was before.
 #[pyfunction]
 fn _wgpu_set_fuse(index: u8, on: bool) -> PyResult<bool> {
+    change_settings().py()?;
     Gpu::at(index).py()?.set_fuse(on).py()
 }
 
 /// Says from how many words on invocations make several; returns what was before.
 #[pyfunction]
 fn _wgpu_set_wide(index: u8, words: usize) -> PyResult<usize> {
+    change_settings().py()?;
     Gpu::at(index).py()?.set_wide(words).py()
 }
 
@@ -195,13 +198,14 @@ fn _wgpu_fallbacks() -> Vec<(String, u64)> {
 /// environment says. False where it is none of them.
 #[pyfunction]
 #[pyo3(signature = (how=None))]
-fn _wgpu_set_fallback(how: Option<&str>) -> bool {
+fn _wgpu_set_fallback(how: Option<&str>) -> PyResult<bool> {
     let chosen = how.map(Fallback::parse);
     if chosen == Some(None) {
-        return false;
+        return Ok(false);
     }
+    change_settings().py()?;
     transfer::set_fallback(chosen.flatten());
-    true
+    Ok(true)
 }
 
 /// What all live buffers are for: of the `n` largest bytes, shape and dtype (or None), graph node and modules; of the

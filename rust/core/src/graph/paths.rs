@@ -305,10 +305,6 @@ impl Paths {
         })
     }
 
-    pub fn debug(&self, at: usize) -> Vec<String> {
-        self.points[at].next.iter().map(|&p| { let k = self.known(p); format!("{:?} {:?} {:?}", k.op, k.x.iter().map(|v| v.slot).collect::<Vec<_>>(), k.y.iter().map(|v| v.slot).collect::<Vec<_>>()) }).collect()
-    }
-
     /// How many programs there are, and the points of the tree.
     pub fn counts(&self) -> (usize, usize) {
         let programs = self.points.iter().map(|p| p.programs.len()).sum();

@@ -16,13 +16,19 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Requests that wait at most, and slots of a call that is followed.
 const QUEUE: usize = 4096;
 const SLOTS: usize = 1 << 16;
 /// Elements up to which work in host memory is done at once, where nothing of it waits.
-const TINY: usize = 16;
+static TINY: AtomicUsize = AtomicUsize::new(16);
+
+/// Sets the elements up to which work in host memory is done at once, where nothing of it waits.
+pub fn set_tiny(elements: usize) {
+    TINY.store(elements, Ordering::Relaxed);
+}
 
 /// The calls at work, of all threads.
 static CALLS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
@@ -311,7 +317,8 @@ impl Work {
             true => Answer::After,
             false => Answer::Now(false),
         };
-        let tiny = |t: &Tensor| t.numel() <= TINY && t.device() == Device::Cpu;
+        let most = TINY.load(Ordering::Relaxed);
+        let tiny = |t: &Tensor| t.numel() <= most && t.device() == Device::Cpu;
         if !waits && into.is_some() && all().all(tiny) {
             return Ok(other);
         }
@@ -328,7 +335,6 @@ impl Work {
         };
         if !sure || !all().all(may) {
             self.counts.others += 1;
-            if std::env::var("DBG").is_ok() { eprintln!("other {:?} sure {sure} waits {waits} known {} {:?}", op, self.known, all().map(|t| (is_plain(t), t.storage().waits(), t.storage().may_wait())).collect::<Vec<_>>()); }
             if waits {
                 self.forget_noted();
             }
@@ -374,7 +380,6 @@ impl Work {
             for i in self.waiting.clone() {
                 self.would_wait(i);
             }
-            if std::env::var("DBG").is_ok() { eprintln!("diverge at {} {:?} slots {:?} {:?} known {:?}", self.at, op, asked.x_slots, asked.y_slots, self.paths.debug(self.at)); }
             return match self.queue.is_empty() {
                 true => Ok(Answer::Now(true)),
                 false => Ok(Answer::After),

@@ -51,7 +51,7 @@ impl Derivative for TakeAlong {
 
 impl Op for TakeAlong {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
-        Ok(lie_in(x[1], 0..x[0].size(self.dim)))
+        Ok(lie_in(x[1], 0..x[0].shape().get(self.dim).copied().unwrap_or(1)))
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(x[1].shape(), x[0].dtype(), x[0].device());

@@ -184,7 +184,8 @@ impl Bounds {
     /// Whether indices of dimensions are in bounds, as far as the host knows.
     fn hold(self, of: &Layout, dims: &[usize], indices: &[&Tensor]) -> bool {
         let holds = |(&d, index): (&usize, &&Tensor)| {
-            let n = of.shape[d] as i64;
+            // A tensor without dimensions counts as one of size 1.
+            let n = of.shape.get(d).map_or(1, |&n| n as i64);
             let first = if self.wraps() { -n } else { 0 };
             all_are(index, |i| (first..n).contains(&i))
         };
