@@ -66,4 +66,5 @@ class Compiled:
     @property
     def counts(self) -> dict[str, int]:
         """Requests that were matched, others that waited for elements, programs, and their runs."""
-        return dict(zip(("matched", "others", "programs", "runs"), self._calls.counts, strict=True))
+        sums = map(sum, zip(*self._calls.counts, strict=True))
+        return dict(zip(("matched", "others", "programs", "runs"), sums, strict=True))

@@ -3,6 +3,7 @@
     python -m fuzz laws   --count 2000                 no PyTorch needed
     python -m fuzz calls  --count 10000 --keep c.jsonl
     python -m fuzz graphs --count 5000
+    python -m fuzz compiled --count 20000              no PyTorch needed
     python -m fuzz one calls 1234                      replay one seed in this process
     python -m fuzz report c.jsonl --category VALUE
 
@@ -26,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import graphs, laws, replay
+from . import compiled, graphs, laws, replay
 from .accepted import corrupts
 from .calls import Call
 from .compare import Finding, differences, is_complex
@@ -99,6 +100,21 @@ class Graphs:
         return "graph", theirs.end(), found
 
 
+class Compiled:
+    """Programs with effects of Python, compiled and as they are."""
+
+    def __init__(self, ours: Any) -> None:
+        self.ours = ours
+        ours._C._Matched.set_tiny(0)  # these tensors are small, and their work is to wait
+
+    def shown(self, seed: int) -> tuple[str, str]:
+        return "compiled", compiled.Program(seed, self.ours).source
+
+    def findings(self, seed: int, phase: Callable[[int], None]) -> tuple[str, str, list[Finding]]:
+        phase(OURS)
+        return "compiled", "ok", compiled.findings(seed, self.ours)
+
+
 def torch_module() -> Any:
     """Return PyTorch, or stop."""
     try:
@@ -121,6 +137,8 @@ def job(options: argparse.Namespace, what: str) -> Job:
     if what == "laws":
         ours.set_num_threads(2)
         return Calls(Library(ours), None, options.ops, complexes=True)
+    if what == "compiled":
+        return Compiled(ours)
     peer = torch_module()
     peer.set_num_threads(1)
     if what == "graphs":
@@ -187,7 +205,7 @@ def main() -> int:
     p = argparse.ArgumentParser(
         prog="fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    p.add_argument("what", choices=["laws", "calls", "graphs", "one", "report"])
+    p.add_argument("what", choices=["laws", "calls", "graphs", "compiled", "one", "report"])
     p.add_argument("files", nargs="*", help="of `report`: files; of `one`: what and the seed")
     p.add_argument("--start", type=int, default=0, help="the first seed")
     p.add_argument("--count", type=int, default=1000, help="how many seeds")

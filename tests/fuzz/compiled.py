@@ -60,7 +60,13 @@ SETUP = textwrap.dedent("""
     inner = compile(lambda x: (x * 2).sin() + x)
 
     def other(f):
-        thread = threading.Thread(target=f)
+        def run():
+            try:
+                f()
+            except Exception as e:
+                log.append(told(e))
+
+        thread = threading.Thread(target=run)
         thread.start()
         thread.join()
 

@@ -94,10 +94,12 @@ pub fn set_settle(settle: fn() -> Result<()>) {
     let _ = SETTLE.set(settle);
 }
 
-/// How work on memory waits: not, on memory that was there, on memory that is to come.
+/// How work on memory waits: not at all, on memory that was there, on memory that is to come.
 const NO_WORK: u8 = 0;
 const HELD: u8 = 1;
 const TO_COME: u8 = 2;
+/// The work ended with an error, and there will be no elements.
+const FAILED: u8 = 3;
 
 /// A shared block of memory on one device.
 #[derive(Clone)]
@@ -166,7 +168,9 @@ impl Storage {
     }
 
     /// Frees what [`Storage::come`] made, where nothing came of it.
-    pub fn discard(&self, held: Held) {
+    pub fn fail(&self, held: Option<Held>) {
+        self.0.waits.store(FAILED, Ordering::Release);
+        let Some(held) = held else { return };
         if let Some(p) = NonNull::new(held.0) {
             // SAFETY: `come` had it from there, with this size, and nobody else has it.
             unsafe { alloc::free(p, self.bytes()) }
@@ -189,10 +193,20 @@ impl Storage {
         self.0.waits.load(Ordering::Acquire) != NO_WORK
     }
 
-    /// Lets everyone who wants the memory have work done first, until it is [let go](Storage::let_go).
-    pub fn hold(&self) -> Held {
-        self.0.waits.store(HELD, Ordering::Release);
-        Held(self.0.ptr.swap(std::ptr::null_mut(), Ordering::AcqRel))
+    /// Lets everyone who wants the memory have work done first, until it is [let go](Storage::let_go); `None`
+    /// where another thread does so.
+    pub fn hold(&self) -> Option<Held> {
+        let (free, order) = (NO_WORK, Ordering::AcqRel);
+        let waits = &self.0.waits;
+        waits
+            .compare_exchange(free, HELD, order, Ordering::Relaxed)
+            .ok()?;
+        let ptr = self.0.ptr.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if ptr.is_null() && self.device() == Device::Cpu {
+            waits.store(NO_WORK, Ordering::Release);
+            return None;
+        }
+        Some(Held(ptr))
     }
 
     /// The memory is everyone's again.
@@ -231,17 +245,16 @@ impl Storage {
 
     /// Has work on the memory done that waits.
     pub fn settle(&self) -> Result<()> {
-        if !self.waits() {
-            return Ok(());
-        }
-        if let Some(settle) = SETTLE.get() {
-            settle()?;
-        }
-        if self.waits() {
-            bail!(
-                Runtime,
-                "the tensor has no elements: the call that was to compute them ended with an error"
-            );
+        // Another thread may have put off more, meanwhile.
+        while self.waits() {
+            if self.0.waits.load(Ordering::Acquire) == FAILED {
+                bail!(
+                    Runtime,
+                    "the tensor has no elements: the call that was to compute them ended with an error"
+                );
+            }
+            SETTLE.get().map_or(Ok(()), |settle| settle())?;
+            std::thread::yield_now();
         }
         Ok(())
     }

@@ -11,7 +11,9 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use pyo3::{ffi, PyClass, PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::{mode, saved};
 use pytensorlib_core::dispatch::heeded;
-use pytensorlib_core::graph::{peek, set_tiny, Again, End, Ending, Matched, Recorder, Runs, Source, Trace};
+use pytensorlib_core::graph::{
+    peek, set_tiny, Again, End, Ending, Matched, Recorder, Runs, Source, Trace,
+};
 use pytensorlib_core::op::{Grads, Rate};
 use pytensorlib_core::tensor::Tensor;
 use std::cell::RefCell;
@@ -271,7 +273,7 @@ impl PyProgram {
 
 /// A function whose calls are matched with those before.
 #[pyclass(name = "_Matched", module = "pytensorlib._C", frozen)]
-struct PyMatched(Matched);
+struct PyMatched(Arc<Matched>);
 
 #[pymethods]
 impl PyMatched {
@@ -287,14 +289,9 @@ impl PyMatched {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let Some(session) = self.0.begin() else {
-            return Ok(function.call(args, kwargs)?.unbind());
-        };
-        let result = function.call(args, kwargs);
-        let done = self.0.end(&session).py();
-        drop(session);
+        let (result, done) = self.0.call(|| function.call(args, kwargs));
         let result = result?.unbind();
-        done.map(|()| result)
+        done.py().map(|()| result)
     }
     /// Sets the elements up to which work is done at once, for tests.
     #[staticmethod]
@@ -305,11 +302,12 @@ impl PyMatched {
     fn forget(&self) {
         self.0.forget();
     }
-    /// Requests that were matched, others, programs, and how often one ran.
+    /// Requests that were matched, others, programs, and how often one ran: of calls, and of the backward
+    /// passes that followed them.
     #[getter]
-    fn counts(&self) -> (u64, u64, usize, u64) {
-        let c = self.0.counts();
-        (c.matched, c.others, c.programs, c.runs)
+    fn counts(&self) -> [(u64, u64, usize, u64); 2] {
+        let counts = self.0.counts();
+        counts.map(|c| (c.matched, c.others, c.programs, c.runs))
     }
 }
 

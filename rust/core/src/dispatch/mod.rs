@@ -11,8 +11,8 @@ mod profile;
 mod record;
 
 pub use apply::{
-    apply, asking, heeded, interpreted, interpreted_below, underlie, InForce, Interpreter, Kind as RequestKind,
-    Request,
+    apply, asking, heeded, interpreted, interpreted_below, underlie, InForce, Interpreter,
+    Kind as RequestKind, Request,
 };
 pub use checks::{Checks, Seen, Witness};
 pub use compare::{before_comparing, compare, comparing, Compare};

@@ -116,7 +116,12 @@ fn is_each(step: &Step) -> bool {
 
 /// Whether it reduces the rows of a contiguous tensor, and to which length.
 fn as_fold(step: &Step) -> Option<Link> {
-    let ([x], [y], None, false) = (&step.x[..], &step.y[..], &step.into, step.guarded || step.varies) else {
+    let ([x], [y], None, false) = (
+        &step.x[..],
+        &step.y[..],
+        &step.into,
+        step.guarded || step.varies,
+    ) else {
         return None;
     };
     let (fold, mask) = step.op.fold(&x.meta)?;

@@ -22,7 +22,7 @@ pub use back::{Again, Runs};
 pub use paths::change_settings;
 pub use record::{peek, Ending, Recorder, Trace};
 pub use run::Run;
-pub use session::{set_tiny, settle, Counts, Matched, Session};
+pub use session::{backward, set_tiny, settle, Counts, Matched};
 
 use crate::device::Device;
 use crate::meta::Meta;

@@ -305,9 +305,8 @@ impl Paths {
         })
     }
 
-    /// How many programs there are, and the points of the tree.
-    pub fn counts(&self) -> (usize, usize) {
-        let programs = self.points.iter().map(|p| p.programs.len()).sum();
-        (programs, self.points.len())
+    /// How many programs there are.
+    pub fn programs(&self) -> usize {
+        self.points.iter().map(|p| p.programs.len()).sum()
     }
 }

@@ -4,9 +4,10 @@
 
 use super::paths::{Asked, Known, Paths, START};
 use super::Value;
-use crate::autograd::mode;
+use crate::autograd::{self, mode, Request as Pass};
 use crate::device::Device;
 use crate::dispatch::{self, heeded, InForce, Interpreter, Request, RequestKind};
+use crate::ensure;
 use crate::error::Result;
 use crate::host;
 use crate::op::{Op, TensorMeta, Tensors};
@@ -14,7 +15,7 @@ use crate::storage::{set_settle, Held, Storage, WeakStorage};
 use crate::tensor::{byte_count, Tensor};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -38,20 +39,33 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread runs what waited.
     static RUNS: Cell<bool> = const { Cell::new(false) };
+    /// The function that was called last on this thread.
+    static LAST: RefCell<Weak<Matched>> = const { RefCell::new(Weak::new()) };
 }
 
 /// Runs all that waits, of all threads.
 pub fn settle() -> Result<()> {
-    if RUNS.get() {
-        return Ok(());
-    }
+    ensure!(
+        !RUNS.get(),
+        Assertion,
+        "work that was put off waits for itself"
+    );
     let calls: Vec<Arc<Session>> = CALLS.lock().iter().filter_map(Weak::upgrade).collect();
     calls.iter().try_for_each(|c| c.settle())
 }
 
-/// A function whose calls are matched.
-#[derive(Default)]
-pub struct Matched(Mutex<Option<Box<Paths>>>, Mutex<Counts>);
+/// Calls that are matched with those before.
+struct Calls {
+    /// None while one is at work.
+    paths: Mutex<Option<Box<Paths>>>,
+    counts: Mutex<Counts>,
+}
+
+/// A function whose calls are matched, and the backward passes that follow them.
+pub struct Matched {
+    calls: Calls,
+    back: Calls,
+}
 
 /// What became of a function's calls.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,20 +124,23 @@ enum Answer {
     After,
 }
 
-impl Matched {
-    pub fn new() -> Matched {
-        Matched(Mutex::new(Some(Box::default())), Mutex::default())
+impl Calls {
+    fn new() -> Calls {
+        Calls {
+            paths: Mutex::new(Some(Box::default())),
+            counts: Mutex::default(),
+        }
     }
 
     /// Begins a call; `None` where it runs as it is: within another one, where another thread calls the
     /// same function, and under interpreters that see all tensors.
-    pub fn begin(&self) -> Option<Arc<Session>> {
+    fn begin(&self) -> Option<Arc<Session>> {
         if WITHIN.get() || heeded(&[]) {
             return None;
         }
-        let mut paths = self.0.lock().take()?;
+        let mut paths = self.paths.lock().take()?;
         if !paths.begin() {
-            *self.0.lock() = Some(paths);
+            *self.paths.lock() = Some(paths);
             return None;
         }
         set_settle(settle);
@@ -147,12 +164,14 @@ impl Matched {
     }
 
     /// Ends a call: what waits runs.
-    pub fn end(&self, session: &Arc<Session>) -> Result<()> {
+    fn end(&self, session: &Arc<Session>) -> Result<()> {
         let me: Arc<dyn Interpreter> = session.clone();
         InForce::here().without(&me).put();
         WITHIN.set(false);
         let done = session.settle();
-        CALLS.lock().retain(|c| !std::ptr::eq(c.as_ptr(), Arc::as_ptr(session)));
+        CALLS
+            .lock()
+            .retain(|c| !std::ptr::eq(c.as_ptr(), Arc::as_ptr(session)));
         let mut work = session.0.lock();
         let slots = std::mem::take(&mut work.slots);
         work.off = true;
@@ -160,25 +179,81 @@ impl Matched {
         let new = work.counts;
         drop(work);
         drop(slots);
-        let mut counts = self.1.lock();
+        let mut counts = self.counts.lock();
         counts.matched += new.matched;
         counts.others += new.others;
         counts.runs += new.runs;
-        counts.programs = paths.counts().0;
+        counts.programs = paths.programs();
         drop(counts);
-        *self.0.lock() = Some(paths);
+        *self.paths.lock() = Some(paths);
+        done
+    }
+
+    /// Runs `f` as a call.
+    fn call<R>(&self, f: impl FnOnce() -> R) -> (R, Result<()>) {
+        let Some(session) = self.begin() else {
+            return (f(), Ok(()));
+        };
+        struct Ends<'a>(&'a Calls, Option<Arc<Session>>);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                // It unwinds, and what goes wrong beside is lost.
+                self.1.take().map(|session| self.0.end(&session));
+            }
+        }
+        let mut ends = Ends(self, Some(session));
+        let result = f();
+        let done = ends.1.take().map_or(Ok(()), |session| self.end(&session));
+        (result, done)
+    }
+
+    fn forget(&self) {
+        if let Some(paths) = &mut *self.paths.lock() {
+            **paths = Paths::default();
+        }
+    }
+}
+
+impl Matched {
+    pub fn new() -> Arc<Matched> {
+        Arc::new(Matched {
+            calls: Calls::new(),
+            back: Calls::new(),
+        })
+    }
+
+    /// Runs `f`, a call of the function; and whether all that it asked for has run.
+    pub fn call<R>(self: &Arc<Self>, f: impl FnOnce() -> R) -> (R, Result<()>) {
+        let within = WITHIN.get();
+        let done = self.calls.call(f);
+        if !within {
+            LAST.set(Arc::downgrade(self));
+        }
         done
     }
 
     /// Forgets all calls.
     pub fn forget(&self) {
-        if let Some(paths) = &mut *self.0.lock() {
-            **paths = Paths::default();
-        }
+        self.calls.forget();
+        self.back.forget();
     }
 
-    pub fn counts(&self) -> Counts {
-        *self.1.lock()
+    /// Counts of the calls, and of the backward passes that followed them.
+    pub fn counts(&self) -> [Counts; 2] {
+        [*self.calls.counts.lock(), *self.back.counts.lock()]
+    }
+}
+
+/// Runs a backward pass; after a call of a compiled function on this thread it is matched with the passes
+/// before.
+pub fn backward(request: &Pass) -> Result<Vec<Option<Tensor>>> {
+    let last = LAST.with_borrow(Weak::upgrade);
+    match last.filter(|_| !WITHIN.get()) {
+        None => autograd::backward(request),
+        Some(last) => {
+            let (grads, done) = last.back.call(|| autograd::backward(request));
+            done.and(grads)
+        }
     }
 }
 
@@ -257,12 +332,12 @@ impl Session {
 
     /// Runs what waits.
     fn settle(&self) -> Result<()> {
-        if self.0.try_lock().is_some_and(|w| w.queue.is_empty()) {
+        if self.0.try_lock().is_some_and(|w| w.waiting.is_empty()) {
             return Ok(());
         }
         let gone = host::unlocked(|| {
             let mut work = self.0.lock();
-            if work.queue.is_empty() {
+            if work.waiting.is_empty() {
                 return Ok(Vec::new());
             }
             // With the interpreters out of force, and without asking the host for anything: who waits for
@@ -385,10 +460,10 @@ impl Work {
                 false => Ok(Answer::After),
             };
         };
-        self.counts.matched += 1;
-        for t in all() {
-            self.wait(t.storage());
+        if !all().all(|t| self.wait(t.storage())) {
+            return Ok(Answer::After);
         }
+        self.counts.matched += 1;
         for t in y {
             let at = self.slot(t.storage());
             self.slots[at].written = true;
@@ -455,24 +530,23 @@ impl Work {
         })
     }
 
-    /// Holds memory that work now waits on.
-    fn wait(&mut self, storage: &Storage) {
+    /// Holds memory that work now waits on; false where another thread does.
+    fn wait(&mut self, storage: &Storage) -> bool {
         let at = self.slot(storage);
         let slot = &mut self.slots[at];
-        if !slot.waits() {
-            slot.held = Some((storage.clone(), storage.hold()));
-            self.waiting.push(at);
+        if slot.waits() {
+            return true;
         }
+        let Some(held) = storage.hold() else {
+            return false;
+        };
+        slot.held = Some((storage.clone(), held));
+        self.waiting.push(at);
+        true
     }
 
     /// Notes a request that was run.
-    fn note(
-        &mut self,
-        op: &dyn Op,
-        x: &[&Tensor],
-        y: &[Tensor],
-        into: Option<&[TensorMeta]>,
-    ) {
+    fn note(&mut self, op: &dyn Op, x: &[&Tensor], y: &[Tensor], into: Option<&[TensorMeta]>) {
         if self.off {
             return;
         }
@@ -511,13 +585,20 @@ impl Work {
             let slot = &mut self.slots[s];
             let made = std::mem::take(&mut slot.to_come);
             slot.written = false;
-            if let Some((storage, held)) = slot.held.take() {
-                match made && done.is_err() {
-                    // Its elements never came.
-                    true => storage.discard(held),
-                    false => storage.let_go(held),
+            match slot.held.take() {
+                Some((storage, held)) => {
+                    match made && done.is_err() {
+                        // Its elements never came.
+                        true => storage.fail(Some(held)),
+                        false => storage.let_go(held),
+                    }
+                    gone.push(storage);
                 }
-                gone.push(storage);
+                None => {
+                    if let Some(storage) = slot.memory.upgrade() {
+                        storage.fail(None);
+                    }
+                }
             }
         }
         gone.extend(keep.into_iter().map(|(_, m)| m));
@@ -527,6 +608,9 @@ impl Work {
     }
 
     fn run_on(&mut self, keep: &[(usize, Storage)]) -> Result<()> {
+        if self.queue.is_empty() {
+            return Ok(());
+        }
         for (s, storage) in keep {
             self.slots[*s].held = Some((storage.clone(), storage.come()?));
         }

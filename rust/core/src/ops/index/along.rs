@@ -4,8 +4,8 @@
 use super::scatter::gpu::{gather, scatter};
 use super::scatter::{gather_along, lined, scatter_along};
 use super::Mode;
-use crate::cpu::indices::lie_in;
 use crate::autograd::Vjp;
+use crate::cpu::indices::lie_in;
 use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -51,7 +51,10 @@ impl Derivative for TakeAlong {
 
 impl Op for TakeAlong {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
-        Ok(lie_in(x[1], 0..x[0].shape().get(self.dim).copied().unwrap_or(1)))
+        Ok(lie_in(
+            x[1],
+            0..x[0].shape().get(self.dim).copied().unwrap_or(1),
+        ))
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(x[1].shape(), x[0].dtype(), x[0].device());

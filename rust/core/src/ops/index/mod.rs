@@ -15,8 +15,8 @@ use crate::meta::Meta;
 use cpu::Points;
 
 use crate::autograd::Vjp;
-use crate::cpu::indices::all_are;
 use crate::cpu::elements::{Bool, Element, NativeF16};
+use crate::cpu::indices::all_are;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;

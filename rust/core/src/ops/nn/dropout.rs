@@ -7,6 +7,7 @@ use crate::cpu::convert::{load, store};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
 use crate::cpu::pool::parallel_for;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -14,7 +15,6 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::device::Device;
 use crate::op::{Derivative, Drawn, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors, Told};
 use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
@@ -91,7 +91,12 @@ impl Op for Dropout {
             Device::Cpu => self.draw(&mask)?,
             Device::Wgpu(index) => {
                 let gpu = Gpu::at(index)?;
-                if !transfer::ran(bernoulli(gpu, self.generator.philox(), 1.0 - self.p.0, &mask))? {
+                if !transfer::ran(bernoulli(
+                    gpu,
+                    self.generator.philox(),
+                    1.0 - self.p.0,
+                    &mask,
+                ))? {
                     return Ok(None);
                 }
             }

@@ -94,7 +94,10 @@ impl Derivative for Gather {
 
 impl Op for Gather {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
-        Ok(lie_in(x[1], 0..x[0].shape().get(self.dim).copied().unwrap_or(1)))
+        Ok(lie_in(
+            x[1],
+            0..x[0].shape().get(self.dim).copied().unwrap_or(1),
+        ))
     }
     fn takes(&self, _rare: DType) -> bool {
         true
@@ -249,7 +252,10 @@ impl Scatter {
 
 impl Op for Scatter {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
-        Ok(lie_in(x[1], 0..x[0].shape().get(self.dim).copied().unwrap_or(1)))
+        Ok(lie_in(
+            x[1],
+            0..x[0].shape().get(self.dim).copied().unwrap_or(1),
+        ))
     }
     fn casts(&self) -> bool {
         false

@@ -3,9 +3,8 @@
 use super::gpu::{Entropies, Reduction};
 use super::likelihood::{nll_gradient, picked_by_ops, Nll};
 use super::{
-    are_classes,
-    check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
-    launchable, operands, positions, sum_classes, Extent, Float,
+    are_classes, check_classes, check_reduction, check_weight, class_weights, classes, finish,
+    first, launchable, operands, positions, sum_classes, Extent, Float,
 };
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
@@ -473,7 +472,11 @@ per_isa! {
 
 impl Op for CrossEntropyGrad {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
-        Ok(are_classes(x[2], Extent::of(x[1].shape()).c, self.of.ignore))
+        Ok(are_classes(
+            x[2],
+            Extent::of(x[1].shape()).c,
+            self.of.ignore,
+        ))
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[1]), 1))

@@ -122,6 +122,10 @@ fn check_indices(
 }
 
 impl Op for Scatter {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        // Indices of a max pool are its own.
+        Ok(self.grid.is_some())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = x[0].ndim() - self.plane.len();
         let shape: Dims = x[0].shape()[..lead]
@@ -231,6 +235,10 @@ fn inside(at: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 impl Op for Gather {
+    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+        // Indices of a max pool are its own.
+        Ok(self.grid.is_some())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[1]);
         Ok(Metas::from_elem(
