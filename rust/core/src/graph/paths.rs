@@ -16,10 +16,12 @@ use std::sync::Arc;
 
 /// Where every call begins.
 pub(super) const START: usize = 0;
-/// Points of a tree, requests that follow one, and programs that end at one.
+/// Points of a tree, requests that follow one, and programs.
 const POINTS: usize = 1 << 15;
 const NEXT: usize = 64;
-const PROGRAMS: usize = 4;
+const PROGRAMS: usize = 64;
+/// Bytes that programs which are not at work may hold, beside twice those of the largest.
+const IDLE: usize = 1 << 24;
 /// Trees that are begun anew because they were full.
 const TREES: usize = 4;
 
@@ -63,24 +65,29 @@ struct Point {
     before: usize,
     known: Option<Known>,
     next: SmallVec<[usize; 2]>,
-    programs: Vec<Part>,
 }
 
 /// A part of a way as a program.
 pub(super) struct Part {
     from: usize,
+    to: usize,
     /// The slots made in it that outlive it.
     live: Vec<usize>,
     settings: u64,
-    pub run: Run,
+    program: Arc<Program>,
+    /// None where its memory is not worth being kept.
+    run: Option<Run>,
+    held: usize,
     /// The slots whose memory is bound in each call, in the order of the program's inputs.
-    pub bound: Vec<usize>,
+    pub bound: Arc<[usize]>,
     /// The step of each request that was not joined with others.
-    pub steps: Vec<Option<usize>>,
+    pub steps: Arc<[Option<usize>]>,
 }
 
 pub(super) struct Paths {
     points: Vec<Point>,
+    /// The latest first.
+    parts: Vec<Part>,
     /// Trees before this one.
     trees: usize,
     full: bool,
@@ -90,6 +97,7 @@ impl Default for Paths {
     fn default() -> Paths {
         Paths {
             points: vec![Point::default()],
+            parts: Vec::new(),
             trees: 0,
             full: false,
         }
@@ -133,27 +141,35 @@ impl Known {
     }
 }
 
+impl Part {
+    /// The program with its memory.
+    pub fn run(&mut self) -> Result<&mut Run> {
+        if self.run.is_none() {
+            let run = Run::new(self.program.clone())?;
+            self.held = run.held();
+            self.run = Some(run);
+        }
+        Ok(self.run.as_mut().expect("made"))
+    }
+}
+
 impl Paths {
     /// Where a request leads; `None` where no call asked for it here.
     pub fn step(&mut self, at: usize, asked: &Asked) -> Option<usize> {
         let next = &self.points[at].next;
-        let known = |p: usize| self.points[p].known.as_ref().expect("a request");
-        let fits = |p: usize| {
-            let known = known(p);
-            known.fits(asked) && (known.varies || *known.op == *asked.op)
-        };
-        if let Some(i) = next.iter().position(|&p| fits(p)) {
-            let to = next[i];
-            // The way that was taken last is looked at first.
-            self.points[at].next[..=i].rotate_right(1);
-            return Some(to);
+        let known = |&p: &usize| self.points[p].known.as_ref().expect("a request");
+        let is_it = |p: &usize| known(p).fits(asked) && *known(p).op == *asked.op;
+        let like_it = |p: &usize| known(p).fits(asked) && known(p).resembles(asked);
+        let found = next.iter().position(is_it);
+        let i = found.or_else(|| next.iter().position(like_it))?;
+        let to = next[i];
+        // The way that was taken last is looked at first.
+        self.points[at].next[..=i].rotate_right(1);
+        if found.is_none() && !self.known(to).varies {
+            self.known_mut(to).varies = true;
+            // Programs that know its numbers are made again.
+            self.parts.clear();
         }
-        let to = *next
-            .iter()
-            .find(|&&p| known(p).fits(asked) && known(p).resembles(asked))?;
-        self.known_mut(to).varies = true;
-        // Programs that know its numbers are made again.
-        self.points.iter_mut().for_each(|p| p.programs.clear());
         Some(to)
     }
 
@@ -214,19 +230,30 @@ impl Paths {
         slot: impl Fn(usize) -> (usize, Device),
     ) -> Result<&mut Part> {
         let now = settings();
-        let found = &mut self.points[to].programs;
-        found.retain(|p| p.settings == now);
-        let known = found.iter().position(|p| p.from == from && p.live == live);
-        match known {
-            Some(i) => found[..=i].rotate_right(1),
+        let is_it = |p: &Part| (p.to, p.from) == (to, from) && p.live == live && p.settings == now;
+        match self.parts.iter().position(is_it) {
+            Some(i) => self.parts[..=i].rotate_right(1),
             None => {
                 let part = self.made(from, to, live, slot)?;
-                let found = &mut self.points[to].programs;
-                found.truncate(PROGRAMS - 1);
-                found.insert(0, part);
+                self.parts.truncate(PROGRAMS - 1);
+                self.parts.insert(0, part);
             }
         }
-        Ok(&mut self.points[to].programs[0])
+        self.trim();
+        Ok(&mut self.parts[0])
+    }
+
+    /// Frees memory that programs hold for their next run, of those that ran longest ago: calls of many
+    /// shapes would keep some for each.
+    fn trim(&mut self) {
+        let most = self.parts.iter().map(|p| p.held).max().unwrap_or(0);
+        let mut all = 0;
+        for part in &mut self.parts {
+            all += part.held;
+            if all > 2 * most + IDLE {
+                part.run = None;
+            }
+        }
     }
 
     fn made(
@@ -298,15 +325,18 @@ impl Paths {
         Ok(Part {
             from,
             live: live.to_vec(),
+            to,
             settings: settings(),
-            run: Run::new(Arc::new(program))?,
-            bound,
-            steps: at,
+            program: Arc::new(program),
+            run: None,
+            held: 0,
+            bound: bound.into(),
+            steps: at.into(),
         })
     }
 
     /// How many programs there are.
     pub fn programs(&self) -> usize {
-        self.points.iter().map(|p| p.programs.len()).sum()
+        self.parts.len()
     }
 }

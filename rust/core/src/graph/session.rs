@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -81,6 +82,29 @@ pub struct Counts {
 /// A call at work.
 pub struct Session(Mutex<Work>);
 
+/// Identities are addresses, spread by one product.
+#[derive(Clone, Copy, Default)]
+struct Spread(u64);
+
+impl BuildHasher for Spread {
+    type Hasher = Spread;
+    fn build_hasher(&self) -> Spread {
+        *self
+    }
+}
+
+impl Hasher for Spread {
+    fn write(&mut self, _: &[u8]) {}
+    fn write_usize(&mut self, id: usize) {
+        // The fractional part of the golden ratio; low bits of addresses are alike, high ones of products not.
+        let all = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = all.rotate_left(26);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 struct Work {
     paths: Box<Paths>,
     /// The point of the last request, and that from which on they wait.
@@ -92,7 +116,7 @@ struct Work {
     off: bool,
     slots: Vec<Slot>,
     /// Slots by the identity of their memory.
-    index: HashMap<usize, usize>,
+    index: HashMap<usize, usize, Spread>,
     /// Of requests that wait, ops with other numbers than those before.
     queue: Vec<Option<Arc<dyn Op>>>,
     waiting: Vec<usize>,
@@ -151,7 +175,7 @@ impl Calls {
             known: true,
             off: false,
             slots: Vec::new(),
-            index: HashMap::new(),
+            index: HashMap::default(),
             queue: Vec::new(),
             waiting: Vec::new(),
             noted: Vec::new(),
@@ -618,17 +642,19 @@ impl Work {
         let slots = &self.slots;
         let known = |s: usize| (slots[s].bytes, slots[s].device);
         let part = self.paths.part(self.from, self.at, &live, known)?;
-        for (i, &s) in part.bound.iter().enumerate() {
+        let (bound, steps) = (part.bound.clone(), part.steps.clone());
+        let run = part.run()?;
+        for (i, &s) in bound.iter().enumerate() {
             let (storage, held) = slots[s].held.as_ref().expect("memory that work waits on");
-            part.run.bind_memory(i, storage, held);
+            run.bind_memory(i, storage, held);
         }
         for (number, op) in self.queue.iter().enumerate() {
-            if let (Some(op), Some(at)) = (op, part.steps[number]) {
-                part.run.set_op(at, op.clone());
+            if let (Some(op), Some(at)) = (op, steps[number]) {
+                run.set_op(at, op.clone());
             }
         }
         self.counts.runs += 1;
-        part.run.all_steps()
+        run.all_steps()
     }
 }
 
