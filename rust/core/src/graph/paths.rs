@@ -54,9 +54,9 @@ pub(super) struct Known {
 pub(super) struct Asked<'a> {
     pub op: &'a dyn Op,
     pub x: &'a [&'a Tensor],
-    pub x_slots: SmallVec<[usize; 4]>,
+    pub x_slots: &'a [usize],
     pub y: &'a [Tensor],
-    pub y_slots: SmallVec<[usize; 2]>,
+    pub y_slots: &'a [usize],
     pub into: Option<&'a [TensorMeta]>,
 }
 
@@ -108,14 +108,14 @@ impl Known {
     /// Whether a request is this one but for its op.
     fn fits(&self, asked: &Asked) -> bool {
         let same = |v: &Value, slot: usize, m: &Meta| v.slot == slot && v.meta == *m;
-        let x = || asked.x.iter().zip(&asked.x_slots).zip(&self.x);
+        let x = || asked.x.iter().zip(asked.x_slots).zip(&self.x);
         if asked.x.len() != self.x.len() || !x().all(|((t, &s), v)| same(v, s, t.meta())) {
             return false;
         }
         match (asked.into, &self.into) {
             (None, None) => true,
             (Some(new), Some(old)) => {
-                let y = || asked.y.iter().zip(&asked.y_slots).zip(&self.y);
+                let y = || asked.y.iter().zip(asked.y_slots).zip(&self.y);
                 new == &old[..]
                     && asked.y.len() == self.y.len()
                     && y().all(|((t, &s), v)| same(v, s, t.meta()))

@@ -424,21 +424,14 @@ impl Work {
         if !waits && into.is_none() && x.iter().all(|t| tiny(t)) {
             return Ok(other);
         }
-        let may = |t: &Tensor| {
-            let s = t.storage();
-            is_plain(t)
-                && match s.waits() {
-                    true => self.find(t).is_some_and(Slot::waits),
-                    false => s.may_wait(),
-                }
-        };
-        if !sure || !all().all(may) {
+        let slots = sure.then(|| self.places(x, y)).flatten();
+        let Some(slots) = slots else {
             self.counts.others += 1;
             if waits {
                 self.forget_noted();
             }
             return Ok(other);
-        }
+        };
         if self.slots.len() >= SLOTS {
             self.off = true;
             return Ok(other);
@@ -446,32 +439,18 @@ impl Work {
         if !self.known {
             return Ok(Answer::Now(true));
         }
-        let next = self.slots.len();
-        let mut new: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut slot = |t: &Tensor| {
-            let id = t.storage().id();
-            match self.index.get(&id) {
-                Some(&i) => i,
-                None => {
-                    let at = new.iter().position(|&n| n == id);
-                    next + at.unwrap_or_else(|| {
-                        new.push(id);
-                        new.len() - 1
-                    })
-                }
-            }
-        };
-        let asked = Asked {
-            op,
-            x,
-            x_slots: x.iter().map(|t| slot(t)).collect(),
-            y,
-            y_slots: y.iter().map(slot).collect(),
-            into,
-        };
         if self.queue.len() >= QUEUE {
             return Ok(Answer::After);
         }
+        let (x_slots, y_slots) = slots.split_at(x.len());
+        let asked = Asked {
+            op,
+            x,
+            x_slots,
+            y,
+            y_slots,
+            into,
+        };
         let Some(to) = self.paths.step(self.at, &asked) else {
             // What was matched runs; from here on the call is another one.
             self.known = false;
@@ -484,12 +463,11 @@ impl Work {
                 false => Ok(Answer::After),
             };
         };
-        if !all().all(|t| self.wait(t.storage())) {
+        if !all().zip(&slots).all(|(t, &at)| self.wait(t.storage(), at)) {
             return Ok(Answer::After);
         }
         self.counts.matched += 1;
-        for t in y {
-            let at = self.slot(t.storage());
+        for &at in y_slots {
             self.slots[at].written = true;
         }
         let known = self.paths.known(to);
@@ -554,9 +532,38 @@ impl Work {
         })
     }
 
-    /// Holds memory that work now waits on; false where another thread does.
-    fn wait(&mut self, storage: &Storage) -> bool {
-        let at = self.slot(storage);
+    /// The slots of a request's tensors, those of new memory in its order; `None` where some of it may not
+    /// wait.
+    fn places(&self, x: &[&Tensor], y: &[Tensor]) -> Option<SmallVec<[usize; 8]>> {
+        let mut new: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut slot = |t: &Tensor| {
+            let (s, id) = (t.storage(), t.storage().id());
+            let known = self.index.get(&id).copied();
+            let may = match s.waits() {
+                // If not here, then for another thread.
+                true => known.is_some_and(|i| self.slots[i].waits()),
+                false => s.may_wait(),
+            };
+            if !may || !is_plain(t) {
+                return None;
+            }
+            Some(known.unwrap_or_else(|| {
+                let at = new.iter().position(|&n| n == id);
+                self.slots.len()
+                    + at.unwrap_or_else(|| {
+                        new.push(id);
+                        new.len() - 1
+                    })
+            }))
+        };
+        x.iter().copied().chain(y).map(&mut slot).collect()
+    }
+
+    /// Holds the memory of a slot, on which work now waits; false where another thread does.
+    fn wait(&mut self, storage: &Storage, at: usize) -> bool {
+        if at == self.slots.len() {
+            self.slot(storage);
+        }
         let slot = &mut self.slots[at];
         if slot.waits() {
             return true;

@@ -210,7 +210,7 @@ fn shortened<T: Scaled>(x: &Tensor, p: f64, most: f64) -> Result<Tensor> {
 /// another way must be taken.
 pub fn shorten(x: &Tensor, p: f64, most: f64) -> Option<Result<Tensor>> {
     let plain = x.device() == Device::Cpu && x.has_data() && x.is_contiguous() && x.numel() > 0;
-    if !plain || mode::interpreted() || (mode::grad() && x.requires_grad()) {
+    if !plain || dispatch::heeded(&[x]) || (mode::grad() && x.requires_grad()) {
         return None;
     }
     match x.dtype() {

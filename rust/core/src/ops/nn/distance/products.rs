@@ -96,7 +96,7 @@ fn crossed<T: Factor>(x: &[&Tensor], out: &Tensor) -> Result<()> {
 fn plain(x: [&Tensor; 2]) -> bool {
     let dtype = x[0].dtype();
     let fits = |t: &Tensor| t.device() == Device::Cpu && t.has_data() && t.dtype() == dtype;
-    matches!(dtype, DType::F32 | DType::F64) && !mode::interpreted() && x.into_iter().all(fits)
+    matches!(dtype, DType::F32 | DType::F64) && !dispatch::heeded(&x) && x.into_iter().all(fits)
 }
 
 /// The vector product along a dimension of tensors of one type and shape; `None` where another way must be taken.

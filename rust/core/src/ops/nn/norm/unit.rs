@@ -304,7 +304,7 @@ pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet, p: f64) -> Result<Tensor>
     let plain = x.dtype().is_float() && x.numel() > 0 && x.ndim() > 0 && x.is_contiguous();
     let differentiable = mode::grad() && x.requires_grad();
     // What records kernels of the CPU makes chains of arithmetic, but gradients are the node's.
-    if !plain || host && mode::interpreted() && !differentiable {
+    if !plain || host && dispatch::heeded(&[x]) && !differentiable {
         return x.div(&op.lengths(x)?[1]);
     }
     if host && x.has_data() && !differentiable {
