@@ -168,3 +168,65 @@ def test_every_operator_raises_for_a_tensor_that_no_longer_fits(op):
         if t.numel():
             with pytest.raises(RuntimeError, match=SHRUNK):
                 t.clone()
+
+
+def _lent(tmp_path):
+    """Tensors of two zeros over memory that others know, and which growing may not leave."""
+    seen = torch.zeros(2)
+    seen.numpy()
+    part = torch.zeros(3)
+    part[1:].numpy()
+    (tmp_path / "zeros").write_bytes(bytes(64))
+    torch.save(torch.zeros(2), tmp_path / "saved.pt")
+    array = np.zeros(2, np.float32)
+    return {
+        "numpy": seen,
+        "numpy of a view": part,
+        "from_numpy": torch.from_numpy(array),
+        "asarray": torch.asarray(array),
+        "as_tensor": torch.as_tensor(array),
+        "from_dlpack": torch.from_dlpack(array),
+        "frombuffer": torch.frombuffer(bytearray(8), dtype=torch.float32),
+        "from_file": torch.from_file(str(tmp_path / "zeros"), size=2, shared=True),
+        "mmap": torch.load(tmp_path / "saved.pt", mmap=True),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+def test_tensors_do_not_leave_memory_that_others_know(tmp_path):
+    grow = [
+        lambda x: x.resize_(1000),
+        lambda x: x.resize_as_(torch.zeros(1000)),
+        lambda x: x.untyped_storage().resize_(1000),
+        lambda x: x.storage().resize_(1000),
+        lambda x: x.set_(x.untyped_storage(), 0, (1000,)),
+        lambda x: torch.zeros(1).set_(x.untyped_storage(), 0, (1000,)),
+        lambda x: torch.add(torch.ones(1000), 1, out=x),
+        lambda x: torch.cat([torch.ones(1000)], out=x[:0]),
+        lambda x: torch.nonzero(torch.ones(1000), out=x[:0].view(torch.int64)),
+    ]
+    for name, x in _lent(tmp_path).items():
+        for i, f in enumerate(grow):
+            with pytest.raises(
+                RuntimeError, match="Trying to resize storage that is not resizable"
+            ):
+                f(x)
+            assert x.tolist() == [0.0] * x.numel(), (name, i)
+        # What fits stays there.
+        at = x.data_ptr()
+        torch.add(torch.ones(1), 1, out=x)
+        assert (x.shape, x.data_ptr(), x.item()) == ((1,), at, 2.0), name
+        assert x.resize_(2).zero_().data_ptr() == at
+
+
+def test_set_makes_a_storage_larger():
+    x, y = torch.ones(2), torch.zeros(1)
+    s = x.untyped_storage()
+    assert y.set_(s, 2, (3, 2), (2, 1)) is y
+    assert (s.nbytes(), y.shape, y.stride(), y.storage_offset()) == (32, (3, 2), (2, 1), 2)
+    assert x.tolist() == [1.0, 1.0] and y.fill_(5).tolist() == [[5.0, 5.0]] * 3
+    assert x.tolist() == [1.0, 1.0]
+    for size, stride in [((2**62,), (1,)), ((2,), (2**62,)), ((-1,), (1,)), ((2,), (-1,))]:
+        with pytest.raises(RuntimeError):
+            y.set_(s, 0, size, stride)
+    assert s.nbytes() == 32

@@ -2,12 +2,12 @@
 //! the version counter tells autograd that they did.
 
 use crate::alloc::{self, FileMap};
-use crate::bail;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{self, Result};
 use crate::gpu::{Buffer, Gpu, Window};
 use crate::shared::{Shared, Weak};
+use crate::{bail, ensure};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr::NonNull;
@@ -69,6 +69,8 @@ pub struct Allocation {
     /// Whether work that reads or writes it was asked for and has not run yet: the pointer is null, and whoever
     /// wants it has that work [done](Storage::settle) first.
     waits: AtomicU8,
+    /// Whether it was handed out for good, so that no tensor leaves this memory for a larger one.
+    fixed: AtomicBool,
     /// The version from when a tensor that moved to other memory went on counting with it.
     shared: OnceLock<Arc<AtomicU32>>,
     owner: Owner,
@@ -408,6 +410,7 @@ impl Storage {
             version: AtomicU32::new(0),
             pinned: AtomicBool::new(false),
             waits: AtomicU8::new(NO_WORK),
+            fixed: AtomicBool::new(false),
             shared: OnceLock::new(),
             owner,
         }))
@@ -459,6 +462,26 @@ impl Storage {
     /// Keeps the memory where it is from now on: another library was given its address.
     pub fn pin(&self) {
         self.0.pinned.store(true, Ordering::Relaxed);
+    }
+
+    /// As [`Storage::pin`], and what would make a tensor over the memory larger raises from now on:
+    /// whoever has the address is to see all that is written to the tensor.
+    pub fn fix(&self) {
+        self.pin();
+        self.0.fixed.store(true, Ordering::Relaxed);
+    }
+
+    /// Raises where no tensor over the memory may grow: another library owns it, or was given it with
+    /// [`Storage::fix`].
+    pub fn check_growth(&self) -> Result<()> {
+        ensure!(
+            !self.is_lent() && !self.0.fixed.load(Ordering::Relaxed),
+            Runtime,
+            "Trying to resize storage that is not resizable: its {} bytes are shared with another \
+             library, such as NumPy, or with a file. Use a clone() of the tensor.",
+            self.bytes()
+        );
+        Ok(())
     }
 
     /// Changes the size, keeping what fits; what is new is not initialised. Pages that are no longer

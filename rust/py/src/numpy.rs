@@ -437,7 +437,7 @@ fn _to_numpy<'py>(t: &Bound<'py, PyAny>, force: bool) -> PyResult<Bound<'py, PyA
     }
     t.check_open().py()?;
     t.look();
-    t.storage().pin();
+    t.storage().fix();
     let Some(number) = type_num(t.dtype()) else {
         return Err(PyTypeError::new_err(format!(
             "Got unsupported ScalarType {}",

@@ -785,7 +785,14 @@ fn _set_(
             strides.iter().map(|&s| s as i64).collect()
         }
     };
-    let layout = Layout::as_strided(&size, &stride, storage_offset, capacity).py()?;
+    let item = old.dtype().size();
+    let most = isize::MAX as usize / item;
+    let layout = Layout::as_strided(&size, &stride, storage_offset, most).py()?;
+    let bytes = layout.extent().py()?.saturating_mul(item);
+    if bytes > storage.bytes() {
+        storage.check_growth().py()?;
+        storage.resize(bytes).py()?;
+    }
     replace(t, &Tensor::from_storage(storage, layout, old.dtype()));
     Ok(())
 }
@@ -830,11 +837,7 @@ fn _resize_(
     let mut storage = old.storage().clone();
     let kept = storage.bytes();
     if bytes > storage.bytes() {
-        if storage.is_lent() {
-            return Err(PyRuntimeError::new_err(
-                "Trying to resize storage that is not resizable",
-            ));
-        }
+        storage.check_growth().py()?;
         // Other tensors over the memory see it grow; where there are none, the old goes at once.
         if storage.is_resizable() && !alone {
             storage.resize(bytes).py()?;

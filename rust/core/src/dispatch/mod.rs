@@ -290,6 +290,9 @@ pub fn destination(out: &Tensor, meta: &TensorMeta, inplace: bool) -> Result<Ten
         layout.extent()?.saturating_mul(out.dtype().size()),
     );
     let mut fits = bytes <= storage.bytes();
+    if !fits {
+        storage.check_growth()?;
+    }
     if !fits && storage.is_resizable() && !storage.is_unique() {
         storage.resize(bytes)?;
         fits = true;
