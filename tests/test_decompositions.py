@@ -317,3 +317,139 @@ def test_eig_of_large_matrices_with_equal_values_and_zeros(dtype: torch.dtype) -
     angles = np.sort((np.angle(linalg.eigvals(turn).numpy()) + 0.01) % (2 * np.pi)) - 0.01
     bound = 100 * torch.finfo(dtype).eps
     assert np.abs(angles - 2 * np.pi * np.arange(n) / n).max() < bound
+
+
+# Matrices, whether they are Hermitian, and what PyTorch 2.13 gives: LD, pivots, and the solutions for the right side.
+RIGHT = [1 + 2j, 3, -1j, 2]
+LDL = [
+    (
+        [[-8 + 2j, -5 + 5j, 5], [-5 + 5j, 8 - 8j, -4 + 1j], [5, -4 + 1j, 8 + 4j]],
+        False,
+        [
+            [-8 + 2j, 0, 0],
+            [0.7352941176470589 - 0.4411764705882353j, 9.470588235294118 - 13.882352941176471j, 0],
+            [
+                -0.5882352941176471 - 0.14705882352941177j,
+                -0.41501770464486565 - 0.2698396167465112j,
+                6.890231201832951 + 3.99437617163091j,
+            ],
+        ],
+        [1, 2, 3],
+        [
+            -0.11602179102811229 - 0.23491687162798947j,
+            0.16721560179818673 + 0.053787980783439354j,
+            0.14140196828545065 - 0.042885899208285574j,
+        ],
+    ),
+    (
+        [[0, 6 - 3j, -5 - 2j], [6 + 3j, 1, 2 + 1j], [-5 + 2j, 2 - 1j, 0]],
+        True,
+        [
+            [0, 0, 0],
+            [6 + 3j, 1, 0],
+            [
+                0.4444444444444445 - 0.044444444444444446j,
+                -0.5333333333333334 + 0.6j,
+                3.9777777777777783,
+            ],
+        ],
+        [-2, -2, 3],
+        [
+            0.2178770949720671 + 0.1508379888268156j,
+            0.6927374301675977 + 0.005586592178770944j,
+            0.2681564245810056 - 0.9162011173184356j,
+        ],
+    ),
+    (
+        [
+            [0, 1 - 5j, -6 - 7j, 6 - 2j],
+            [1 + 5j, 1, -3 - 2j, 3 + 3j],
+            [-6 + 7j, -3 + 2j, 0, 5 + 3j],
+            [6 + 2j, 3 - 3j, 5 - 3j, -3],
+        ],
+        True,
+        [
+            [0, 0, 0, 0],
+            [-6 + 7j, 0, 0, 0],
+            [
+                0.3764705882352941 - 0.10588235294117647j,
+                0.3411764705882353 - 0.4352941176470588j,
+                1.3058823529411763,
+                0,
+            ],
+            [
+                -0.10588235294117643 + 0.6235294117647059j,
+                -0.2588235294117647 - 0.6352941176470588j,
+                -2.0588235294117645 - 5.541176470588235j,
+                -4.223529411764707,
+            ],
+        ],
+        [-3, -3, -4, -4],
+        [
+            0.09217795870892696 - 0.38964815353300375j,
+            0.18610061064262873 + 0.5484152369874963j,
+            -0.365804012794417 - 0.21779587089270136j,
+            -0.31549869148008136 - 0.3527188136086071j,
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("case", range(len(LDL)))
+def test_complex_ldl_is_that_of_lapack(case: int, dtype: torch.dtype) -> None:
+    rows, hermitian, packed, rows_exchanged, solution = LDL[case]
+    a = torch.tensor(rows, dtype=dtype)
+    limit = 50 * torch.finfo(dtype).eps
+    ld, pivots = linalg.ldl_factor(a, hermitian=hermitian)
+    assert pivots.tolist() == rows_exchanged
+    np.testing.assert_allclose(ld.numpy(), np.array(packed), rtol=limit, atol=limit)
+    b = torch.tensor(RIGHT[: len(rows)], dtype=dtype)[:, None]
+    x = linalg.ldl_solve(ld, pivots, b, hermitian=hermitian)
+    np.testing.assert_allclose(x.numpy()[:, 0], np.array(solution), rtol=limit, atol=limit)
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+def test_complex_ldl_solves_systems(n: int, hermitian: bool) -> None:
+    a = torch.complex(randn(3, n, n, seed=n), randn(3, n, n, seed=n + 1))
+    a = a + (a.mH if hermitian else a.mT)
+    a[0].diagonal()[: n // 2].zero_()
+    # What is not read: the other triangle, and imaginary parts of a Hermitian matrix's diagonal.
+    read = a.tril() + 9 * torch.ones(n, n).triu(1)
+    if hermitian:
+        read = read + 5j * torch.eye(n)
+    ld, pivots, info = linalg.ldl_factor_ex(read, hermitian=hermitian)
+    assert info.tolist() == [0, 0, 0] and (ld.triu(1) == 0).all()
+    b = torch.complex(randn(n, 2, seed=1), randn(n, 2, seed=2)).requires_grad_()
+    x = linalg.ldl_solve(ld, pivots, b, hermitian=hermitian)
+    want = np.linalg.solve(a.numpy(), b.detach().expand(3, n, 2).numpy())
+    np.testing.assert_allclose(x.detach().numpy(), want, rtol=1e-8)
+    # The gradient of real(sum(x w)) by b is the solution of A* g = conj(w).
+    w = torch.complex(randn(3, n, 2, seed=3), randn(3, n, 2, seed=4))
+    (x * w).real.sum().backward()
+    turned = a.numpy().conj().swapaxes(-1, -2)
+    slope = np.linalg.solve(turned, w.numpy().conj()).sum(0)
+    np.testing.assert_allclose(b.grad.numpy(), slope, rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+@pytest.mark.parametrize("p", [None, 2, -2, "nuc", 1, -1, torch.inf, -torch.inf, "fro"])
+def test_condition_of_matrices_with_infinities(p: object, dtype: torch.dtype) -> None:
+    # As PyTorch 2.13 has it: NaN where singular values are in it, else infinite.
+    a = torch.stack(
+        [torch.eye(2), torch.tensor([[1.0, torch.inf], [0.0, 1.0]]), torch.full((2, 2), torch.inf)]
+    )
+    found = linalg.cond(a.to(dtype), p)
+    size = {"fro": 2.0, "nuc": 4.0}.get(p, 1.0) if isinstance(p, str) else 1.0
+    lost = torch.nan if p in (None, 2, -2, "nuc") else torch.inf
+    np.testing.assert_allclose(found.numpy(), [size, lost, lost], rtol=1e-6)
+    a[1, 0, 1] = torch.nan
+    if p in (None, 2, -2, "nuc"):
+        with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 1\): .* non-finite"):
+            linalg.cond(a.to(dtype), p)
+    else:
+        assert linalg.cond(a.to(dtype), p).tolist()[1:] == [torch.inf, torch.inf]
+    if dtype == torch.float64:
+        for order in (2, -2, "nuc"):
+            assert linalg.matrix_norm(a[2], order).isnan()

@@ -357,7 +357,9 @@ impl Factor {
                 }
             }
             // These compute with real numbers.
-            Kind::LeastSquares { .. } | Kind::Ldl | Kind::LdlSolve if complex => return Ok(false),
+            Kind::LeastSquares { .. } | Kind::Ldl { .. } | Kind::LdlSolve { .. } if complex => {
+                return Ok(false)
+            }
             Kind::Qr { full } => deliver(y, &orthogonal::qr(gpu, &a, full)?)?,
             Kind::Reflectors => deliver(y, &orthogonal::reflectors(gpu, &a)?)?,
             Kind::Svd { full } => deliver(y, &orthogonal::svd(gpu, &a, full, true)?)?,
@@ -376,8 +378,8 @@ impl Factor {
             Kind::LeastSquares { rcond } => {
                 least_squares(gpu, &a, &whole(x[1])?, y, f64::from_bits(rcond))?;
             }
-            Kind::Ldl => ldl_gpu::factor(gpu, &a, y)?,
-            Kind::LdlSolve => {
+            Kind::Ldl { .. } => ldl_gpu::factor(gpu, &a, y)?,
+            Kind::LdlSolve { .. } => {
                 y[0].write_from(&whole(x[1])?)?;
                 ldl_gpu::solve(gpu, &a, &y[0])?;
             }

@@ -1,24 +1,13 @@
-//! Symmetric matrices that need not be definite, as L D L'.
+//! Symmetric and Hermitian matrices that need not be definite, as L D L' and L D L*.
 
 use super::*;
 use crate::ops::shape::join::cat;
 use crate::schema::Value;
 use crate::shape::Show;
 
-fn check_real(name: &str, a: &Tensor) -> Result<()> {
+fn ldl_factor(name: &str, a: &Tensor, hermitian: bool, check: bool) -> Result<Vec<Tensor>> {
     check_square(name, a)?;
-    ensure!(
-        !a.dtype().is_complex(),
-        NotImplemented,
-        "{name}: matrices of complex numbers are not implemented, got {}: linalg.solve takes them",
-        a.dtype().scalar_name()
-    );
-    Ok(())
-}
-
-fn ldl_factor(name: &str, a: &Tensor, check: bool) -> Result<Vec<Tensor>> {
-    check_real(name, a)?;
-    let y = Factor(Kind::Ldl).run(&[a])?.into_vec();
+    let y = Factor(Kind::Ldl { hermitian }).run(&[a])?.into_vec();
     if let (true, Some((i, at))) = (check, failure(&y[2])?) {
         bail!(
             LinAlg,
@@ -56,9 +45,9 @@ fn check_pivots(pivots: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn ldl_solve(ld: &Tensor, pivots: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn ldl_solve(ld: &Tensor, pivots: &Tensor, b: &Tensor, hermitian: bool) -> Result<Tensor> {
     const NAME: &str = "linalg.ldl_solve";
-    check_real(NAME, ld)?;
+    check_square(NAME, ld)?;
     ensure!(
         b.ndim() >= 2,
         Runtime,
@@ -98,21 +87,21 @@ fn ldl_solve(ld: &Tensor, pivots: &Tensor, b: &Tensor) -> Result<Tensor> {
     );
     check_pivots(pivots)?;
     let packed = cat(&[ld.clone(), column(&pivots.to_dtype(ld.dtype())?)?], -1)?;
-    Factor(Kind::LdlSolve).first(&[&packed, b])
+    Factor(Kind::LdlSolve { hermitian }).first(&[&packed, b])
 }
 
 crate::entries! {
-    /// L and D of a symmetric A = L D L' in one matrix, and the exchanged rows.
+    /// L and D of a symmetric A = L D L', or a Hermitian A = L D L*, in one matrix, and the exchanged rows.
     "ldl_factor(Tensor input, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", LINALG | OUT,
     |a| {
-        let mut y = ldl_factor("linalg.ldl_factor", a.tensor(0)?, true)?;
+        let mut y = ldl_factor("linalg.ldl_factor", a.tensor(0)?, a.bool(1)?, true)?;
         y.truncate(2);
         Ok(Value::Tuple(y))
     };
     "ldl_factor_ex(Tensor input, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
     LINALG | OUT,
-    |a| Ok(Value::Tuple(ldl_factor("linalg.ldl_factor_ex", a.tensor(0)?, a.bool(2)?)?));
+    |a| Ok(Value::Tuple(ldl_factor("linalg.ldl_factor_ex", a.tensor(0)?, a.bool(1)?, a.bool(2)?)?));
     /// The solution of A X = B from A's factors L and D.
     "ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", LINALG | OUT,
-    |a| Ok(ldl_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into());
+    |a| Ok(ldl_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?.into());
 }

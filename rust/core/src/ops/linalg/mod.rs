@@ -125,9 +125,9 @@ pub enum Kind {
     /// A -> R above reflectors, the factors of the reflectors.
     Reflectors,
     /// A -> packed L and D, pivots from 1 on, info.
-    Ldl,
+    Ldl { hermitian: bool },
     /// L and D packed with the pivots as a last column, B -> the solution of A X = B.
-    LdlSolve,
+    LdlSolve { hermitian: bool },
     /// A -> Q, R.
     Qr { full: bool },
     /// A -> P, L, U.
@@ -225,8 +225,8 @@ impl Derivative for Factor {
             Kind::Eig { .. } => "LinalgEigBackward0",
             Kind::LeastSquares { .. } => "LinalgLstsqBackward0",
             Kind::Reflectors => "GeqrfBackward0",
-            Kind::Ldl => "LinalgLdlFactorExBackward0",
-            Kind::LdlSolve => "LinalgLdlSolveBackward0",
+            Kind::Ldl { .. } => "LinalgLdlFactorExBackward0",
+            Kind::LdlSolve { .. } => "LinalgLdlSolveBackward0",
             Kind::Qr { .. } => "LinalgQrBackward0",
             Kind::Lu { .. } => "LinalgLuBackward0",
             Kind::LuFactor { .. } => "LinalgLuFactorExBackward0",
@@ -241,8 +241,8 @@ impl Derivative for Factor {
             Kind::Slogdet => Save::inputs([0]).and_outputs([0]),
             Kind::Cofactors => Save::inputs([0]),
             Kind::Eigenvalues | Kind::SingularValues => Save::NONE,
-            Kind::LeastSquares { .. } | Kind::Reflectors | Kind::Ldl => Save::NONE,
-            Kind::LdlSolve => Save::inputs([0]),
+            Kind::LeastSquares { .. } | Kind::Reflectors | Kind::Ldl { .. } => Save::NONE,
+            Kind::LdlSolve { .. } => Save::inputs([0]),
             Kind::Eig { vectors: false } => Save::NONE,
             Kind::Eig { vectors: true } | Kind::Eigh | Kind::Qr { .. } => Save::outputs([0, 1]),
             Kind::Svd { .. } | Kind::Lu { .. } => Save::outputs([0, 1, 2]),
@@ -327,20 +327,25 @@ impl Derivative for Factor {
                 NotImplemented,
                 "linalg.det: the second derivative at a singular matrix is not implemented"
             ),
-            Kind::Reflectors | Kind::Ldl => bail!(
+            Kind::Reflectors | Kind::Ldl { .. } => bail!(
                 NotImplemented,
                 "the derivative for '{}' is not implemented",
                 crate::op::function_name(self.name())
             ),
-            Kind::LdlSolve => {
+            Kind::LdlSolve { hermitian } => {
                 ensure!(
                     !cx.needs(0),
                     NotImplemented,
                     "linalg.ldl_solve: the derivative for 'LD' is not implemented: linalg.solve has \
                      one for A"
                 );
-                // A is symmetric.
-                out.extend([None, Some(self.first(&[&cx.input(0)?, &of(0)?])?)]);
+                let (packed, g) = (cx.input(0)?, of(0)?);
+                // The adjoint of A is A, or for a symmetric A its conjugate.
+                let gb = match complex && !hermitian {
+                    true => self.first(&[&packed, &g.conj()?])?.conj()?,
+                    false => self.first(&[&packed, &g])?,
+                };
+                out.extend([None, Some(gb)]);
             }
             Kind::Eig { vectors: true } => out.push(Some(gradient::eig(cx, g)?)),
             Kind::Eigenvalues | Kind::SingularValues | Kind::Eig { .. } => bail!(
@@ -414,8 +419,8 @@ impl Op for Factor {
             Kind::Eig { vectors: false } => vec![own(&[n, 2])],
             Kind::LeastSquares { .. } => vec![own(&[n, cols(x[1])]), ints(&[])],
             Kind::Reflectors => vec![own(&[m, n]), own(&[k])],
-            Kind::Ldl => vec![own(&[n, n]), ints(&[n]), ints(&[])],
-            Kind::LdlSolve => vec![own(&[m, cols(x[1])])],
+            Kind::Ldl { .. } => vec![own(&[n, n]), ints(&[n]), ints(&[])],
+            Kind::LdlSolve { .. } => vec![own(&[m, cols(x[1])])],
             Kind::Svd { full: true } => vec![own(&[m, m]), real(&[k]), own(&[n, n])],
             Kind::Svd { full: false } => vec![own(&[m, k]), real(&[k]), own(&[k, n])],
             Kind::Qr { full: true } => vec![own(&[m, m]), own(&[m, n])],

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::cpu::elements::Element;
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::join::cat;
 use crate::shape::{DimSet, Show};
 
@@ -202,13 +203,56 @@ pub fn is_finite(a: &Tensor) -> Result<bool> {
 }
 
 pub fn check_finite(name: &str, a: &Tensor) -> Result<()> {
-    ensure!(
-        is_finite(a)?,
-        LinAlg,
-        "{name}: The algorithm failed to converge because the input matrix contained non-finite \
-         values."
-    );
+    ensure!(is_finite(a)?, LinAlg, "{name}: {NOT_FINITE}");
     Ok(())
+}
+
+const NOT_FINITE: &str =
+    "The algorithm failed to converge because the input matrix contained non-finite values.";
+
+/// The matrices that a decomposition by singular values takes, and which of them have an infinity, with a
+/// dimension for the values: they become zeros, and NaN is what comes of them, as LAPACK has it. NaN itself raises.
+fn without_infinite(name: &str, a: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
+    if is_finite(a)? {
+        return Ok((a.clone(), None));
+    }
+    let parts = match a.dtype().is_complex() {
+        true => &a.detach().as_real()?,
+        false => a,
+    };
+    let x = parts.detach().to_host()?.prepared(parts.dtype())?;
+    let batch = batch_of(a);
+    let each = x.numel() / batch.iter().product::<usize>();
+    let infinite: Vec<u8> = crate::with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of this type.
+        let x = unsafe { x.slice::<T>() };
+        let mut found = alloc::list(x.len() / each)?;
+        for (b, x) in x.chunks_exact(each).enumerate() {
+            let nan = x.iter().any(|&v| Element::to_f64(v).is_nan());
+            if nan && batch.is_empty() {
+                bail!(LinAlg, "{name}: {NOT_FINITE}");
+            }
+            ensure!(!nan, LinAlg, "{name}: (Batch element {b}): {NOT_FINITE}");
+            found.push(!x.iter().all(|&v| Element::to_f64(v).is_finite()) as u8);
+        }
+        found
+    });
+    let mask = Tensor::from_slice(&infinite, &join(batch, &[1]), DType::U8)?;
+    let mask = mask.to_dtype(DType::Bool)?.to_device(a.device())?;
+    let zero = Tensor::full(&[], Scalar::Int(0), a.dtype(), a.device())?;
+    Ok((where_(&column(&mask)?, &zero, a)?, Some(mask)))
+}
+
+/// Singular values for norms and condition numbers, which are NaN for a matrix with an infinity.
+pub fn values_or_nan(name: &str, a: &Tensor) -> Result<Tensor> {
+    check_matrix(name, a)?;
+    let (a, mask) = without_infinite(name, a)?;
+    let s = svdvals(name, &a)?;
+    let Some(mask) = mask else {
+        return Ok(s);
+    };
+    let nan = Tensor::full(&[], Scalar::Float(f64::NAN), s.dtype(), s.device())?;
+    where_(&mask, &nan, &s)
 }
 
 /// Named results of `linalg.svd` and its kin.

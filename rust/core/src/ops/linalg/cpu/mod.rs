@@ -483,13 +483,13 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
             y.copy_from_slice(c.a);
             Reflected::new(y, m, n, n).pack(y, n, y1);
         }
-        Kind::Ldl => {
+        Kind::Ldl { .. } => {
             y.copy_from_slice(c.a);
-            info1[0] = symmetric::ldl(y, n, info);
+            info1[0] = symmetric::ldl(y, n, info, false);
         }
-        Kind::LdlSolve => {
+        Kind::LdlSolve { .. } => {
             y.copy_from_slice(c.b);
-            symmetric::solve(c.a, m, y, c.b.len() / m.max(1));
+            symmetric::solve(c.a, m, y, c.b.len() / m.max(1), false);
         }
         Kind::Eig { vectors } => {
             let to = vectors.then_some(y1);

@@ -12,9 +12,9 @@ use crate::ops::linalg::vector_norm::norm_last;
 use crate::ops::linalg::*;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Maximum;
-use crate::ops::pointwise::compare::Gt;
+use crate::ops::pointwise::compare::{Gt, LogicalOr};
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::pointwise::unary::{Abs, Log, Reciprocal};
+use crate::ops::pointwise::unary::{Abs, IsNan, Log, Reciprocal};
 use crate::schema::{Args, Value};
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -192,14 +192,22 @@ fn cond(x: &Tensor, order: Order) -> Result<Tensor> {
                 low.div(&top)
             }
         }
+        Order::Nuclear => {
+            check_square(NAME, x)?;
+            let s = singular_values(x)?;
+            let last = DimSet::last(1, s.ndim())?;
+            let sum = |t: &Tensor| t.sum_mask(last, false, None);
+            sum(&s)?.mul(&sum(&apply(Reciprocal, [&s])?)?)
+        }
         order => {
             check_square(NAME, x)?;
             let (inverse, info) = inv_ex(NAME, x)?;
             let y = of(x, order)?.mul(&of(&inverse, order)?)?;
-            // A singular matrix is infinitely ill-conditioned.
+            // A singular matrix is infinitely ill-conditioned, and so is one whose inverse cannot be told.
             let singular = apply(Gt, [&info, &Tensor::number(Scalar::Int(0))?])?;
+            let unknown = apply(IsNan, [&y.detach()])?;
             let inf = Tensor::full(&[], Scalar::Float(f64::INFINITY), y.dtype(), y.device())?;
-            where_(&singular, &inf, &y)
+            where_(&apply(LogicalOr, [&singular, &unknown])?, &inf, &y)
         }
     }
 }

@@ -9,7 +9,7 @@ mod reflected;
 
 use super::field::{Complex, Entry};
 use super::householder::regular;
-use super::{result, Kind, Number, Room, LONG};
+use super::{result, symmetric, Kind, Number, Room, LONG};
 use crate::alloc::{self, full, gathered};
 use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::cpu::simd::Lane;
@@ -293,8 +293,14 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<c64>) -> bool {
             each.for_each(|(to, &p)| *to = p as i32 + 1);
             info1[0] = f.info();
         }
-        // What is called checks that there are none of these.
-        Kind::Ldl | Kind::LdlSolve => return false,
+        Kind::Ldl { hermitian } => {
+            y.copy_from_slice(c.a);
+            info1[0] = symmetric::ldl(y, n, info, hermitian);
+        }
+        Kind::LdlSolve { hermitian } => {
+            y.copy_from_slice(c.b);
+            symmetric::solve(c.a, m, y, c.b.len() / m.max(1), hermitian);
+        }
     }
     true
 }
