@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _C
-from ._tensor import _SCALARS, _legacy_new
+from ._tensor import _SCALARS, _check_legacy_device, _legacy_new
 
 __all__ = [
     "FloatTensor",
@@ -64,6 +64,7 @@ class _OldClass(type):
     dtype: Any
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        _check_legacy_device(kwargs.get("device"), "cpu")
         return _legacy_new(*args, dtype=cls.dtype, **kwargs)
 
     def __instancecheck__(cls, obj: Any) -> bool:

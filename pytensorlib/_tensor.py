@@ -481,6 +481,7 @@ class _Methods:
             from .sparse._old import made
 
             return made(*(args if size is None else (size,)), dtype=self.dtype)
+        _check_legacy_device(device, self.device.type)
         return _legacy_new(*args, dtype=self.dtype, device=device or self.device, size=size)
 
     def type(self: Any, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
@@ -690,6 +691,26 @@ def _dtype_of(kind: Any) -> Any:
     if name == "torch.Tensor":
         return _C.get_default_dtype()
     raise ValueError(f"invalid type: {name!r}")
+
+
+def _check_legacy_device(device: Any, kind: str) -> None:
+    """Raise for another kind of device than that of the constructor's type."""
+    if device is not None and (got := _C.device(device).type) != kind:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {kind} but device type: {got} was passed; "
+            f"torch.empty and torch.tensor take any device"
+        )
+
+
+def _constructed(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """Make what ``torch.Tensor(...)`` does, which is for the CPU alone."""
+    _check_legacy_device(device, "cpu")
+    if device is not None and args and isinstance(args[0], _C.Tensor):
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not "
+            "supported.  Use torch.tensor(...) or torch.as_tensor(...) instead."
+        )
+    return _legacy_new(*args, device=device, **kwargs)
 
 
 def _legacy_new(

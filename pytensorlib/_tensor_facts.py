@@ -245,20 +245,26 @@ def get_device(input: Any) -> int:
     return -1 if device.type in ("cpu", "meta") else device.index or 0
 
 
-def _written(self: Any, name: str, values: list[Any]) -> Any:
-    """Write numbers to a tensor on the CPU."""
-    if self.requires_grad:
-        raise RuntimeError(
-            f"Can't call {name}() on Variable that requires grad. "
-            f"Use var.detach().{name}() instead."
-        )
+def _replaced(name: str, self: Any, others: tuple[Any, ...], function: Any) -> Any:
+    """Write what a function gives for each element, and those of other tensors, to a tensor."""
+    for t in (self, *others):
+        if t.requires_grad:
+            raise RuntimeError(
+                f"Can't call {name}() on Variable that requires grad. "
+                f"Use var.detach().{name}() instead."
+            )
+    if self.device.type != "cpu":
+        raise TypeError(f"{name} is only implemented on CPU tensors, got one on {self.device}")
+    names = ("other",) if len(others) == 1 else ("x", "y")
+    for t, argument in zip(others, names, strict=False):
+        if t.device.type != "cpu" or t.dtype != self.dtype:
+            raise TypeError(
+                f"{name}: expected {self.type()} for '{argument}' (got {t.type()}): "
+                "all are of one dtype and on the CPU"
+            )
+    lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    values = [function(*v) for v in zip(*lists, strict=True)]
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
-
-
-def _on_cpu(name: str, *tensors: Any) -> None:
-    for t in tensors:
-        if t.device.type != "cpu":
-            raise TypeError(f"{name} is only implemented on CPU tensors, got one on {t.device}")
 
 
 class _Methods:
@@ -304,8 +310,7 @@ class _Methods:
         >>> torch.tensor([1.0, 2.0]).apply_(lambda x: x * x)
         tensor([1., 4.])
         """
-        _on_cpu("apply_", self)
-        return _written(self, "apply_", [callable(v) for v in self.reshape(-1).tolist()])
+        return _replaced("apply_", self, (), callable)
 
     def map_(self: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
         """Replace each element by what a function gives for it and that of another tensor.
@@ -325,7 +330,9 @@ class _Methods:
         Raises
         ------
         TypeError
-            A tensor is not on the CPU.
+            A tensor is not on the CPU, or they are of different dtypes.
+        RuntimeError
+            One requires grad.
 
         Examples
         --------
@@ -333,9 +340,7 @@ class _Methods:
         >>> torch.tensor([1.0, 2.0]).map_(torch.tensor(10.0), lambda a, b: a + b)
         tensor([11., 12.])
         """
-        _on_cpu("map_", self, tensor)
-        lists = [x.expand(self.shape).reshape(-1).tolist() for x in (self, tensor)]
-        return _written(self, "map_", [callable(*v) for v in zip(*lists, strict=True)])
+        return _replaced("map_", self, (tensor,), callable)
 
     def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
         """Replace each element by what a function gives for it and those of two other tensors.
@@ -355,7 +360,9 @@ class _Methods:
         Raises
         ------
         TypeError
-            A tensor is not on the CPU.
+            A tensor is not on the CPU, or they are of different dtypes.
+        RuntimeError
+            One requires grad.
 
         Examples
         --------
@@ -364,9 +371,7 @@ class _Methods:
         >>> torch.tensor([5.0]).map2_(one, one, lambda a, b, c: a + b + c)
         tensor([7.])
         """
-        _on_cpu("map2_", self, x, y)
-        lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, x, y)]
-        return _written(self, "map2_", [callable(*v) for v in zip(*lists, strict=True)])
+        return _replaced("map2_", self, (x, y), callable)
 
     def const_data_ptr(self: Any) -> int:
         """Return the address of the first element, to read from.

@@ -355,3 +355,108 @@ def test_functions_in_python_refuse_in_pytorchs_words(call, kind, text):
 def test_dropout_of_channels_warns_of_other_dimensions(drop, dims, text):
     with pytest.warns(UserWarning, match=text):
         assert drop(torch.ones([1] * dims), 0.5).dim() == dims
+
+
+def test_module_to_takes_what_pytorch_takes() -> None:
+    layer = torch.nn.Linear(1, 1)
+    for args, options in [
+        (("cpu",), {"copy": True}),
+        (("cpu",), {"copy": False}),
+        (("cpu", torch.float64, True, True), {}),
+        ((torch.ones(1),), {"copy": True}),
+        ((torch.ones(1), False, True), {}),
+    ]:
+        with pytest.raises(RuntimeError, match=r"\.to\(\) does not accept copy argument"):
+            layer.to(*args, **options)
+    for args, options, got in [
+        ((torch.device("cpu"), True), {}, r"\(torch.device, bool\)"),
+        ((torch.float64, "cpu"), {}, r"\(torch.dtype, str\)"),
+        ((), {"foo": 1}, r"\(foo=int\)"),
+        ((), {"dtype": "float32"}, r"\(dtype=str\)"),
+        ((["cpu"],), {}, r"\(list\)"),
+        ((torch.channels_last,), {}, r"\(torch.memory_format\)"),
+        (("cpu",), {"device": "cpu"}, r"\(str, device=str\)"),
+        ((), {}, r"\(\)"),
+    ]:
+        text = rf"to\(\) received an invalid combination of arguments - got {got}, but expected"
+        with pytest.raises(TypeError, match=text):
+            layer.to(*args, **options)
+    assert layer.to("cpu", None, True).to(float).weight.dtype == torch.float64
+    assert layer.to(torch.ones(1), True).weight.dtype == torch.float32
+    assert layer.to(None) is layer and layer.to(device="cpu", non_blocking=True) is layer
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_pools_refuse_planes_without_channels(n: int) -> None:
+    nn, sizes = torch.nn, (5,) * n
+    text = "Expected input to have non-zero size for non-batch dimensions"
+    layers = [getattr(nn, f"AdaptiveMaxPool{n}d")(3)]
+    if n == 3:
+        layers.append(nn.AdaptiveAvgPool3d(3))
+    if n > 1:
+        layers.append(getattr(nn, f"FractionalMaxPool{n}d")(2, output_size=2))
+    for layer in layers:
+        with pytest.raises(RuntimeError, match=text + ".* with dimension 1 being empty"):
+            layer(torch.zeros(1, 0, *sizes))
+        with pytest.raises(RuntimeError, match=text + ".* with dimension 0 being empty"):
+            layer(torch.zeros(0, *sizes))
+        assert layer(torch.zeros(0, 1, *sizes)).shape[:2] == (0, 1)
+    unpool = getattr(nn, f"MaxUnpool{n}d")(2)
+    with pytest.raises(RuntimeError, match=text):
+        unpool(torch.zeros(1, 0, *sizes), torch.zeros(1, 0, *sizes, dtype=torch.int64))
+    if n < 3:
+        layer = getattr(nn, f"AdaptiveAvgPool{n}d")(3)
+        assert layer(torch.zeros(1, 0, *sizes)).shape == (1, 0, *(3,) * n)
+
+
+def test_old_constructors_stay_on_the_device_of_their_type() -> None:
+    meta = torch.ones(2, device="meta")
+    for make, kinds in [
+        (lambda: torch.Tensor(3, device="meta"), "cpu but device type: meta"),
+        (lambda: torch.Tensor([3], device="meta"), "cpu but device type: meta"),
+        (lambda: torch.Tensor(device="meta"), "cpu but device type: meta"),
+        (lambda: torch.FloatTensor(3, device="meta"), "cpu but device type: meta"),
+        (lambda: torch.ones(2).new(3, device="meta"), "cpu but device type: meta"),
+        (lambda: meta.new(3, device="cpu"), "meta but device type: cpu"),
+    ]:
+        text = f"legacy constructor expects device type: {kinds} was passed"
+        with pytest.raises(RuntimeError, match=text):
+            make()
+    with pytest.raises(RuntimeError, match="Legacy tensor constructor of the form"):
+        torch.Tensor(torch.ones(2), device="cpu")
+    assert torch.Tensor(3, device="cpu").shape == (3,) and meta.new(3).is_meta
+
+
+def test_grids_are_of_one_device_and_dtype() -> None:
+    one, meta = torch.ones(2), torch.ones(2, device="meta")
+    for f in (torch.meshgrid, torch.cartesian_prod):
+        with pytest.raises(
+            RuntimeError, match="meshgrid expects all tensors to have the same device"
+        ):
+            f(one, meta)
+        with pytest.raises(
+            RuntimeError, match="meshgrid expects all tensors to have the same dtype"
+        ):
+            f(one, one.double())
+
+
+def test_functions_of_elements_take_what_has_no_history() -> None:
+    z, r = torch.zeros(3), torch.zeros(3, requires_grad=True)
+    for name, f in [
+        ("apply_", lambda: r.apply_(lambda a: a)),
+        ("map_", lambda: r.map_(z, lambda a, b: a)),
+        ("map_", lambda: z.map_(r, lambda a, b: a)),
+        ("map2_", lambda: r.map2_(z, z, lambda a, b, c: a)),
+        ("map2_", lambda: z.map2_(r, z, lambda a, b, c: a)),
+        ("map2_", lambda: z.map2_(z, r, lambda a, b, c: a)),
+    ]:
+        with pytest.raises(
+            RuntimeError, match=rf"Can't call {name}\(\) on Variable that requires grad"
+        ):
+            f()
+    text = r"map_: expected torch.FloatTensor for 'other' \(got torch.DoubleTensor\)"
+    with pytest.raises(TypeError, match=text):
+        z.map_(z.double(), lambda a, b: a)
+    with pytest.raises(TypeError, match="map2_: expected torch.FloatTensor for 'y'"):
+        z.map2_(z, torch.ones(3, device="meta"), lambda a, b, c: a)
+    assert z.map2_(z + 1, z + 2, lambda a, b, c: a + b + c).tolist() == [3.0] * 3

@@ -44,32 +44,66 @@ def _exchange(module: Any, name: str, param: Any, moved: Any, moved_grad: Any) -
     return True
 
 
+_FORMS = """
+ * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, *, torch.memory_format memory_format = None)
+ * (torch.dtype dtype, bool non_blocking = False, *, torch.memory_format memory_format = None)
+ * (Tensor tensor, bool non_blocking = False, *, torch.memory_format memory_format = None)
+"""
+_PYTHON_TYPES = {float: "float64", complex: "complex128", int: "int64", bool: "bool"}
+_KINDS: dict[str, tuple] = {
+    "device": (str, int, pt.device),
+    "dtype": (pt.dtype,),
+    "tensor": (Tensor,),
+    "non_blocking": (bool,),
+    "copy": (bool,),
+    "memory_format": (pt.memory_format,),
+}
+
+
+def _kind(value: Any) -> str:
+    """Return how an error calls the type of an argument."""
+    if isinstance(value, (pt.device, pt.dtype, pt.memory_format)):
+        return f"torch.{type(value).__name__}"
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
     """Device, dtype, non_blocking and memory format out of the arguments of ``Module.to``."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
-    non_blocking = kwargs.pop("non_blocking", False)
-    kwargs.pop("copy", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    for position, value in enumerate(args):
-        if isinstance(value, Tensor):
-            tensor = value
-        elif isinstance(value, pt.dtype):
-            dtype = value
-        elif isinstance(value, bool) and position > 0:
-            non_blocking = value
-            break  # what may follow is `copy`, which modules ignore
-        elif position == 0 and isinstance(value, (str, int, pt.device)):
-            device = value
-        elif value is not None:
-            raise TypeError(
-                "to() received an invalid combination of arguments: expected a device, a dtype "
-                f"or a Tensor, got {type(value).__name__}"
-            )
+    first = args[0] if args else None
+    if isinstance(first, Tensor):
+        names = ["tensor", "non_blocking", "copy"]
+    elif isinstance(first, (pt.dtype, type)):
+        names = ["dtype", "non_blocking", "copy"]
+    else:
+        names = ["device", "dtype", "non_blocking", "copy"]
+    given = dict(zip(names, args, strict=False))
+    sound = len(args) <= len(names) and not given.keys() & kwargs.keys() and bool(args or kwargs)
+    given = {
+        name: getattr(pt, _PYTHON_TYPES.get(v, ""), v)
+        if name == "dtype" and isinstance(v, type)
+        else v
+        for name, v in (given | kwargs).items()
+    }
+    for name, value in given.items():
+        kinds = _KINDS.get(name, ())
+        off = isinstance(value, bool) and bool not in kinds
+        sound = sound and bool(kinds) and (value is None or isinstance(value, kinds) and not off)
+    if not sound:
+        got = [_kind(v) for v in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()]
+        raise TypeError(
+            "to() received an invalid combination of arguments - got "
+            f"({', '.join(got)}), but expected one of:{_FORMS}"
+        )
+    if given.get("copy") is not None:
+        raise RuntimeError(
+            ".to() does not accept copy argument: a module is moved and converted in place. "
+            "copy.deepcopy(module) makes another one."
+        )
+    device, dtype, tensor = (given.get(name) for name in ("device", "dtype", "tensor"))
     if tensor is not None:
         device, dtype = tensor.device, tensor.dtype
-    return None if device is None else pt.device(device), dtype, non_blocking, memory_format
+    device = None if device is None else pt.device(device)
+    return device, dtype, given.get("non_blocking") or False, given.get("memory_format")
 
 
 class Convertible:

@@ -284,7 +284,7 @@ impl PyTensor {
         // Nobody is asked how an object is made.
         let before = crate::overrides::rest();
         crate::overrides::set_rest(crate::overrides::Rest::All);
-        let made = constructor.call_method("_legacy_new", args, kwargs);
+        let made = constructor.call_method("_constructed", args, kwargs);
         crate::overrides::set_rest(before);
         Ok(PyTensor::new(borrow(&made?)?))
     }

@@ -80,7 +80,9 @@ pub(super) fn adaptive_sizes(
     );
     // The mean of all, where there is nothing, is NaN.
     let whole = mean && size.iter().all(|&s| s == 1);
-    for d in x.ndim() - n..x.ndim() {
+    // A mean over planes of no channels has nothing to do where there are one or two dimensions.
+    let channels = !mean || n == 3;
+    for d in x.ndim() - n - channels as usize..x.ndim() {
         ensure!(
             x.size(d) > 0 || whole,
             Runtime,

@@ -6,11 +6,11 @@ use super::per_dim;
 use crate::alloc;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::ensure;
 use crate::error::Result;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use std::sync::Arc;
 
 /// Starts of windows of length `kernel` that a random number spreads over `size` elements.
@@ -55,14 +55,21 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
         Show(&out)
     );
     ensure!(
-        (x.ndim() == n + 1 || x.ndim() == n + 2) && !x.shape()[x.ndim() - n - 1..].contains(&0),
+        x.ndim() == n + 1 || x.ndim() == n + 2,
         Runtime,
-        "{name}(): Expected {}D or {}D tensor with non-zero size for non-batch dimensions, but \
-         got: {}",
+        "{name}(): Expected {}D or {}D tensor, but got: {}",
         n + 1,
         n + 2,
         Show(x.shape())
     );
+    if let Some(d) = (x.ndim() - n - 1..x.ndim()).find(|&d| x.size(d) == 0) {
+        bail!(
+            Runtime,
+            "{name}(): Expected input to have non-zero size for non-batch dimensions, but got {} \
+             with dimension {d} being empty.",
+            Show(x.shape())
+        );
+    }
     ensure!(
         x.dtype().is_float(),
         NotImplemented,

@@ -327,6 +327,15 @@ pub(super) fn max_unpool(n: usize, a: &Args) -> Result<Tensor> {
         Show(x.shape()),
         Show(at.shape())
     );
+    let first = x.ndim() - n - 1;
+    if let Some(d) = (first..x.ndim()).find(|&d| x.size(d) == 0) {
+        bail!(
+            Runtime,
+            "max_unpooling{n}d_forward_out_cpu(): Expected input to have non-zero size for \
+             non-batch dimensions, but got {} with dimension {d} being empty.",
+            Show(x.shape())
+        );
+    }
     let plane = crate::shape::sizes(size)?;
     dispatch::call1(
         Scatter {

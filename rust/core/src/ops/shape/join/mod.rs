@@ -222,7 +222,16 @@ fn meshgrid(tensors: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
         ensure!(
             t.dtype() == tensors[0].dtype(),
             Runtime,
-            "torch.meshgrid expects all tensors to have the same dtype"
+            "meshgrid expects all tensors to have the same dtype, got {} and {}",
+            tensors[0].dtype(),
+            t.dtype()
+        );
+        ensure!(
+            t.device() == tensors[0].device(),
+            Runtime,
+            "meshgrid expects all tensors to have the same device, got {} and {}",
+            tensors[0].device(),
+            t.device()
         );
     }
     let mut order: Vec<&Tensor> = tensors.iter().collect();
