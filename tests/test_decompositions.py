@@ -319,7 +319,8 @@ def test_eig_of_large_matrices_with_equal_values_and_zeros(dtype: torch.dtype) -
     assert np.abs(angles - 2 * np.pi * np.arange(n) / n).max() < bound
 
 
-# Matrices, whether they are Hermitian, and what PyTorch 2.13 gives: LD, pivots, and the solutions for the right side.
+# Matrices, whether they are Hermitian, and what PyTorch 2.13 gives: LD, pivots, and the solutions
+# for the right side.
 RIGHT = [1 + 2j, 3, -1j, 2]
 LDL = [
     (

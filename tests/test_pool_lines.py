@@ -142,3 +142,49 @@ def test_pools_of_a_long_line_do_not_depend_on_the_number_of_threads() -> None:
         torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    "shape",
+    [(2, 3, 700, 1), (1, 2, 300, 2), (2, 1, 90, 7), (1, 1, 9000, 1), (1, 2, 300, 1, 1)]
+    + [(1, 1, 1, 300, 1), (1, 2, 100, 2, 2), (2, 1, 3, 100, 2)],
+)
+@pytest.mark.parametrize("kernel", [1, 2, 3])
+@pytest.mark.parametrize("along", [False, True])
+def test_pools_of_long_columns_are_those_of_their_windows(
+    shape: tuple[int, ...], kernel: int, along: bool, dtype: str
+) -> None:
+    n = len(shape) - 2
+    longest = 2 + int(np.argmax(shape[2:]))
+    sizes = [kernel if d == longest or not along else 1 for d in range(2, n + 2)]
+    steps = [min(2, k) for k in sizes]
+    pads = [k // 2 for k in sizes]
+    x = RNG.standard_normal(shape).astype(dtype)
+    x[0, 0].flat[5] = np.nan
+    wide = np.pad(x, [(0, 0), (0, 0), *zip(pads, pads, strict=True)], constant_values=-np.inf)
+    seen = sliding_window_view(wide, sizes, tuple(range(2, n + 2)))
+    seen = seen[(slice(None), slice(None), *(slice(None, None, s) for s in steps))]
+    seen = seen.reshape(*seen.shape[: n + 2], -1)
+    pool, mean = (getattr(F, f"{kind}_pool{n}d") for kind in ("max", "avg"))
+    expected = seen.max(-1)
+    t = torch.from_numpy(x).requires_grad_()
+    np.testing.assert_array_equal(pool(t.detach(), sizes, steps, pads).numpy(), expected)
+    # The gradient goes to the first of the largest, or to the last NaN.
+    y, at = pool(t, sizes, steps, pads, return_indices=True)
+    np.testing.assert_array_equal(y.detach().numpy(), expected)
+    flat, at = x.reshape(*shape[:2], -1), at.numpy().reshape(*shape[:2], -1)
+    taken = np.take_along_axis(flat, at, -1).reshape(expected.shape)
+    np.testing.assert_array_equal(taken, expected)
+    y = pool(t, sizes, steps, pads)
+    np.testing.assert_array_equal(y.detach().numpy(), expected)
+    y.backward(torch.ones_like(y))
+    slopes = np.zeros(flat.shape)
+    for plane in np.ndindex(shape[:2]):
+        np.add.at(slopes[plane], at[plane], 1)
+    np.testing.assert_array_equal(t.grad.numpy(), slopes.reshape(shape))
+    if dtype != "float16":
+        with np.errstate(invalid="ignore"):
+            sums = np.where(seen == -np.inf, 0, seen).sum(-1) / np.prod(sizes)
+        found = mean(t.detach(), sizes, steps, pads)
+        np.testing.assert_allclose(found.numpy(), sums, rtol=1e-5, atol=1e-6)

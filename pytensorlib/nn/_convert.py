@@ -44,11 +44,14 @@ def _exchange(module: Any, name: str, param: Any, moved: Any, moved_grad: Any) -
     return True
 
 
-_FORMS = """
- * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, *, torch.memory_format memory_format = None)
- * (torch.dtype dtype, bool non_blocking = False, *, torch.memory_format memory_format = None)
- * (Tensor tensor, bool non_blocking = False, *, torch.memory_format memory_format = None)
-"""
+_FORMS = "".join(
+    f"\n * ({form}bool non_blocking = False, *, torch.memory_format memory_format = None)"
+    for form in (
+        "torch.device device = None, torch.dtype dtype = None, ",
+        "torch.dtype dtype, ",
+        "Tensor tensor, ",
+    )
+)
 _PYTHON_TYPES = {float: "float64", complex: "complex128", int: "int64", bool: "bool"}
 _KINDS: dict[str, tuple] = {
     "device": (str, int, pt.device),
@@ -87,7 +90,7 @@ def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]
     for name, value in given.items():
         kinds = _KINDS.get(name, ())
         off = isinstance(value, bool) and bool not in kinds
-        sound = sound and bool(kinds) and (value is None or isinstance(value, kinds) and not off)
+        sound = sound and bool(kinds) and (value is None or (isinstance(value, kinds) and not off))
     if not sound:
         got = [_kind(v) for v in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()]
         raise TypeError(

@@ -113,7 +113,7 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
         return x.mean_mask(DimSet::last(n, x.ndim())?, true, None);
     }
     if (0..n - 1).all(|d| x.size(x.ndim() - n + d) == out[d]) {
-        if let Some(y) = means(node, x, out[n - 1], Windows::Parts) {
+        if let Some(y) = means(node, x, 0, out[n - 1], Windows::Parts) {
             return y;
         }
     }

@@ -116,8 +116,19 @@ per_isa! {
                     _ => job.at.add(line * ow + first),
                 };
                 let start = |o: usize| if inside { 0 } else { of.inside(2, first + o).0 as i32 };
+                let mut done = 0;
+                if codes.is_null() {
+                    let narrow = size_of::<T>() == 4;
+                    done = match s {
+                        1 if narrow => tops::<T, 1, 64>(from, (k, l), to, count),
+                        1 => tops::<T, 1, 32>(from, (k, l), to, count),
+                        2 if narrow => tops::<T, 2, 32>(from, (k, l), to, count),
+                        2 => tops::<T, 2, 16>(from, (k, l), to, count),
+                        _ => 0,
+                    };
+                }
                 let whole = count / LANES * LANES;
-                for o in (0..whole).step_by(LANES) {
+                for o in (done..whole).step_by(LANES) {
                     let (from, to) = (from.add(o * s), to.add(o));
                     let codes = if codes.is_null() { codes } else { codes.add(o) };
                     let start = std::array::from_fn(|j| if codes.is_null() { 0 } else { start(o + j) });
@@ -157,6 +168,34 @@ fn combine<T: Least>(x: &mut [T], apart: usize) {
             *to.add(i) = best(*to.add(i), *to.add(i + apart));
         }
     }
+}
+
+/// The largest elements of windows that begin `S` elements apart, `N` of them at a time; returns how many are done.
+// SAFETY: the elements of `count` windows lie behind `x`, and `y` has room for the results.
+#[inline(always)]
+unsafe fn tops<T: Least, const S: usize, const N: usize>(
+    x: *const T,
+    (k, l): (usize, usize),
+    y: *mut T,
+    count: usize,
+) -> usize {
+    let whole = count / N * N;
+    // SAFETY: the caller's. Of the last window no more is read than its element.
+    unsafe {
+        for o in (0..whole).step_by(N) {
+            let from = x.add(o * S);
+            // No element loses to the least value.
+            let mut top: [T; N] = std::array::from_fn(|j| *from.add(j * S));
+            for c in 1..k {
+                let from = from.add(c * l);
+                for j in 0..N {
+                    top[j] = best(top[j], *from.add(j * S));
+                }
+            }
+            y.add(o).cast::<[T; N]>().write_unaligned(top);
+        }
+    }
+    whole
 }
 
 /// Sixteen windows that begin `S` elements apart.

@@ -19,6 +19,7 @@ use crate::schema::{Args, Value};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_compute};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Where a window reads along one dimension: `start, start + step, ..` below `end`; nowhere if it
@@ -107,7 +108,7 @@ impl Op for MaxPoolGrad {
             return Ok(());
         }
         let job = Backward {
-            of: self.of,
+            of: self.of.in_lines(),
             planes: y[0].numel() / large,
             g: g.bytes_ptr(),
             codes: codes.bytes_ptr(),
@@ -147,7 +148,7 @@ impl Derivative for MaxPool {
             let codes = indices.prepared(DType::U8)?;
             indices = Tensor::empty(codes.shape(), DType::I64, codes.device())?;
             // SAFETY: contiguous tensors of these types; the second is fresh.
-            unsafe { of.indices(codes.slice(), indices.slice_mut()) };
+            unsafe { of.in_lines().indices(codes.slice(), indices.slice_mut()) };
         }
         let shape = &cx.input_meta(0)?.shape;
         let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
@@ -237,9 +238,46 @@ impl MaxPool {
         if y[0].numel() == 0 {
             return Ok(());
         }
+        let planes = y[0].numel() / small;
+        // Of windows along one dimension numbers are the same in either order.
+        let several = of.kernel.iter().filter(|&&k| k > 1).count() > 1;
+        let numbered = self.indices == Indices::Numbers && !several;
+        let fits = |(d, _): &_| of.behind(*d) != [1; 2] && (numbered || self.indices == Indices::None);
+        if let Some((d, turned)) = of.turned().filter(fits) {
+            // Columns as rows, and back.
+            let columns = |t: &Tensor, size: [usize; 3], behind: usize| {
+                let lead = planes * size[..d].iter().product::<usize>();
+                t.alias(Layout {
+                    shape: Dims::from_slice(&[lead, behind, size[d]]),
+                    strides: SmallVec::from_slice(&[
+                        (size[d] * behind) as isize,
+                        1,
+                        behind as isize,
+                    ]),
+                    offset: t.offset(),
+                })
+            };
+            let [inside, outside] = of.behind(d);
+            let x = columns(&x, of.input, inside).prepared(x.dtype())?;
+            let mut rows = Tensors::new();
+            for y in y {
+                rows.push(Tensor::empty(y.shape(), y.dtype(), y.device())?);
+            }
+            self.planes_of(turned, planes, &x, &rows)?;
+            for (to, from) in y.iter().zip(&rows) {
+                let to = columns(to, of.output, outside);
+                to.write_from(&from.alias(Layout::contiguous(to.shape())))?;
+            }
+            return Ok(());
+        }
+        self.planes_of(of.in_lines(), planes, &x, y)
+    }
+
+    /// The pool of contiguous planes.
+    fn planes_of(&self, of: Regular, planes: usize, x: &Tensor, y: &[Tensor]) -> Result<()> {
         let job = Forward {
             of,
-            planes: y[0].numel() / small,
+            planes,
             x: x.bytes_ptr(),
             y: y[0].bytes_ptr(),
             dtype: x.dtype(),
@@ -423,7 +461,9 @@ fn regular(x: &Tensor, w: &Windows, out: &[usize]) -> Option<Regular> {
         padding: all(&w.padding, 0)?,
         dilation: all(&w.dilation, 1)?,
     };
-    let line = of.is_line() && of.output[2] >= lines::LONG && of.reach(2) <= 1 << 14;
+    // As it is computed.
+    let run = of.turned().map_or(of, |t| t.1);
+    let line = run.is_line() && run.output[2] >= lines::LONG && run.reach(2) <= 1 << 14;
     let small = (0..3).all(|d| of.input[d] < 1 << 24 && (of.is_near(d) || line));
     (small && of.volume() <= 4096 && of.all_inside()).then_some(of)
 }

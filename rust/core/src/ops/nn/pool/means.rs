@@ -53,18 +53,22 @@ pub struct Means {
     outputs: usize,
     windows: Windows,
     adjoint: bool,
+    /// Dimensions of one element behind that of the windows.
+    behind: usize,
     /// Whether the gradient counts as one that depends on the input.
     steps: bool,
 }
 
-/// The means of windows over the last dimension; `None` where lines are short, or on a GPU.
+/// The means of windows over the last dimension that is not one of the `behind` ones, of one element each; `None`
+/// where lines are short, or on a GPU.
 pub fn means(
     name: &'static str,
     x: &Tensor,
+    behind: usize,
     outputs: usize,
     windows: Windows,
 ) -> Option<Result<Tensor>> {
-    let inputs = x.size(x.ndim() - 1);
+    let inputs = x.size(x.ndim() - 1 - behind);
     let long = (LONG..1 << 31).contains(&inputs.max(outputs));
     if x.device().is_gpu() || !long || inputs.min(outputs) == 0 {
         return None;
@@ -75,6 +79,7 @@ pub fn means(
         outputs,
         windows,
         adjoint: false,
+        behind,
         steps: true,
     };
     Some(dispatch::call1(op, &[x]))
@@ -106,9 +111,8 @@ impl Op for Means {
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut shape = x[0].shape().clone();
-        if let Some(last) = shape.last_mut() {
-            *last = self.sizes().1;
-        }
+        let at = shape.len() - 1 - self.behind;
+        shape[at] = self.sizes().1;
         crate::shape::numel(&shape)?;
         let y = TensorMeta::new(&shape, x[0].dtype(), x[0].device());
         Ok(Metas::from_elem(y, 1))
@@ -128,7 +132,7 @@ impl Op for Means {
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::along(0..x[0].ndim() - 1, x.len(), y.len())
+        Cut::along(0..x[0].ndim() - 1 - self.behind, x.len(), y.len())
     }
 
     fn linear(&self) -> &'static [usize] {

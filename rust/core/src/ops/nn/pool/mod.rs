@@ -267,20 +267,23 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
         x.dtype().scalar_name()
     );
     let out = w.outputs(name, x)?;
-    let alone = (0..n - 1).all(|d| (w.kernel[d], w.stride[d], w.padding[d]) == (1, 1, 0));
-    if alone {
+    // The dimension of the windows, if they lie along one: what is behind it has one element.
+    let lead = x.ndim() - n;
+    let along = (0..n).rev().find(|&d| x.size(lead + d) > 1).unwrap_or(n - 1);
+    let plain = |d: usize| (w.kernel[d], w.stride[d], w.padding[d]) == (1, 1, 0);
+    if (0..n).all(|d| d == along || plain(d)) {
         let by = match fixed {
             Some(f) => By::Number(Bitwise(f as f64)),
             None if padded => By::Padded,
             None => By::Inside,
         };
         let even = means::Windows::Even {
-            kernel: w.kernel[n - 1] as usize,
-            stride: w.stride[n - 1] as usize,
-            padding: w.padding[n - 1] as usize,
+            kernel: w.kernel[along] as usize,
+            stride: w.stride[along] as usize,
+            padding: w.padding[along] as usize,
             by,
         };
-        if let Some(y) = means(node, x, out[n - 1], even) {
+        if let Some(y) = means(node, x, n - 1 - along, out[along], even) {
             return y;
         }
     }

@@ -62,6 +62,37 @@ impl Regular {
         self.stride[d] <= 64 && self.reach(d) <= 256
     }
 
+    /// Where rows are short, the longest dimension and the windows with that one last, behind the others in their
+    /// order: vectors need long rows.
+    pub fn turned(&self) -> Option<(usize, Regular)> {
+        let d = (self.output[1] >= self.output[0]) as usize;
+        if self.behind(d)[0] >= LANES / 2 || self.output[d] < 4 * LANES {
+            return None;
+        }
+        let order = if d == 0 { [1, 2, 0] } else { [0, 2, 1] };
+        let of = |v: [usize; 3]| order.map(|d| v[d]);
+        let turned = Regular {
+            input: of(self.input),
+            output: of(self.output),
+            kernel: of(self.kernel),
+            stride: of(self.stride),
+            padding: of(self.padding),
+            dilation: of(self.dilation),
+        };
+        Some((d, turned))
+    }
+
+    /// The windows in the order that [`Self::turned`] gives them where memory is the same in both, and theirs else.
+    pub fn in_lines(&self) -> Regular {
+        let same = |t: &(usize, Regular)| self.behind(t.0) == [1; 2];
+        self.turned().filter(same).map_or(*self, |t| t.1)
+    }
+
+    /// How many elements of the input, and of the output, lie behind one of dimension `d`.
+    pub fn behind(&self, d: usize) -> [usize; 2] {
+        [self.input, self.output].map(|n| n[d + 1..].iter().product())
+    }
+
     /// Whether windows lie along the last dimension alone.
     pub fn is_line(&self) -> bool {
         self.kernel[..2] == [1; 2] && self.padding[..2] == [0; 2]
