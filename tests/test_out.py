@@ -182,3 +182,53 @@ def test_running_sum_of_fractions_refuses_an_integer_out() -> None:
     for f in (torch.cumsum, torch.cumprod, torch.sum, torch.prod):
         with pytest.raises(RuntimeError, match="can't be cast"):
             f(torch.tensor([1, 2.6]), 0, out=torch.empty(0, dtype=torch.int64))
+
+
+def test_lists_of_results_go_to_lists_of_tensors() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    calls = [
+        ("unbind_copy", (), x.unbind()),
+        ("split_copy", (1,), x.split(1)),
+        ("split_with_sizes_copy", ([1, 1],), x.split(1)),
+    ]
+    for name, args, want in calls:
+        f = getattr(torch, name)
+        for out in ([torch.empty(0), torch.empty(0)], tuple(torch.empty_like(t) for t in want)):
+            assert f(x, *args, out=out) is None
+            assert all(torch.equal(a, b) for a, b in zip(out, want, strict=True))
+        with pytest.raises(
+            RuntimeError, match="_out expected an out= argument of size 2, got size 1"
+        ):
+            f(x, *args, out=[torch.empty(0)])
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got"):
+            f(x, *args, out=[torch.empty(0), torch.empty(0).double()])
+        with pytest.raises(TypeError, match="argument 'out' must be tuple of Tensors"):
+            f(x, *args, out=torch.empty(0))
+
+
+def test_pools_write_to_what_they_are_given() -> None:
+    nn = torch._C._nn
+    x = torch.arange(32.0).reshape(1, 2, 4, 4)
+    solid = x[None]
+    for f, args in [
+        (nn.avg_pool2d, (x, 2)),
+        (nn.avg_pool2d, (x.to(memory_format=torch.channels_last), 2)),
+        (nn.avg_pool3d, (solid, 2)),
+        (nn.adaptive_avg_pool2d, (x, 2)),
+        (nn.adaptive_avg_pool3d, (solid, 2)),
+        (nn.max_unpool2d, (x, torch.arange(16).reshape(1, 1, 4, 4).expand(1, 2, 4, 4), (4, 4))),
+    ]:
+        out = torch.empty(0)
+        assert f(*args, out=out) is out and torch.equal(out, f(*args))
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got"):
+            f(*args, out=torch.empty(0, dtype=torch.float64))
+    for f, args in [
+        (nn.max_pool2d_with_indices, (x, 2)),
+        (nn.max_pool3d_with_indices, (solid, 2)),
+        (nn.adaptive_max_pool2d, (x, 2)),
+        (nn.adaptive_max_pool3d, (solid, 2)),
+        (nn.fractional_max_pool2d, (x, 2, 2, torch.full((1, 2, 2), 0.5))),
+    ]:
+        out, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
+        got, want = f(*args, out=(out, indices)), f(*args)
+        assert got[0] is out and torch.equal(out, want[0]) and torch.equal(indices, want[1])

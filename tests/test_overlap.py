@@ -173,3 +173,68 @@ def test_row_of_numbers_fills_an_out_of_as_many_elements(write: Any, want: Any) 
     write(part)
     assert x.tolist() == [[0, *want[:2]], [0, *want[2:]]]
     assert part.shape == (2, 2)
+
+
+SQUARE = torch.tensor([[0, 1], [1, 0]])
+# Functions of a 2 x 2 tensor, a result, and one for indices, that take no result in the operand's
+# memory ...
+SEPARATE = {
+    "kthvalue": lambda x, o, i: torch.kthvalue(x, 1, 0, out=(o[0], i)),
+    "mode": lambda x, o, i: torch.mode(x, 0, out=(o[0], i)),
+    "topk": lambda x, o, i: torch.topk(x, 1, 0, out=(o[:1], i)),
+    "max": lambda x, o, i: torch.max(x, 0, out=(o[0], i)),
+    "min": lambda x, o, i: torch.min(x, 0, out=(o[0], i)),
+    "aminmax": lambda x, o, i: torch.aminmax(x, dim=0, out=(o[0], torch.empty(0))),
+    "cat": lambda x, o, i: torch.cat([x[:1], torch.ones(1, 2)], out=o),
+    "stack": lambda x, o, i: torch.stack([x[0], torch.ones(2)], out=o),
+    "vstack": lambda x, o, i: torch.vstack([x[:1], torch.ones(1, 2)], out=o),
+    "column_stack": lambda x, o, i: torch.column_stack([x[0], torch.ones(2)], out=o),
+    "diff": lambda x, o, i: torch.diff(x.view(-1), out=o.view(-1)[:3]),
+    "gather": lambda x, o, i: torch.gather(x, 0, SQUARE, out=o),
+    "take": lambda x, o, i: torch.take(x, SQUARE, out=o),
+    "take_along_dim": lambda x, o, i: torch.take_along_dim(x, SQUARE, 0, out=o),
+    "index_select": lambda x, o, i: torch.index_select(x, 0, SQUARE[0], out=o),
+    "masked_select": lambda x, o, i: torch.masked_select(x, SQUARE == 1, out=o[0]),
+    "scatter": lambda x, o, i: torch.scatter(torch.ones(2, 2), 0, SQUARE, x, out=o),
+    "index_add": lambda x, o, i: torch.index_add(torch.ones(2, 2), 0, SQUARE[0], x, out=o),
+}
+# ... and those that take it in the same place, but not beside.
+WHOLE = {
+    "addmm": lambda x, o: torch.addmm(x, torch.ones(2, 1), torch.ones(1, 2), out=o),
+    "addr": lambda x, o: torch.addr(x, torch.ones(2), torch.ones(2), out=o),
+    "angle": lambda x, o: torch.angle(x, out=o),
+    "conj_physical": lambda x, o: torch.conj_physical(x, out=o),
+    "cumsum": lambda x, o: torch.cumsum(x, 0, out=o),
+    "cumprod": lambda x, o: torch.cumprod(x, 0, out=o),
+    "logcumsumexp": lambda x, o: torch.logcumsumexp(x, 0, out=o),
+    "msort": lambda x, o: torch.msort(x, out=o),
+    "sort": lambda x, o: torch.sort(x, 0, out=(o, torch.empty(0, dtype=torch.int64)))[0],
+    "renorm": lambda x, o: torch.renorm(x, 2, 0, 1, out=o),
+    "where": lambda x, o: torch.where(SQUARE == 1, x, torch.tensor(5.0), out=o),
+    "frexp": lambda x, o: torch.frexp(x, out=(o, torch.empty(0, dtype=torch.int32)))[0],
+    "scatter": lambda x, o: torch.scatter(x, 0, SQUARE, torch.ones(2, 2), out=o),
+    "index_add": lambda x, o: torch.index_add(x, 0, SQUARE[0], torch.ones(2, 2), out=o),
+}
+
+
+@pytest.mark.parametrize("name", SEPARATE)
+def test_result_in_an_operand_s_memory_is_refused(name: str) -> None:
+    base = torch.arange(5.0)
+    x = base[:4].view(2, 2)
+    # PyTorch 2.13 refuses all of these.
+    for out in (x, base[1:].view(2, 2)):
+        with pytest.raises(RuntimeError, match=OTHER):
+            SEPARATE[name](x, out, torch.empty(0, dtype=torch.int64))
+    assert base.tolist() == [0, 1, 2, 3, 4]
+    SEPARATE[name](x, torch.empty(2, 2), torch.empty(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_result_beside_an_operand_is_refused(name: str) -> None:
+    base = torch.arange(5.0)
+    x = base[:4].view(2, 2)
+    with pytest.raises(RuntimeError, match=OTHER):
+        WHOLE[name](x, base[1:].view(2, 2))
+    assert base.tolist() == [0, 1, 2, 3, 4]
+    want = WHOLE[name](x.clone(), torch.empty(2, 2))
+    assert torch.equal(WHOLE[name](x, x), want) and torch.equal(x, want)

@@ -304,8 +304,12 @@ pub mod flag {
     pub const SPECIAL: u32 = 128;
     /// Returns a tensor of its own or a tuple; used for `fft`.
     pub const FFT: u32 = 256;
-    /// In place, no operand but numbers may lie in the memory written to.
+    /// In place or with `out=`, no operand but numbers and the first one may lie in the memory written to.
     pub const APART: u32 = 512;
+    /// With `out=`, no operand may lie in the memory written to.
+    pub const SEPARATE: u32 = 262144;
+    /// With `out=`, an operand may be what is written to, but not lie in a part of that memory.
+    pub const WHOLE: u32 = 524288;
     /// `OUT`, where the tensor may be of another type that results are cast to.
     pub const CASTS: u32 = OUT | 1024;
     /// `CASTS`, where the result is of the type that the argument `dtype` says; without it, `out`'s.
@@ -576,6 +580,30 @@ fn check_apart(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
+const OVERLAP: u32 = flag::APART | flag::SEPARATE | flag::WHOLE;
+
+/// Refuses results in the memory of operands where the function's flags ask for that.
+fn check_out(flags: u32, values: &[Value], outs: &[Tensor]) -> Result<()> {
+    let one = |place: usize, t: &Tensor| {
+        outs.iter().try_for_each(|out| {
+            let whole = matches!(dispatch::overlap(t, out), dispatch::Overlap::Same);
+            let first = flags & flag::APART != 0 && (place == 0 || t.ndim() == 0);
+            match whole && flags & flag::SEPARATE == 0 && (first || flags & flag::WHOLE != 0) {
+                true => Ok(()),
+                false => dispatch::check_apart(t, out),
+            }
+        })
+    };
+    for (place, value) in values.iter().enumerate() {
+        match value {
+            Value::Tensor(t) => one(place, t)?,
+            Value::Tensors(ts) => ts.iter().try_for_each(|t| one(place, t))?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Whether the strides of images or volumes, or of all in a list, suggest channels-last order.
 fn channels_last(value: Option<&Value>) -> bool {
     let one = |t: &Tensor| t.layout().suggests_channels_last();
@@ -654,6 +682,9 @@ impl Entry {
         let direct = self.flags & flag::DIRECT != 0;
         if let (true, Dest::InPlace) = (self.flags & flag::APART != 0, dest) {
             check_apart(values)?;
+        }
+        if let (true, Dest::Out(outs)) = (self.flags & OVERLAP != 0, dest) {
+            check_out(self.flags, values, outs)?;
         }
         match dest {
             Dest::New => {
@@ -750,6 +781,14 @@ impl Entry {
                 if tracked && results.iter().any(Tensor::requires_grad) {
                     dispatch::refuse_out()?;
                 }
+                ensure!(
+                    results.len() == outs.len() || !self.schema.ends_with("-> Tensor[]"),
+                    Runtime,
+                    "{}_out expected an out= argument of size {}, got size {}",
+                    schema.name,
+                    results.len(),
+                    outs.len()
+                );
                 ensure!(
                     results.len() == outs.len(),
                     Type,

@@ -336,6 +336,9 @@ impl Function {
         if objects.len() == 1 && out.cast::<PyTensor>().is_ok() {
             return Ok(out.unbind());
         }
+        if entry.schema.ends_with("-> Tensor[]") {
+            return Ok(py.None());
+        }
         if schema.returns.iter().flatten().count() == objects.len() {
             return named_result(py, overload.op, PyTuple::new(py, objects)?);
         }

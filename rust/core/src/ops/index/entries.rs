@@ -696,7 +696,7 @@ crate::entries! {
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     FN | METHOD | INPLACE | DIRECT | APART | LIKE, index_put;
     /// The slices of a dimension that `index` names.
-    "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | OUT,
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | OUT | SEPARATE,
     |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into());
     /// Adds the slices of `source`, times `alpha`, to those that `index` names.
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
@@ -708,7 +708,7 @@ crate::entries! {
     "index_fill(Tensor self, int dim, Tensor index, Tensor|Scalar value) -> Tensor",
     ALL | DIRECT | APART | LIKE, index_fill;
     /// Elements of the flattened tensor.
-    "take(Tensor self, Tensor index) -> Tensor", FN | METHOD | OUT,
+    "take(Tensor self, Tensor index) -> Tensor", FN | METHOD | OUT | SEPARATE,
     |a| Ok(take(a.tensor(0)?, a.tensor(1)?)?.into());
     /// Writes `source` to places of the flattened tensor.
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
@@ -717,7 +717,7 @@ crate::entries! {
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     FN | METHOD | INPLACE | DIRECT, masked_fill;
     /// The elements where the mask is true, as a vector.
-    "masked_select(Tensor self, Tensor mask) -> Tensor", FN | METHOD | OUT,
+    "masked_select(Tensor self, Tensor mask) -> Tensor", FN | METHOD | OUT | SEPARATE,
     |a| Ok(mask::masked_select(a.tensor(0)?, a.tensor(1)?)?.into());
     /// Elements of `source`, in order, where the mask is true, `self` elsewhere.
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",

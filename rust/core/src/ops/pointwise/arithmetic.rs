@@ -505,7 +505,7 @@ crate::entries! {
         a.apply(Addcdiv { value }, [a.tensor(0)?, &x, a.tensor(2)?])
     };
     /// self where the condition holds, other elsewhere.
-    "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT,
+    "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT | WHOLE,
     |a| where_entry(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
     /// self where the condition holds, other elsewhere.
     "where(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", METHOD,

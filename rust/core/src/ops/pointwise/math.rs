@@ -359,7 +359,7 @@ crate::entries! {
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", PW,
     nan_to_num;
     /// The argument of the number: 0, or pi below zero.
-    "angle(Tensor self) -> Tensor", FN | METHOD | CASTS, angle;
+    "angle(Tensor self) -> Tensor", FN | METHOD | CASTS | WHOLE, angle;
     /// x itself.
     "positive(Tensor self) -> Tensor", FN | METHOD,
     positive;
@@ -374,7 +374,7 @@ crate::entries! {
     "resolve_neg(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
     /// The complex conjugate; x itself where the type is real.
-    "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT,
+    "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT | WHOLE,
     |a| Ok(a.tensor(0)?.conj()?.into());
     /// The imaginary part; real types raise.
     "imag(Tensor self) -> Tensor", FN, |a| part(a, 1);
@@ -409,7 +409,7 @@ crate::entries! {
     "spherical_bessel_j0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| a.apply(SphericalJ0, [a.tensor(0)?]);
     /// The fraction, from 1/2 to 1, and the power of two whose product is x.
-    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", FN | METHOD | OUT,
+    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", FN | METHOD | OUT | WHOLE,
     frexp;
     /// The Bessel function of the first kind of order 0.
     "bessel_j0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,

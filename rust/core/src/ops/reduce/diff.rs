@@ -363,7 +363,7 @@ fn running(x: &Tensor, dim: usize) -> Result<Tensor> {
 crate::entries! {
     /// Differences of neighbours along `dim`, taken `n` times.
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-    FN | METHOD | CASTS,
+    FN | METHOD | CASTS | SEPARATE,
     |a| {
         let y = diff(a.tensor(0)?, a.int(1)?, a.int(2)?, a.opt_tensor(3), a.opt_tensor(4))?;
         Ok(y.into())

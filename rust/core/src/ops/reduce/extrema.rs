@@ -433,7 +433,7 @@ crate::entries! {
     };
     /// The largest element along `dim` and the index of the first such.
     "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | SEPARATE,
     |a| Ok(Value::Tuple(extreme("max", true, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
     /// The smallest element; NaN if any is. Equal ones share the gradient.
     "min(Tensor self) -> Tensor", FN | METHOD | CASTS,
@@ -443,7 +443,7 @@ crate::entries! {
     };
     /// The smallest element along `dim` and the index of the first such.
     "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | SEPARATE,
     |a| Ok(Value::Tuple(extreme("min", false, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
     /// The largest elements over several dimensions.
     "amax(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
@@ -453,7 +453,7 @@ crate::entries! {
     |a| by_dims(&AMIN, a);
     /// Both the smallest and the largest element.
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | SEPARATE,
     aminmax;
     /// The index of the first largest element, of all or along `dim`.
     "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,

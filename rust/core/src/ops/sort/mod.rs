@@ -595,11 +595,11 @@ fn sorted(a: &Args, dim: usize, descending: usize) -> Result<(Tensor, Tensor)> {
 crate::entries! {
     /// Values in ascending (or descending) order along `dim`, and where they were.
     "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT | LIKE,
+    FN | METHOD | OUT | LIKE | WHOLE,
     |a| { let (v, i) = sorted(a, 1, 2)?; Ok(Value::Tuple(vec![v, i])) };
     /// The same with `stable` first, as PyTorch's other overload has it.
     "sort(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT | LIKE,
+    FN | METHOD | OUT | LIKE | WHOLE,
     |a| { let (v, i) = sorted(a, 2, 3)?; Ok(Value::Tuple(vec![v, i])) };
     /// The indices that sort along `dim`.
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
@@ -608,18 +608,18 @@ crate::entries! {
     "argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     FN | METHOD | LIKE, |a| argsort(a, 2, 3);
     /// Values in ascending order along the first dimension.
-    "msort(Tensor self) -> Tensor", FN | METHOD | OUT | LIKE,
+    "msort(Tensor self) -> Tensor", FN | METHOD | OUT | LIKE | WHOLE,
     |a| Ok(a.tensor(0)?.sort(0, false)?.0.into());
     /// The `k` largest (or smallest) elements along `dim`, in order, and where they are.
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | SEPARATE,
     |a| {
         let (v, i) = a.tensor(0)?.topk(a.int(1)?, a.int(2)?, a.bool(3)?)?;
         Ok(Value::Tuple(vec![v, i]))
     };
     /// The k-th smallest element along `dim` (from 1) and where it is.
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT, kthvalue;
+    FN | METHOD | OUT | SEPARATE, kthvalue;
     /// The lower median of all elements; NaN if any is.
     "median(Tensor self) -> Tensor", FN | METHOD, |a| median(a, false);
     /// The lower median along `dim` and where it is; NaN if any is.
@@ -634,7 +634,7 @@ crate::entries! {
     |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: true, whole: false }, a.bool(2)?, "NanmedianBackward1");
     /// The most frequent element along `dim` (the smallest of several) and its last index.
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | SEPARATE,
     |a| one_of(a, a.int(1)?, Which::Mode, a.bool(2)?, "ModeBackward0");
     /// Quantiles of all elements or along `dim`; NaN if any element is.
     "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",

@@ -574,7 +574,7 @@ impl Tensor {
 crate::entries! {
     /// Elements at the positions that `index` names along a dimension.
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    FN | METHOD | OUT,
+    FN | METHOD | OUT | SEPARATE,
     |a| Ok(a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?.into());
     /// Writes `src`, or one value, to the positions that `index` names along a dimension.
     "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
@@ -618,6 +618,6 @@ crate::entries! {
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, \
      bool include_self=True) -> Tensor", ALL | DIRECT | APART, index_reduce;
     /// `gather` with broadcasting; without `dim` of the flattened tensors.
-    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", FN | METHOD | OUT,
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", FN | METHOD | OUT | SEPARATE,
     |a| Ok(take_along(a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into());
 }

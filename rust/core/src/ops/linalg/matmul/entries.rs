@@ -122,14 +122,14 @@ crate::entries! {
     "inner(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
     |a| Ok(inner(a.tensor(0)?, a.tensor(1)?)?.into());
     /// The product of each element of one vector with each of the other.
-    "outer(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS,
+    "outer(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS | WHOLE,
     |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
     /// As `outer`.
-    "ger(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS,
+    "ger(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS | WHOLE,
     |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
     /// beta * self + alpha * (mat1 @ mat2). With beta 0, self is not read.
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT | SCALES,
+    ALL | DIRECT | SCALES | WHOLE,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         check_addmm(c, x, y)?;
@@ -138,7 +138,7 @@ crate::entries! {
     };
     /// beta * self + alpha * (mat @ vec). With beta 0, self is not read.
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT | SCALES,
+    ALL | DIRECT | SCALES | WHOLE,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         ensure!(
@@ -155,7 +155,7 @@ crate::entries! {
     };
     /// beta * self + alpha * (batch1 @ batch2). With beta 0, self is not read.
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT | SCALES,
+    ALL | DIRECT | SCALES | WHOLE,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         ensure!(
@@ -173,7 +173,7 @@ crate::entries! {
     };
     /// beta * self + alpha * the sum of (batch1 @ batch2) over the batch.
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT | SCALES,
+    ALL | DIRECT | SCALES | WHOLE,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         ensure!(
@@ -193,7 +193,7 @@ crate::entries! {
     };
     /// beta * self + alpha * outer(vec1, vec2). With beta 0, self is not read.
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | CASTS | SCALES,
+    ALL | CASTS | SCALES | WHOLE,
     |a| {
         let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
         Ok(addr(&c, &x, a.tensor(2)?, beta, alpha)?.into())

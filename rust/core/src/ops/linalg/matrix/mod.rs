@@ -451,7 +451,7 @@ fn default_driver(name: &str, driver: Option<&str>) -> Result<()> {
 
 crate::entries! {
     /// Slices across `dim` whose `p`-norm is larger than `maxnorm`, scaled down to it.
-    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", ALL,
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", ALL | WHOLE,
     |a| Ok(renorm(a.tensor(0)?, a.float(1)?, a.int(2)?, a.float(3)?)?.into());
     /// P, L and U of a packed factorisation.
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
@@ -529,7 +529,7 @@ crate::entries! {
     };
     /// The solution of A X = B for a triangle of A.
     "solve_triangular(Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
-    LINALG | OUT,
+    LINALG | OUT | WHOLE,
     |a| {
         let (x, b) = (a.tensor(0)?, a.tensor(1)?);
         let (upper, left, unit) = (a.bool(2)?, a.bool(3)?, a.bool(4)?);

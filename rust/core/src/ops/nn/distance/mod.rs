@@ -390,16 +390,16 @@ crate::entries! {
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", FN,
     |a| Ok(bilinear(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.opt_tensor(3))?.into());
     /// The Kronecker product.
-    "kron(Tensor self, Tensor other) -> Tensor", FN | METHOD | CASTS,
+    "kron(Tensor self, Tensor other) -> Tensor", FN | METHOD | CASTS | WHOLE,
     |a| Ok(kron(a.tensor(0)?, a.tensor(1)?)?.into());
     /// Sums of products over dimensions named for each side.
     "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", FN | OUT,
     |a| Ok(tensordot(a.tensor(0)?, a.tensor(1)?, a.ints(2)?, a.ints(3)?)?.into());
     /// The vector product along `dim`, by default the first dimension of size 3.
-    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", FN | METHOD | OUT,
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", FN | METHOD | OUT | SEPARATE,
     |a| Ok(cross("cross", a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into());
     /// The vector product along `dim`.
-    "cross(Tensor input, Tensor other, *, int dim=-1) -> Tensor", LINALG | OUT,
+    "cross(Tensor input, Tensor other, *, int dim=-1) -> Tensor", LINALG | OUT | SEPARATE,
     |a| Ok(cross("linalg.cross", a.tensor(0)?, a.tensor(1)?, Some(a.int(2)?))?.into());
     /// The sum of products along `dim`.
     "vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", LINALG | OUT,

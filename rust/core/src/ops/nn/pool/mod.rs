@@ -363,31 +363,31 @@ crate::entries! {
     FN | FORMAT, |a| max_pool("max_pool2d", MAX2, 2, false, a);
     /// As `max_pool2d`, with the index of each element in its plane.
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    NN | FORMAT, |a| max_pool("max_pool2d", MAX2, 2, true, a);
+    NN | FORMAT | OUT, |a| max_pool("max_pool2d", MAX2, 2, true, a);
     /// The largest element of each window of the last three dimensions.
     "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
     FN | FORMAT, |a| max_pool("max_pool3d", MAX3, 3, false, a);
     /// As `max_pool3d`, with the index of each element in its volume.
     "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    NN | FORMAT, |a| max_pool("max_pool3d", MAX3, 3, true, a);
+    NN | FORMAT | OUT, |a| max_pool("max_pool3d", MAX3, 3, true, a);
     /// The mean of each window; `count_include_pad` counts padding as zeros.
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
     FN, |a| as_image(a, avg_pool("avg_pool1d", "AvgPool1DBackward0", 1, a)?.into());
     /// The mean of each window of the last two dimensions.
     "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    NN | FORMAT, |a| avg_pool("avg_pool2d", "AvgPool2DBackward0", 2, a).map(Into::into);
+    NN | FORMAT | OUT, |a| avg_pool("avg_pool2d", "AvgPool2DBackward0", 2, a).map(Into::into);
     /// The mean of each window of the last three dimensions.
     "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    NN, |a| avg_pool("avg_pool3d", "AvgPool3DBackward0", 3, a).map(Into::into);
+    NN | OUT, |a| avg_pool("avg_pool3d", "AvgPool3DBackward0", 3, a).map(Into::into);
     /// Means of nearly equal parts, as many as `output_size` says.
     "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
     FN, |a| as_image(a, adaptive_avg("adaptive_avg_pool1d", "AdaptiveAvgPool1DBackward0", 1, a)?.into());
     /// As `adaptive_avg_pool1d`, over the last two dimensions.
     "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
-    NN | FORMAT, |a| adaptive_avg("adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward0", 2, a).map(Into::into);
+    NN | FORMAT | OUT, |a| adaptive_avg("adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward0", 2, a).map(Into::into);
     /// As `adaptive_avg_pool1d`, over the last three dimensions.
     "adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor",
-    NN, |a| {
+    NN | OUT, |a| {
         let y = adaptive_avg("adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward0", 3, a)?;
         // Only a mean over everything keeps the order, as PyTorch's.
         let whole = y.ndim() == 5 && y.shape()[2..] == [1, 1, 1];
@@ -401,20 +401,20 @@ crate::entries! {
     FN, |a| as_image(a, adaptive_max("adaptive_max_pool1d", "AdaptiveMaxPool1DBackward0", 1, a)?);
     /// As `adaptive_max_pool1d`, over the last two dimensions.
     "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-    NN | FORMAT, |a| adaptive_max("adaptive_max_pool2d", "AdaptiveMaxPool2DBackward0", 2, a);
+    NN | FORMAT | OUT, |a| adaptive_max("adaptive_max_pool2d", "AdaptiveMaxPool2DBackward0", 2, a);
     /// As `adaptive_max_pool1d`, over the last three dimensions.
     "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
-    NN, |a| adaptive_max("adaptive_max_pool3d", "AdaptiveMaxPool3DBackward0", 3, a);
+    NN | OUT, |a| adaptive_max("adaptive_max_pool3d", "AdaptiveMaxPool3DBackward0", 3, a);
     /// Largest elements of windows at random positions, with their indices.
     "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-    NN, |a| fractional(2, a);
+    NN | OUT, |a| fractional(2, a);
     /// As `fractional_max_pool2d`, over the last three dimensions.
     "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-    NN, |a| fractional(3, a);
+    NN | OUT, |a| fractional(3, a);
     /// Puts each element where `indices` of a max pool say, in a plane of zeros.
     "max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
-    NN | FORMAT, |a| max_unpool(2, a).map(Into::into);
+    NN | FORMAT | OUT, |a| max_unpool(2, a).map(Into::into);
     /// As `max_unpool2d`, over the last three dimensions.
     "max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-    NN, |a| max_unpool(3, a).map(Into::into);
+    NN | OUT, |a| max_unpool(3, a).map(Into::into);
 }

@@ -762,13 +762,13 @@ fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
 
 crate::entries! {
     /// Running sums along `dim`; integers and bool in int64.
-    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED,
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED | WHOLE,
     |a| {
         let (dim, dtype) = scan_arguments(a)?;
         Ok(dispatch::call1(Cumsum { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
     };
     /// Running products along `dim`; integers and bool in int64.
-    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED,
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED | WHOLE,
     |a| {
         let (dim, dtype) = scan_arguments(a)?;
         Ok(dispatch::call1(Cumprod { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
@@ -780,7 +780,7 @@ crate::entries! {
     "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", FN | METHOD | OUT,
     |a| cumulative_extreme(a, false);
     /// Logarithms of running sums of exponentials along `dim`.
-    "logcumsumexp(Tensor self, int dim) -> Tensor", FN | METHOD | OUT,
+    "logcumsumexp(Tensor self, int dim) -> Tensor", FN | METHOD | OUT | WHOLE,
     |a| {
         Ok(a.tensor(0)?.logcumsumexp(a.int(1)?)?.into())
     };

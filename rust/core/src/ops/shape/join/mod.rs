@@ -367,30 +367,30 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
 
 crate::entries! {
     /// Tensors joined along a dimension.
-    "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
+    "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT | SEPARATE,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors joined along a dimension.
-    "concat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
+    "concat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT | SEPARATE,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors joined along a dimension.
-    "concatenate(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
+    "concatenate(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT | SEPARATE,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors of one shape joined along a new dimension.
-    "stack(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS,
+    "stack(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | SEPARATE,
     |a| {
         let (tensors, dim) = (a.tensors(0)?, a.int(1)?);
         Ok(in_order_of(tensors, stack(tensors, dim)?, dim)?.into())
     };
     /// Tensors joined along columns.
-    "hstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(hstack(a.tensors(0)?)?.into());
+    "hstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(hstack(a.tensors(0)?)?.into());
     /// Tensors joined along rows.
-    "vstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(vstack(a.tensors(0)?)?.into());
+    "vstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(vstack(a.tensors(0)?)?.into());
     /// Tensors joined along rows.
-    "row_stack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(vstack(a.tensors(0)?)?.into());
+    "row_stack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(vstack(a.tensors(0)?)?.into());
     /// Tensors joined along the third dimension.
-    "dstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT, |a| Ok(dstack(a.tensors(0)?)?.into());
+    "dstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(dstack(a.tensors(0)?)?.into());
     /// Vectors as columns of a matrix, joined with matrices.
-    "column_stack(Tensor[] tensors) -> Tensor", FN | CASTS,
+    "column_stack(Tensor[] tensors) -> Tensor", FN | CASTS | SEPARATE,
     |a| Ok(column_stack(a.tensors(0)?)?.into());
     /// Coordinates of the grid that vectors span, one tensor for each.
     "meshgrid(Tensor[] tensors=[], *, str? indexing=None) -> Tensor[]", FN,

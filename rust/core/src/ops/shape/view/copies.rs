@@ -45,10 +45,10 @@ crate::entries! {
         Ok(view.copy_dense()?.into())
     };
     /// `split` in new memory.
-    "split_copy(Tensor self, int split_size, int dim=0) -> Tensor[]", FN,
+    "split_copy(Tensor self, int split_size, int dim=0) -> Tensor[]", FN | OUT,
     |a| copied(a.tensor(0)?.split(a.int(1)?, a.int(2)?)?);
     /// `split_with_sizes` in new memory.
-    "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", FN,
+    "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", FN | OUT,
     |a| copied(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?);
     /// `squeeze` in new memory.
     "squeeze_copy(Tensor self) -> Tensor", FN | OUT,
@@ -63,7 +63,7 @@ crate::entries! {
     "transpose_copy(Tensor self, int dim0, int dim1) -> Tensor", FN | OUT,
     |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.copy_dense()?.into());
     /// `unbind` in new memory.
-    "unbind_copy(Tensor self, int dim=0) -> Tensor[]", FN,
+    "unbind_copy(Tensor self, int dim=0) -> Tensor[]", FN | OUT,
     |a| copied(a.tensor(0)?.unbind(a.int(1)?)?);
     /// `unfold` in new memory.
     "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", FN | OUT,
