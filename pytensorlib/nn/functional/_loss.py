@@ -305,6 +305,33 @@ def cross_entropy(
     return _nn.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
 
+def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Raise where the shapes of `linear_cross_entropy` do not fit."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(
+            f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}"
+        )
+    if weight.dim() < 2:
+        raise RuntimeError(
+            f"linear_cross_entropy: expected linear_weight with dimensionality at least 2, got {weight.dim()}"
+        )
+    if input.size(-1) != weight.size(-1):
+        raise RuntimeError(
+            "linear_cross_entropy: expected equal input and linear_weight last dimensions (in_features), "
+            f"got {input.size(-1)} and {weight.size(-1)}, respectively"
+        )
+    if weight.dim() > 2 and input.dim() != 2:
+        raise RuntimeError(
+            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires "
+            f"batched input, (N, {weight.size(-1)}), got unbatched input with shape "
+            f"{tuple(input.shape)}"
+        )
+    if bias is not None and bias.shape != weight.shape[:-1]:
+        raise RuntimeError(
+            f"linear_cross_entropy: expected linear_bias shape {tuple(weight.shape[:-1])}, got {tuple(bias.shape)}"
+        )
+
+
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -359,15 +386,14 @@ def linear_cross_entropy(
     >>> F.linear_cross_entropy(torch.ones(1, 2), torch.eye(2), torch.tensor([0]))
     tensor(0.6931)
     """
+    _check_linear(input, linear_weight, linear_bias)
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError(
+            "linear_cross_entropy: ignore_index cannot be specified when target contains "
+            "probabilities"
+        )
     outer = linear_weight.shape[:-1]
     if len(outer) > 1:
-        if input.dim() != 2:
-            width = linear_weight.size(-1)
-            raise RuntimeError(
-                "linear_cross_entropy: K-dimensional loss defined by linear_weight shape "
-                f"{tuple(linear_weight.shape)} requires batched input, (N, {width}), "
-                f"got {tuple(input.shape)}"
-            )
         bias = None if linear_bias is None else linear_bias.flatten()
         logits = _nn.linear(input, linear_weight.flatten(0, -2), bias).unflatten(-1, outer)
     else:

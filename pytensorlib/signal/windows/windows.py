@@ -117,6 +117,11 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: An
     >>> torch.signal.windows.general_cosine(5, a=[0.5, 0.5])
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
+    return _cosines("general_cosine", M, a, sym, **kwargs)
+
+
+def _cosines(name: str, M: int, a: Iterable[float], sym: bool, **kwargs: Any) -> Any:
+    """Make the window of cosines that the function of this name returns."""
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     signed = [(-1) ** k * c for k, c in enumerate(a)]
@@ -127,7 +132,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: An
         t = 2 * math.pi * i / n
         return sum(c * (k * t).cos() for k, c in enumerate(signed))
 
-    return _window("general_cosine", M, sym, value, **kwargs)
+    return _window(name, M, sym, value, **kwargs)
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **kwargs: Any) -> Any:
@@ -261,7 +266,7 @@ def blackman(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
     >>> torch.signal.windows.blackman(4, sym=False)[1:]
     tensor([0.3400, 1.0000, 0.3400])
     """
-    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **kwargs)
+    return _cosines("blackman", M, [0.42, 0.5, 0.08], sym, **kwargs)
 
 
 def nuttall(M: int, *, sym: bool = True, **kwargs: Any) -> Any:

@@ -589,6 +589,7 @@ impl Layout {
         stride: &[i64],
         offset: i64,
         capacity: usize,
+        item: usize,
     ) -> Result<Layout> {
         ensure!(
             size.len() == stride.len(),
@@ -618,10 +619,12 @@ impl Layout {
         ensure!(
             extent <= capacity,
             Runtime,
-            "setStorage: sizes {}, strides {}, storage offset {offset} require a storage of \
-             {extent} elements and are out of bounds for storage of {capacity} elements",
+            "setStorage: sizes {}, strides {}, storage offset {offset}, and itemsize {item} \
+             requiring a storage size of {} are out of bounds for storage of size {}",
             Show(size),
-            Show(stride)
+            Show(stride),
+            extent.saturating_mul(item),
+            capacity * item
         );
         Ok(layout)
     }

@@ -594,6 +594,9 @@ fn check_out(flags: u32, values: &[Value], outs: &[Tensor]) -> Result<()> {
             }
         })
     };
+    if flags & flag::SEPARATE != 0 {
+        outs.iter().try_for_each(dispatch::check_overlap)?;
+    }
     for (place, value) in values.iter().enumerate() {
         match value {
             Value::Tensor(t) => one(place, t)?,

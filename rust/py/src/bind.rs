@@ -641,7 +641,7 @@ impl Overload {
             .map(|&a| unsafe { Bound::from_borrowed_ptr(py, a) })
             .collect::<Vec<_>>();
         let tuple = PyTuple::new(py, &list).map_err(Misfit::Raised)?;
-        match argument(p.ty, &tuple) {
+        match argument(p.ty, i, &tuple) {
             Ok(Some(v)) => Ok(v),
             Ok(None) => Err(match &list[..] {
                 [only] => self.misfit(p, i, only),
@@ -712,7 +712,7 @@ impl Overload {
         if p.nullable && obj.is_none() {
             return Ok(Value::None);
         }
-        match argument(p.ty, obj) {
+        match argument(p.ty, i, obj) {
             Ok(Some(Value::Complex(..))) if self.op.entry.flags & flag::COMPLEX == 0 => {
                 Err(self.misfit(p, i, obj))
             }

@@ -314,7 +314,7 @@ fn sequence<'py>(obj: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
 }
 
 /// Reads an argument of a type; `None` where the object is not of it.
-pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+pub fn argument(ty: Type, place: usize, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     Ok(match ty {
         Type::Tensor => tensor(obj).map(Value::Tensor),
         Type::Operand => operand(obj)?.map(Value::Tensor),
@@ -421,7 +421,7 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
                         Some(t) => out.push(t),
                         None => {
                             return Err(PyTypeError::new_err(format!(
-                                "expected Tensor as element {i} in the list, but got {}",
+                                "expected Tensor as element {i} in argument {place}, but got {}",
                                 item.get_type().name()?
                             )))
                         }

@@ -217,7 +217,7 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
             y = y.unsqueeze(d as i64).py()?;
             d += 1;
         } else {
-            match argument(Type::Int, o)? {
+            match argument(Type::Int, 0, o)? {
                 Some(Value::Int(i)) => y = at(&y, d, i, place)?,
                 _ if o.hasattr("__index__")? => {
                     y = at(&y, d, int(&o.call_method0("__index__")?)?, place)?

@@ -123,7 +123,7 @@ pub fn mismatch(p: &Param, place: usize, obj: &Bound<'_, PyAny>) -> String {
     let list = obj.is_instance_of::<PyTuple>() || obj.is_instance_of::<PyList>();
     if let (Some(item), true, Ok(elements)) = (item, list, obj.try_iter()) {
         for (i, element) in elements.flatten().enumerate() {
-            if !matches!(argument(item, &element), Ok(Some(_))) {
+            if !matches!(argument(item, 0, &element), Ok(Some(_))) {
                 return format!(
                     "{text}, but found element of type {} at pos {i}",
                     class(&element)

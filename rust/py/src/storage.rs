@@ -787,7 +787,7 @@ fn _set_(
     };
     let item = old.dtype().size();
     let most = isize::MAX as usize / item;
-    let layout = Layout::as_strided(&size, &stride, storage_offset, most).py()?;
+    let layout = Layout::as_strided(&size, &stride, storage_offset, most, item).py()?;
     let bytes = layout.extent().py()?.saturating_mul(item);
     if bytes > storage.bytes() {
         storage.check_growth().py()?;
@@ -894,7 +894,7 @@ fn _from_bytes(
     }
     let from = offset.saturating_add(before as i64);
     let capacity = before + data.numel() / item;
-    let layout = Layout::as_strided(&size, &stride, from, capacity).py()?;
+    let layout = Layout::as_strided(&size, &stride, from, capacity, item).py()?;
     wrap(
         py,
         Tensor::from_storage(data.storage().clone(), layout, dtype),

@@ -182,7 +182,13 @@ fn masked_fill(a: &Args) -> Result<Value> {
         x.dtype().is_complex() || !value.dtype().is_complex(),
         Runtime,
         "value cannot be converted to type {} without overflow",
-        x.dtype().c_name()
+        match x.dtype() {
+            DType::I64 => "int64_t",
+            DType::I16 => "int16_t",
+            DType::I8 => "int8_t",
+            DType::U8 => "uint8_t",
+            other => other.c_name(),
+        }
     );
     if x.dtype().is_complex() {
         ensure!(

@@ -74,9 +74,23 @@ fn householder_product(name: &str, a: &Tensor, tau: &Tensor) -> Result<Tensor> {
 }
 
 fn ormqr(a: &Args) -> Result<Tensor> {
-    const NAME: &str = "ormqr";
+    const NAME: &str = "torch.ormqr";
     let (x, tau, c) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
     let (left, transpose) = (a.bool(3)?, a.bool(4)?);
+    if x.ndim() >= 2 && c.ndim() >= 2 && tau.ndim() > 0 {
+        let least = match left {
+            true => rows(c).min(cols(x)),
+            false => cols(c).min(cols(x)),
+        };
+        ensure!(
+            tau.size(tau.ndim() - 1) == least || tau.size(tau.ndim() - 1) < cols(x),
+            Runtime,
+            "{NAME}: tau.shape[-1] must be equal to min(other.shape[{}], input.shape[-1]), got {} \
+             and {least}",
+            if left { -2 } else { -1 },
+            tau.size(tau.ndim() - 1)
+        );
+    }
     check(NAME, x, tau)?;
     ensure!(
         c.dtype() == x.dtype(),

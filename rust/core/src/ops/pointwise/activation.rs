@@ -246,10 +246,17 @@ fn gelu(a: &Args) -> Result<Value> {
 
 fn softshrink(a: &Args) -> Result<Value> {
     let (x, lambda) = (a.tensor(0)?, a.float(1)?);
+    // The largest finite numbers, to six digits.
+    let (most, told) = match x.dtype() {
+        DType::F64 => (f64::MAX, "1.79769e+308"),
+        DType::F16 => (65504.0, "65504"),
+        DType::BF16 => (f64::from(half::bf16::MAX), "3.38953e+38"),
+        _ => (f64::from(f32::MAX), "3.40282e+38"),
+    };
     ensure!(
-        lambda >= 0.0,
+        (0.0..=most).contains(&lambda),
         Runtime,
-        "lambda must be in range [0, inf] for input dtype {}, but found {lambda}",
+        "lambda must be in range [0, {told}] for input dtype {}, but found {lambda}",
         x.dtype().scalar_name()
     );
     a.apply(Softshrink { lambda }, [x])

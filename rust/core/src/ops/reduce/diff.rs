@@ -3,7 +3,7 @@
 use super::scan::Cumsum;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::ensure;
+use crate::{bail, ensure};
 use crate::error::Result;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
@@ -154,12 +154,19 @@ fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
     let fits =
         |n: usize| {
             ensure!(
+            n == dims.len() || !chosen,
+            Runtime,
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim \
+             arguments to have the same length, but got a spacing argument of length {n} and a dim \
+             argument of length {}.",
+            dims.len()
+        );
+            ensure!(
             n == dims.len(),
             Runtime,
-            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length {}, \
-             {}, but got a list of length {n}",
-            dims.len(),
-            if chosen { "that of dim" } else { "one for each dimension" }
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal \
+             to 'self.dim() = {}', since dim argument was not given, but got a list of length {n}",
+            dims.len()
         );
             Ok(())
         };
@@ -178,6 +185,15 @@ fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
         return Ok(dims.iter().map(|_| Steps::Even(h.clone())).collect());
     };
     fits(points.len())?;
+    let device = a.tensor(0)?.device();
+    if let Some(c) = points.iter().find(|c| c.device() != device) {
+        bail!(
+            Runtime,
+            "torch.gradient expected each tensor to be on the same device, but got devices {device} \
+             and {}!",
+            c.device()
+        );
+    }
     let one = |(c, &d): (&Tensor, &usize)| {
         ensure!(
             c.ndim() == 1,

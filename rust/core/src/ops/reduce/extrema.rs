@@ -17,7 +17,7 @@ use crate::ops::pointwise::{apply, c, pointwise, Real};
 use crate::schema::{Args, Value};
 use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
-use crate::{ensure, transfer, with_compute};
+use crate::{bail, ensure, transfer, with_compute};
 use smallvec::{smallvec, SmallVec};
 
 /// 1 where x is the extreme y, a NaN only with `nan`.
@@ -305,17 +305,24 @@ fn value(what: &Extremum, x: &Tensor, mask: DimSet, named: bool, keepdim: bool) 
     let name = what.name;
     if x.numel() == 0 {
         ensure!(
+            named || name != "aminmax",
+            Runtime,
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no \
+             identity."
+        );
+        ensure!(
             named,
             Runtime,
             "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify \
              the reduction dim with the 'dim' argument."
         );
-        ensure!(
-            reduced_count(x.shape(), mask) > 0,
-            Index,
-            "{name}(): Expected reduction dims to have non-zero size, got shape {}.",
-            shape::Show(x.shape())
-        );
+        if let Some(d) = (0..x.ndim()).find(|&d| mask.has(d) && x.size(d) == 0) {
+            bail!(
+                Index,
+                "{name}{}: Expected reduction dim {d} to have non-zero size.",
+                if name == "aminmax" { "" } else { "()" }
+            );
+        }
     }
     dispatch::call1(what.of(x.dtype(), mask, keepdim), &[x])
 }

@@ -530,12 +530,12 @@ crate::entries! {
         );
         let mut strides = Strides::from_elem(-1, shape.len());
         let mut step = 1isize;
-        for &d in order.iter().rev() {
+        for (i, &d) in order.iter().enumerate().rev() {
             ensure!(
                 d >= 0 && (d as usize) < shape.len(),
                 Runtime,
-                "Dimension out of range (expected to be between 0 and {}, but got {d}). \
-                 physical_layout must not be negative",
+                "Dimension out of range (expected to be between 0 and {}, but got {d} at index {i}).  \
+                 NB: negative dims not currently supported; file an issue if you want it.",
                 shape.len() as i64 - 1
             );
             ensure!(strides[d as usize] < 0, Runtime, "Duplicate dim not allowed in physical_layout");

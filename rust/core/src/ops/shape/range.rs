@@ -215,18 +215,22 @@ fn range(a: &Args) -> Result<Value> {
     give_line(&o, a, sequence(n, dtype, device, at)?)
 }
 
-/// A number, or a tensor of one.
-fn number<'a>(a: &'a Args, i: usize, name: &str) -> Result<&'a Tensor> {
-    let t = a.tensor(i)?;
+/// The first and the last number, each a number or a tensor of one.
+fn ends<'a>(a: &'a Args) -> Result<(&'a Tensor, &'a Tensor)> {
+    let (start, end) = (a.tensor(0)?, a.tensor(1)?);
+    let told = [("start", start), ("end", end)].into_iter();
+    let told = told.filter(|(_, t)| !t.is_wrapped());
+    let told: Vec<String> = told
+        .map(|(name, t)| format!("{name} with {} dimension(s)", t.ndim()))
+        .collect();
     ensure!(
-        t.ndim() == 0,
+        start.ndim() == 0 && end.ndim() == 0,
         Runtime,
-        "{}() only supports 0-dimensional start and end tensors, but got {name} with {} \
-         dimension(s).",
+        "{} only supports 0-dimensional start and end tensors, but got {}.",
         a.schema.name,
-        t.ndim()
+        told.join(" and ")
     );
-    Ok(t)
+    Ok((start, end))
 }
 
 /// `base` to the power of a complex number.
@@ -289,7 +293,7 @@ fn between(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 + Copy + Syn
 /// Evenly spaced numbers, and `base` to their power where there is one.
 fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
     let o = Options::read(a, options)?;
-    let (start, end) = (number(a, 0, "start")?, number(a, 1, "end")?);
+    let (start, end) = ends(a)?;
     let steps = a.int(2)?;
     ensure!(steps >= 0, Runtime, "number of steps must be non-negative");
     let n = steps as usize;

@@ -266,8 +266,14 @@ impl Op for Scatter {
         let one = src.ndim() == 0;
         if !one && idx.numel() > 0 {
             ensure!(
-                idx.ndim().max(1) == src.ndim()
-                    && (0..idx.ndim()).all(|d| idx.size(d) <= src.size(d)),
+                idx.ndim().max(1) == src.ndim(),
+                Runtime,
+                "Index tensor must have the same number of dimensions as src tensor, got {} and {}",
+                Show(idx.shape()),
+                Show(src.shape())
+            );
+            ensure!(
+                (0..idx.ndim()).all(|d| idx.size(d) <= src.size(d)),
                 Runtime,
                 "Expected index {} to be no larger than self {} apart from dimension {} and to be \
                  no larger size than src {}",

@@ -332,7 +332,8 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
     ensure!(
         x.ndim() > 0 && x.size(d) == 3 && y.size(d) == 3,
         Runtime,
-        "{name}: inputs dimension {d} must have length 3. Got {} and {}",
+        "{name}: inputs dimension {} must have length 3. Got {} and {}",
+        dim.unwrap_or(d as i64),
         x.size(d),
         y.size(d)
     );

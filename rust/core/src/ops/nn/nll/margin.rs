@@ -546,6 +546,10 @@ fn check_scores(name: &str, x: &Tensor, target: &Tensor) -> Result<()> {
         "\"{name}_out_frame\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
+    Ok(())
+}
+
+fn check_classes(name: &str, target: &Tensor) -> Result<()> {
     ensure!(
         target.dtype() == DType::I64,
         Runtime,
@@ -574,8 +578,10 @@ pub(super) fn multi_margin(
     ensure!(
         target.ndim() <= 1 && target.numel() == n,
         Runtime,
-        "inconsistent target size, expected {n} but got {}",
-        Show(target.shape())
+        "multi_margin_loss: target tensor should be 1-D with size equal to the number of input \
+         samples (batch size). Expected target size [{n}], but got {}. Input has shape {}.",
+        Show(target.shape()),
+        Show(x.shape())
     );
     crate::ops::constant(NAME, "weight", weight)?;
     if let Some(w) = weight {
@@ -586,6 +592,7 @@ pub(super) fn multi_margin(
             Show(w.shape())
         );
     }
+    check_classes(NAME, target)?;
     let op = Margin {
         many: false,
         square: p == 2.0,
@@ -607,6 +614,7 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
         Show(target.shape()),
         Show(x.shape())
     );
+    check_classes(NAME, target)?;
     let op = Margin {
         many: true,
         square: false,

@@ -65,7 +65,9 @@ pub(super) fn adaptive_sizes(
     );
     if let (false, Some(&s)) = (mean, size.iter().find(|&&s| s < 0)) {
         let lead = x.shape()[..x.ndim() - n].iter().map(|&s| s as i64);
-        let shape: Vec<i64> = lead.chain(size.iter().copied()).collect();
+        // Lines are images of one row.
+        let row = (n == 1).then_some(1);
+        let shape: Vec<i64> = lead.chain(row).chain(size.iter().copied()).collect();
         bail!(
             Runtime,
             "Trying to create tensor with negative dimension {s}: {}",
@@ -75,8 +77,15 @@ pub(super) fn adaptive_sizes(
     ensure!(
         size.iter().all(|&s| s >= 0),
         Runtime,
-        "{name}: elements of output_size must be greater than or equal to 0 but received {}",
-        Show(size)
+        "{}: elements of output_size must be greater than or equal to 0 but received {}",
+        // Lines are images of one row.
+        if n == 1 { "adaptive_avg_pool2d" } else { name },
+        match (n, size) {
+            (1, [w]) => format!("{{1, {w}}}"),
+            (2, [h, w]) => format!("{{{h}, {w}}}"),
+            (3, [d, h, w]) => format!("{{{d}, {h},{w}}}"),
+            _ => Show(size).to_string(),
+        }
     );
     // The mean of all, where there is nothing, is NaN.
     let whole = mean && size.iter().all(|&s| s == 1);

@@ -217,8 +217,9 @@ fn check_input(name: &str, x: &Tensor, n: usize) -> Result<()> {
     if let (Some(d), 3) = (empty, n) {
         bail!(
             Runtime,
-            "{name}(): Expected input's non-batch dimensions to have positive length, but input has \
+            "{name}{}(): Expected input's non-batch dimensions to have positive length, but input has \
              a shape of {} and non-batch dimension {d} has length zero!",
+            if name == "max_pool3d" { "_with_indices_out_cpu_template" } else { "" },
             Show(x.shape())
         );
     }
@@ -247,7 +248,7 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
     )?;
     let (padded, fixed) = (a.bool(5)?, if n == 1 { None } else { a.opt_int(6) });
     ensure!(
-        x.ndim() == n + 1 || x.ndim() == n + 2,
+        x.ndim() == n + 1 || x.ndim() == n + 2 || n == 3,
         Runtime,
         "{name}: Expected {} to {} dimensions, but got {}-dimensional tensor for argument #1 'self'",
         n + 1,

@@ -153,7 +153,7 @@ fn as_strided_scatter(
 ) -> Result<Tensor> {
     let capacity = x.storage().bytes() / x.dtype().size();
     let start = x.offset() as i64;
-    let view = Layout::as_strided(size, stride, offset.unwrap_or(start), capacity)?;
+    let view = Layout::as_strided(size, stride, offset.unwrap_or(start), capacity, x.dtype().size())?;
     ensure!(
         src.shape() == &view.shape,
         Runtime,
@@ -397,7 +397,16 @@ crate::entries! {
     };
     /// A copy of `length` slices of a dimension from `start` on.
     "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.copy_dense()?.into());
+    |a| {
+        let (x, d, start, length) = (a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?);
+        let n = x.size(shape::dim(d, x.ndim())?);
+        ensure!(
+            length >= 0,
+            Runtime,
+            "start ({start}) + length ({length}) exceeds dimension size ({n})."
+        );
+        Ok(x.narrow(d, start, length)?.copy_dense()?.into())
+    };
     /// Windows of `size` along a dimension, `step` apart, as a new last dimension.
     "unfold(Tensor self, int dimension, int size, int step) -> Tensor", METHOD,
     |a| Ok(a.tensor(0)?.unfold_dim(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
@@ -426,7 +435,7 @@ crate::entries! {
         let x = a.tensor(0)?;
         let capacity = x.storage().bytes() / x.dtype().size();
         let offset = a.opt_int(3).unwrap_or(x.offset() as i64);
-        let view = Layout::as_strided(a.ints(1)?, a.ints(2)?, offset, capacity)?;
+        let view = Layout::as_strided(a.ints(1)?, a.ints(2)?, offset, capacity, x.dtype().size())?;
         let op = super::AsStrided { base: x.layout().clone(), view: view.clone() };
         Ok(x.relayout(op, view)?.into())
     };
