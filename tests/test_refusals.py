@@ -460,3 +460,78 @@ def test_functions_of_elements_take_what_has_no_history() -> None:
     with pytest.raises(TypeError, match="map2_: expected torch.FloatTensor for 'y'"):
         z.map2_(z, torch.ones(3, device="meta"), lambda a, b, c: a)
     assert z.map2_(z + 1, z + 2, lambda a, b, c: a + b + c).tolist() == [3.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (
+            lambda: torch.float_power(VEC, 2, out=torch.ones(3)),
+            RuntimeError,
+            "the output given to float_power has dtype Float but the operation's result requires "
+            "dtype Double",
+        ),
+        (
+            lambda: VEC.double().float_power_(1j),
+            RuntimeError,
+            "the base given to float_power_ has dtype Double but the operation's result requires "
+            "dtype ComplexDouble",
+        ),
+        (
+            lambda: torch.ones(10, 0)[:, [0, 1]],
+            IndexError,
+            "index is out of bounds for dimension with size 0",
+        ),
+        (
+            lambda: torch.diff(torch.ones(1, 2), prepend=torch.ones(2, 3), dim=0),
+            RuntimeError,
+            "except along the differencing dimension; input.size(1) = 2, but got tensor.size(1) = "
+            "3",
+        ),
+        (
+            lambda: torch.zeros(2, dtype=torch.int64, requires_grad=True),
+            RuntimeError,
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ),
+        (
+            lambda: VEC.new_full((2,), 1, dtype=torch.int64, requires_grad=True),
+            RuntimeError,
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ),
+        (
+            lambda: nn.functional.embedding_bag(torch.tensor([[1]]), MAT, padding_idx=5),
+            RuntimeError,
+            "padding_idx must be within the number of embeddings, -3 through 2, but got 5",
+        ),
+        (
+            lambda: nn.utils.rnn.pack_padded_sequence(torch.ones(2, 2), [2, 0]),
+            RuntimeError,
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
+            "that is <= 0",
+        ),
+        (
+            lambda: torch.autograd.functional.hessian(torch.sum, torch.rand(3), strict=True),
+            RuntimeError,
+            "While computing the hessian, found that the jacobian of the user-provided function "
+            "with respect to input 0 is independent of the input",
+        ),
+        (
+            lambda: torch.autograd.functional.vjp(
+                lambda x: x * 2, VEC, VEC, create_graph=True, strict=True
+            ),
+            RuntimeError,
+            "The jacobian of the user-provided function is independent of input 0",
+        ),
+        (
+            lambda: torch.autograd.functional.jvp(
+                lambda x: x * 2, VEC, VEC, create_graph=True, strict=True
+            ),
+            RuntimeError,
+            "The jacobian of the user-provided function is independent of input 0",
+        ),
+    ],
+)
+def test_words_that_programs_look_for(call, kind, text):
+    with pytest.raises(kind) as caught:
+        call()
+    assert text in str(caught.value)

@@ -94,10 +94,15 @@ _NO_GRAPH = (
     "Output {} of the user-provided function does not require gradients. The outputs must be "
     "computed in a differentiable manner from the input when running in strict mode."
 )
+_JACOBIAN_FIXED = (
+    "The jacobian of the user-provided function is independent of input {}. This is not allowed in "
+    "strict mode when create_graph=True."
+)
 _JACOBIAN_CONSTANT = (
-    "The jacobian of the user-provided function with respect to input {} is independent of the "
-    "input. This is not allowed in strict mode: the function must be twice differentiable and "
-    "its jacobian must depend on the inputs."
+    "While computing the hessian, found that the jacobian of the user-provided function with "
+    "respect to input {} is independent of the input. This is not allowed in strict mode. You "
+    "should ensure that your function is twice differentiable and that the jacobian depends on "
+    "the inputs (this would be violated by a linear function for example)."
 )
 
 
@@ -179,6 +184,7 @@ def vjp(
         vs = _vector(v, outputs, many_out, "vjp", _NONE_OUTPUT)
         grads = _grad(outputs, leaves, vs, create_graph)
         product = _filled(grads, leaves, strict, _INDEPENDENT)
+        _require_graph(product, strict and create_graph, _JACOBIAN_FIXED)
     return (
         _finish(_pick(many_out, outputs), create_graph),
         _finish(_pick(many_in, product), create_graph),
@@ -236,6 +242,7 @@ def jvp(
             "The gradient with respect to the input is independent of entry {} in the "
             "grad_outputs when using the double backward trick.",
         )
+        _require_graph(product, strict and create_graph, _JACOBIAN_FIXED)
     return (
         _finish(_pick(many_out, outputs), create_graph),
         _finish(_pick(many_out, product), create_graph),

@@ -307,29 +307,25 @@ def cross_entropy(
 
 def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     """Raise where the shapes of `linear_cross_entropy` do not fit."""
+    shape, width, wrong = tuple(weight.shape), input.size(-1) if input.dim() else 0, ""
     if input.dim() not in (1, 2):
-        raise RuntimeError(
-            f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}"
+        wrong = f"expected input with dimensionality 1 or 2, got {input.dim()}"
+    elif weight.dim() < 2:
+        wrong = f"expected linear_weight with dimensionality at least 2, got {weight.dim()}"
+    elif width != shape[-1]:
+        wrong = (
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {width} and {shape[-1]}, respectively"
         )
-    if weight.dim() < 2:
-        raise RuntimeError(
-            f"linear_cross_entropy: expected linear_weight with dimensionality at least 2, got {weight.dim()}"
+    elif weight.dim() > 2 and input.dim() != 2:
+        wrong = (
+            f"K-dimensional loss defined by linear_weight shape {shape} requires batched input, "
+            f"(N, {width}), got unbatched input with shape {tuple(input.shape)}"
         )
-    if input.size(-1) != weight.size(-1):
-        raise RuntimeError(
-            "linear_cross_entropy: expected equal input and linear_weight last dimensions (in_features), "
-            f"got {input.size(-1)} and {weight.size(-1)}, respectively"
-        )
-    if weight.dim() > 2 and input.dim() != 2:
-        raise RuntimeError(
-            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires "
-            f"batched input, (N, {weight.size(-1)}), got unbatched input with shape "
-            f"{tuple(input.shape)}"
-        )
-    if bias is not None and bias.shape != weight.shape[:-1]:
-        raise RuntimeError(
-            f"linear_cross_entropy: expected linear_bias shape {tuple(weight.shape[:-1])}, got {tuple(bias.shape)}"
-        )
+    elif bias is not None and tuple(bias.shape) != shape[:-1]:
+        wrong = f"expected linear_bias shape {shape[:-1]}, got {tuple(bias.shape)}"
+    if wrong:
+        raise RuntimeError(f"linear_cross_entropy: {wrong}")
 
 
 def linear_cross_entropy(

@@ -486,10 +486,15 @@ def embedding(
     return pt.embedding(weight, input, row, scale_grad_by_freq, sparse)
 
 
-def _padding_row(padding_idx: int | None, weight: Tensor) -> int | None:
+def _padding_row(padding_idx: int | None, weight: Tensor, bags: bool = False) -> int | None:
     if padding_idx is None:
         return None
     rows = weight.size(0)
+    if bags and not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but "
+            f"got {padding_idx}"
+        )
     if not -rows <= padding_idx < rows:
         raise AssertionError("Padding_idx must be within num_embeddings")
     return padding_idx % rows
@@ -616,5 +621,5 @@ def embedding_bag(
         sparse,
         weights,
         include_last_offset,
-        _padding_row(padding_idx, weight),
+        _padding_row(padding_idx, weight, bags=True),
     )[0]

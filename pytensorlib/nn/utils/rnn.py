@@ -209,7 +209,12 @@ def _pack(steps: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
             f"pack_padded_sequence: expected {steps.size(1)} lengths, one for each sequence, got "
             f"{len(lengths)}"
         )
-    if not lengths or lengths[-1] <= 0 or lengths[0] > steps.size(0):
+    if lengths and min(lengths) <= 0:
+        raise RuntimeError(
+            "pack_padded_sequence: Length of all samples has to be greater than 0, but found an "
+            f"element in 'lengths' that is <= 0: {lengths}"
+        )
+    if not lengths or lengths[0] > steps.size(0):
         raise RuntimeError(
             "pack_padded_sequence: Length of all samples has to be greater than 0 and at most "
             f"{steps.size(0)}, got {lengths}"

@@ -204,11 +204,13 @@ impl Function {
     #[cold]
     fn warn_of_old_order(&self, py: Python<'_>, overload: &Overload) -> PyResult<()> {
         let now = self.overloads.iter().find(|o| o.order.is_empty());
+        let old = overload.form().lines(&self.name);
         let lines = now.unwrap_or(overload).form().lines(&self.name);
         let text = format!(
-            "This overload of {} is deprecated: it takes the factors between the tensors.\nConsider \
-             using one of the following signatures instead:\n\t{}",
+            "This overload of {} is deprecated:\n\t{}\nConsider using one of the following signatures \
+             instead:\n\t{}",
             self.name,
+            old.last().map_or("", String::as_str),
             lines.last().map_or("", String::as_str)
         );
         let category = py.get_type::<pyo3::exceptions::PyUserWarning>();

@@ -653,7 +653,7 @@ fn tensor(
         y.to_device(device).py()?.detach()
     };
     if requires_grad {
-        y.set_requires_grad(true).py()?;
+        y.require_grad().py()?;
     }
     wrap(py, y)
 }
@@ -821,7 +821,7 @@ fn asarray(
         if y.same(&t) && obj.is_instance_of::<PyTensor>() {
             y = y.detach();
         }
-        y.set_requires_grad(true).py()?;
+        y.require_grad().py()?;
     } else if !requires_grad && y.requires_grad() {
         y = y.detach();
     }

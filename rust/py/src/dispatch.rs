@@ -528,7 +528,7 @@ pub fn made(py: Python<'_>, public: &Public) -> PyResult<Option<Py<PyAny>>> {
         return Ok(None);
     };
     if tracked {
-        borrow(&y)?.set_requires_grad(true).py()?;
+        borrow(&y)?.require_grad().py()?;
     }
     Ok(Some(y.unbind()))
 }

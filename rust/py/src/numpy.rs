@@ -367,7 +367,7 @@ fn frombuffer(
     };
     let t = buffer_tensor(buffer, dtype, count, offset)?;
     if requires_grad {
-        t.set_requires_grad(true).py()?;
+        t.require_grad().py()?;
     }
     wrap(py, t)
 }

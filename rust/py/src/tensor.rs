@@ -299,7 +299,7 @@ impl PyTensor {
     ) -> PyResult<Py<PyAny>> {
         let t = borrow(data)?.detach();
         if require_grad {
-            t.set_requires_grad(true).py()?;
+            t.require_grad().py()?;
         }
         wrap_as(cls, t)
     }

@@ -3,11 +3,11 @@
 use super::accumulate::AccumulateGrad;
 use super::inplace;
 use super::node::{Edge, History, Node};
-use crate::bail;
 use crate::error::Result;
 use crate::op::TensorMeta;
 use crate::shared::Shared;
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
@@ -148,6 +148,17 @@ impl Tensor {
         if let Some(v) = self.view_of() {
             v.seen.store(self.version(), Ordering::Relaxed);
         }
+    }
+
+    /// `requires_grad=True` of what makes a tensor.
+    pub fn require_grad(&self) -> Result<()> {
+        ensure!(
+            self.dtype().differentiable(),
+            Runtime,
+            "Only Tensors of floating point and complex dtype can require gradients, got {}",
+            self.dtype()
+        );
+        self.set_requires_grad(true)
     }
 
     /// `requires_grad_`: only a leaf of a floating type can change it.

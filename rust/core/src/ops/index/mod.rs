@@ -193,6 +193,9 @@ impl Bounds {
     }
     pub fn error(self, i: i64, d: usize, n: usize) -> Error {
         match self {
+            Bounds::Wrap if n == 0 => Error::index(format!(
+                "index is out of bounds for dimension with size 0: index {i} for dimension {d}"
+            )),
             Bounds::Wrap => Error::index(format!(
                 "index {i} is out of bounds for dimension {d} with size {n}"
             )),

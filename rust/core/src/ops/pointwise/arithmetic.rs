@@ -213,18 +213,21 @@ fn widest(x: &Tensor, y: &Tensor) -> DType {
 }
 
 fn float_power(a: &Args) -> Result<Value> {
-    if let Dest::InPlace = a.dest {
-        let t = a.tensor(0)?.dtype();
-        ensure!(
-            t == DType::F64 || t == DType::C128,
-            Runtime,
-            "the base given to float_power_ has dtype {} but the operation's result requires \
-             dtype Double",
-            t.scalar_name()
-        );
-    }
     let (x, e) = (a.tensor(0)?, a.tensor(1)?);
     let wide = widest(x, e);
+    let (told, to) = match a.dest {
+        Dest::New => ("", None),
+        Dest::InPlace => ("base given to float_power_", Some(x.dtype())),
+        Dest::Out(out) => ("output given to float_power", Some(out[0].dtype())),
+    };
+    if let Some(to) = to.filter(|&to| to != wide) {
+        bail!(
+            Runtime,
+            "the {told} has dtype {} but the operation's result requires dtype {}",
+            to.scalar_name(),
+            wide.scalar_name()
+        );
+    }
     let x = x.to_dtype(wide)?;
     if e.is_wrapped() && !e.dtype().is_complex() {
         return power(a, &x, Scalar::Float(e.item()?.f64()));

@@ -10,13 +10,12 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::unary::LogicalNot;
 use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
-use crate::shape::{self, Show};
+use crate::shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
 /// Tensors one after the other along `dim`, of equal type.
-fn joined(parts: &[&Tensor], dim: usize) -> Result<Tensor> {
-    let first = parts[0];
+fn joined(first: &Tensor, parts: &[&Tensor], dim: usize) -> Result<Tensor> {
     let mut dtype = first.dtype();
     let mut shape = first.shape().clone();
     shape[dim] = 0;
@@ -27,14 +26,16 @@ fn joined(parts: &[&Tensor], dim: usize) -> Result<Tensor> {
             Runtime,
             "diff expects prepend or append to be the same dimension as input"
         );
-        ensure!(
-            (0..p.ndim()).all(|d| d == dim || p.size(d) == first.size(d)),
-            Runtime,
-            "diff expects the shape of tensor to prepend or append to match that of input except \
-             along the differencing dimension {dim}; input.size() = {}, but got {}",
-            Show(first.shape()),
-            Show(p.shape())
-        );
+        let other = |&d: &usize| d != dim && p.size(d) != first.size(d);
+        if let Some(d) = (0..p.ndim()).find(other) {
+            bail!(
+                Runtime,
+                "diff expects the shape of tensor to prepend or append to match that of input except \
+                 along the differencing dimension; input.size({d}) = {}, but got tensor.size({d}) = {}",
+                first.size(d),
+                p.size(d)
+            );
+        }
         shape[dim] += p.size(dim);
     }
     let out = Tensor::zeros(&shape, dtype, first.device())?;
@@ -72,7 +73,7 @@ fn diff(
                 Runtime,
                 "diff expects prepend or append to be the same dimension as input"
             );
-            joined(&parts, d)?
+            joined(x, &parts, d)?
         }
     };
     if n == 0 {

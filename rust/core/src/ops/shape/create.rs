@@ -70,7 +70,7 @@ impl Options {
             return Ok(dispatch::deliver(&y, &out[0])?.into());
         }
         if self.requires_grad {
-            y.set_requires_grad(true)?;
+            y.require_grad()?;
         }
         Ok(Value::Tensor(y))
     }

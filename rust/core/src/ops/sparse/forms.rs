@@ -234,7 +234,7 @@ fn of_size(a: &Args) -> Result<Value> {
         let y = y.in_form(out[0].form(), None, 0)?;
         let y = out[0].become_sparse(&y)?;
         if o.requires_grad {
-            y.set_requires_grad(true)?;
+            y.require_grad()?;
         }
         return Ok(y.into());
     }

@@ -144,8 +144,8 @@ pub fn multi_dot(chain: &[Tensor]) -> Result<Tensor> {
             Runtime,
             "multi_dot(): all tensors must have be the same dtype but tensor 0 is {} and tensor \
              {i} {}",
-            chain[0].dtype().scalar_name(),
-            t.dtype().scalar_name()
+            chain[0].dtype().c_name(),
+            t.dtype().c_name()
         );
         mats.push(matrix(t, i == 0)?);
     }

@@ -531,7 +531,7 @@ impl Op for MarginGrad {
 }
 
 /// Checks that scores are samples by classes, or one sample, and how many labels there are.
-fn check_scores(name: &str, x: &Tensor, target: &Tensor) -> Result<()> {
+fn check_scores(name: &str, x: &Tensor) -> Result<()> {
     ensure!(
         (x.ndim() == 2 && x.size(1) > 0) || (x.ndim() < 2 && x.numel() > 0),
         Runtime,
@@ -573,7 +573,7 @@ pub(super) fn multi_margin(
         Runtime,
         "{NAME}: only p == 1 and p == 2 supported"
     );
-    check_scores(NAME, x, target)?;
+    check_scores(NAME, x)?;
     let Extent { n, c, .. } = Extent::of(x.shape());
     ensure!(
         target.ndim() <= 1 && target.numel() == n,
@@ -605,7 +605,7 @@ pub(super) fn multi_margin(
 pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
     const NAME: &str = "multilabel_margin_loss";
     check_reduction(reduction)?;
-    check_scores(NAME, x, target)?;
+    check_scores(NAME, x)?;
     let vectors = x.ndim() < 2 && target.ndim() < 2;
     ensure!(
         x.shape() == target.shape() || vectors && x.numel() == target.numel(),
