@@ -6,7 +6,6 @@ always with a Zip64 end. The reader trusts no number before it has been checked 
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import struct
@@ -77,6 +76,8 @@ class ArchiveWriter:
         self.batch: list[Any] = []
         self.gathered = 0
         self.entries: list[tuple[bytes, int, int, int, int]] = []
+        import hashlib  # it loads a library, which only who saves needs
+
         self.digest = hashlib.sha256()
 
     def _flush(self) -> None:

@@ -7,7 +7,6 @@ a library that only mentions them works. Calling one raises `NotImplementedError
 
 from __future__ import annotations
 
-import ast
 import enum
 import importlib
 import importlib.machinery
@@ -113,6 +112,8 @@ def fill(space: dict[str, Any], why: str, names: str) -> None:
             found = _CHOICE(name, choices.split(), module=module)
             found.__doc__ = f"A choice of something that is not here: {why}"
         elif value:
+            import ast  # what few names need, and takes as long as three modules of ours
+
             found = ast.literal_eval(value)
         elif members or name.lstrip("_")[:1].isupper():
             raised = name.endswith(("Error", "Exception", "Failed", "Unsupported"))

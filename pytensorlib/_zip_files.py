@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from typing import Any
@@ -28,6 +27,8 @@ def _bytes_of(data: Any, size: int) -> Any:
     if isinstance(data, str):
         data = data.encode()
     elif isinstance(data, int):
+        import ctypes
+
         data = ctypes.string_at(data, size)
     elif isinstance(data, _C.UntypedStorage):
         flat: Any = data
