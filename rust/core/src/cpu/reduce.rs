@@ -486,26 +486,28 @@ per_isa! {
     }
 }
 
+/// Elements among which one is looked for at once.
+const SOUGHT: usize = 128;
+
 per_isa! {
     /// The first of `n` elements that equals `v`, NaN being equal to NaN; `n` where none does.
     unsafe fn position[T: Reducible](x: *const T, n: usize, v: T) -> usize {
         // SAFETY: `x` has `n` elements.
         unsafe {
             let same = |a: T| (a == v) | (a.is_nan() & v.is_nan());
-            let mut start = 0;
-            while start < n {
-                let end = n.min(start + 128);
+            let whole = n / SOUGHT * SOUGHT;
+            for start in (0..whole).step_by(SOUGHT) {
                 let mut hit = false;
-                for i in start..end {
-                    hit |= same(*x.add(i));
+                for i in 0..SOUGHT {
+                    hit |= same(*x.add(start + i));
                 }
                 if hit {
                     // Another thread may have changed it meanwhile.
-                    return (start..end).find(|&i| same(*x.add(i))).unwrap_or(start);
+                    let found = (start..start + SOUGHT).find(|&i| same(*x.add(i)));
+                    return found.unwrap_or(start);
                 }
-                start = end;
             }
-            n
+            (whole..n).find(|&i| same(*x.add(i))).unwrap_or(n)
         }
     }
 }
