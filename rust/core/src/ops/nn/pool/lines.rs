@@ -73,7 +73,7 @@ per_isa! {
         let reach = (k - 1) * l;
         let whole = (RUN - 1) * s + reach + 1;
         // Maxima of two elements, of four and so on are fewer than those of each window.
-        let doubled = job.indices == Indices::None && k / s > 2 * k.ilog2() as usize;
+        let doubled = job.indices == Indices::None && k >= LANES && k / s > 2 * k.ilog2() as usize;
         let mut room = alloc::full(T::least(), whole);
         // SAFETY: runs lie inside input and outputs; what they read lies in a line or in `room`.
         unsafe {
@@ -106,7 +106,13 @@ per_isa! {
                         width *= 2;
                     }
                     let rest = (k - width) * l;
-                    for o in 0..count {
+                    let mut done = 0;
+                    if s == 1 {
+                        combine(&mut room[..length], rest);
+                        std::ptr::copy_nonoverlapping(room.as_ptr(), to, count);
+                        done = count;
+                    }
+                    for o in done..count {
                         *to.add(o) = best(room[o * s], room[o * s + rest]);
                     }
                     continue;
@@ -118,12 +124,11 @@ per_isa! {
                 let start = |o: usize| if inside { 0 } else { of.inside(2, first + o).0 as i32 };
                 let mut done = 0;
                 if codes.is_null() {
-                    let narrow = size_of::<T>() == 4;
                     done = match s {
-                        1 if narrow => tops::<T, 1, 64>(from, (k, l), to, count),
-                        1 => tops::<T, 1, 32>(from, (k, l), to, count),
-                        2 if narrow => tops::<T, 2, 32>(from, (k, l), to, count),
-                        2 => tops::<T, 2, 16>(from, (k, l), to, count),
+                        1 => tops::<T, 1>(from, (k, l), to, count),
+                        2 => tops::<T, 2>(from, (k, l), to, count),
+                        3 => tops::<T, 3>(from, (k, l), to, count),
+                        4 => tops::<T, 4>(from, (k, l), to, count),
                         _ => 0,
                     };
                 }
@@ -170,29 +175,47 @@ fn combine<T: Least>(x: &mut [T], apart: usize) {
     }
 }
 
-/// The largest elements of windows that begin `S` elements apart, `N` of them at a time; returns how many are done.
+/// Sixteen elements that lie `S` apart.
+// SAFETY: they lie behind `x`.
+#[inline(always)]
+unsafe fn every<T: Least, const S: usize>(x: *const T) -> [T; LANES] {
+    // SAFETY: the caller's.
+    unsafe {
+        if S == 1 {
+            return x.cast::<[T; LANES]>().read_unaligned();
+        }
+        let mut v = [T::least(); LANES];
+        for j in 0..LANES {
+            v[j] = *x.add(j * S);
+        }
+        v
+    }
+}
+
+/// The largest elements of windows that begin `S` elements apart, [`LANES`] of them at a time; returns how many are
+/// done.
 // SAFETY: the elements of `count` windows lie behind `x`, and `y` has room for the results.
 #[inline(always)]
-unsafe fn tops<T: Least, const S: usize, const N: usize>(
+unsafe fn tops<T: Least, const S: usize>(
     x: *const T,
     (k, l): (usize, usize),
     y: *mut T,
     count: usize,
 ) -> usize {
-    let whole = count / N * N;
+    let whole = count / LANES * LANES;
     // SAFETY: the caller's. Of the last window no more is read than its element.
     unsafe {
-        for o in (0..whole).step_by(N) {
+        for o in (0..whole).step_by(LANES) {
             let from = x.add(o * S);
             // No element loses to the least value.
-            let mut top: [T; N] = std::array::from_fn(|j| *from.add(j * S));
+            let mut top = every::<T, S>(from);
             for c in 1..k {
-                let from = from.add(c * l);
-                for j in 0..N {
-                    top[j] = best(top[j], *from.add(j * S));
+                let v = every::<T, S>(from.add(c * l));
+                for j in 0..LANES {
+                    top[j] = best(top[j], v[j]);
                 }
             }
-            y.add(o).cast::<[T; N]>().write_unaligned(top);
+            y.add(o).cast::<[T; LANES]>().write_unaligned(top);
         }
     }
     whole
@@ -213,14 +236,7 @@ unsafe fn lanes<T: Least, const S: usize>(
         let (mut top, mut number) = ([T::least(); LANES], start);
         for c in 0..k {
             let from = x.add(c * l);
-            let mut v = [T::least(); LANES];
-            if S == 1 {
-                v = from.cast::<[T; LANES]>().read_unaligned();
-            } else {
-                for j in 0..LANES {
-                    v[j] = *from.add(j * S);
-                }
-            }
+            let v = every::<T, S>(from);
             if codes.is_null() {
                 for j in 0..LANES {
                     top[j] = best(top[j], v[j]);

@@ -66,7 +66,7 @@ impl Regular {
     /// order: vectors need long rows.
     pub fn turned(&self) -> Option<(usize, Regular)> {
         let d = (self.output[1] >= self.output[0]) as usize;
-        if self.behind(d)[0] >= LANES / 2 || self.output[d] < 4 * LANES {
+        if self.behind(d)[0] >= LANES || self.output[d] < 4 * LANES {
             return None;
         }
         let order = if d == 0 { [1, 2, 0] } else { [0, 2, 1] };
