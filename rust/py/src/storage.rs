@@ -837,7 +837,11 @@ fn _resize_(
     let mut storage = old.storage().clone();
     let kept = storage.bytes();
     if bytes > storage.bytes() {
-        storage.check_growth().py()?;
+        if storage.check_growth().is_err() {
+            return Err(PyRuntimeError::new_err(
+                "Trying to resize storage that is not resizable",
+            ));
+        }
         // Other tensors over the memory see it grow; where there are none, the old goes at once.
         if storage.is_resizable() && !alone {
             storage.resize(bytes).py()?;
