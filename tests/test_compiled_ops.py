@@ -89,6 +89,7 @@ def test_gradients_of_a_compiled_call_are_those_of_the_call(op: Op) -> None:
         check(lambda *x, f=function: gradients(f, x, list(x)), [(inputs, {})])
 
 
+@pytest.mark.filterwarnings("ignore:wgpu.*runs on the CPU")
 @pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
 @pytest.mark.parametrize("op", named([op for op in OPS if "float32" in op.dtypes and op.name not in OPEN]))
 def test_results_of_a_compiled_call_on_a_gpu_are_those_of_the_call(op: Op) -> None:

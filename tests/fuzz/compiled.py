@@ -47,7 +47,7 @@ EFFECTS = (
     *("raise ValueError('stop')", "log.append({0}.untyped_storage().nbytes())"),
     *("{0} = copied({0})", "{0} = inner({0})", "{0} = F.embedding(torch.tensor([count[0]]), {0})"),
     *("with torch.no_grad(): w.add_(0.1)", "with torch.inference_mode(): log.append((w * 2).sum().item())"),
-    *("{0}.untyped_storage().resize_(0)", "torch.use_deterministic_algorithms(count[0] % 2 == 0)"),
+    *("torch.use_deterministic_algorithms(count[0] % 2 == 0)", "held.append(w.grad)"),
 )
 SETUP = textwrap.dedent("""
     count, held, refs = [0], [], []

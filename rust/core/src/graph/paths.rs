@@ -1,6 +1,7 @@
 //! What calls of a function asked for so far, as a tree: each point is a request, and the way there is those
 //! before it. Calls that ask for the same go the same way.
 
+use super::run::Arena;
 use super::{Program, Run, Slot, Source, Step, Value};
 use crate::device::Device;
 use crate::dispatch::metas;
@@ -10,7 +11,7 @@ use crate::op::{Metas, Op, TensorMeta};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ pub(super) const START: usize = 0;
 const POINTS: usize = 1 << 15;
 const NEXT: usize = 64;
 const PROGRAMS: usize = 64;
-/// Bytes that programs which are not at work may hold, beside twice those of the largest.
-const IDLE: usize = 1 << 24;
+/// Bytes that programs may hold beside those of the largest.
+const IDLE: usize = 1 << 20;
 /// Trees that are begun anew because they were full.
 const TREES: usize = 4;
 
@@ -77,7 +78,6 @@ pub(super) struct Part {
     program: Arc<Program>,
     /// None where its memory is not worth being kept.
     run: Option<Run>,
-    held: usize,
     /// The slots whose memory is bound in each call, in the order of the program's inputs.
     pub bound: Arc<[usize]>,
     /// The step of each request that was not joined with others.
@@ -88,6 +88,7 @@ pub(super) struct Paths {
     points: Vec<Point>,
     /// The latest first.
     parts: Vec<Part>,
+    arena: Arena,
     /// Trees before this one.
     trees: usize,
     full: bool,
@@ -98,6 +99,7 @@ impl Default for Paths {
         Paths {
             points: vec![Point::default()],
             parts: Vec::new(),
+            arena: Arena::default(),
             trees: 0,
             full: false,
         }
@@ -143,13 +145,8 @@ impl Known {
 
 impl Part {
     /// The program with its memory.
-    pub fn run(&mut self) -> Result<&mut Run> {
-        if self.run.is_none() {
-            let run = Run::new(self.program.clone())?;
-            self.held = run.held();
-            self.run = Some(run);
-        }
-        Ok(self.run.as_mut().expect("made"))
+    pub fn run(&mut self) -> &mut Run {
+        self.run.as_mut().expect("a program that has its memory")
     }
 }
 
@@ -239,19 +236,26 @@ impl Paths {
                 self.parts.insert(0, part);
             }
         }
-        self.trim();
+        let part = &mut self.parts[0];
+        if part.run.is_none() {
+            part.run = Some(Run::within(part.program.clone(), &mut self.arena)?);
+            self.trim();
+        }
         Ok(&mut self.parts[0])
     }
 
-    /// Frees memory that programs hold for their next run, of those that ran longest ago: calls of many
-    /// shapes would keep some for each.
+    /// Frees memory that programs have beside the largest one's, of those that ran longest ago. They get
+    /// some of that when they run again.
     fn trim(&mut self) {
-        let most = self.parts.iter().map(|p| p.held).max().unwrap_or(0);
-        let mut all = 0;
+        let runs = || self.parts.iter().filter_map(|p| p.run.as_ref());
+        let most = runs().map(Run::held).max().unwrap_or(0) + IDLE;
+        let (mut seen, mut all) = (HashSet::new(), 0);
         for part in &mut self.parts {
-            all += part.held;
-            if all > 2 * most + IDLE {
-                part.run = None;
+            if let Some(run) = &part.run {
+                all += run.held_beside(&mut seen);
+                if all > most {
+                    part.run = None;
+                }
             }
         }
     }
@@ -329,7 +333,6 @@ impl Paths {
             settings: settings(),
             program: Arc::new(program),
             run: None,
-            held: 0,
             bound: bound.into(),
             steps: at.into(),
         })

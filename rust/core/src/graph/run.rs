@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Buffer;
 use crate::host;
 use crate::op::{Grads, Metas, Op, Rate, TensorMeta, Told};
-use crate::storage::{Held, Storage};
+use crate::storage::{Held, Storage, WeakStorage};
 use crate::tensor::Tensor;
 use smallvec::{smallvec, SmallVec};
 use std::any::Any;
@@ -125,8 +125,38 @@ fn blocks(program: &Program) -> Vec<Option<usize>> {
     of
 }
 
+/// Memory that programs share which never run at the same time.
+#[derive(Default)]
+pub(super) struct Arena(Vec<WeakStorage>);
+
+impl Arena {
+    /// A block that is none of those `taken`, which it then is.
+    fn block(&mut self, bytes: usize, device: Device, taken: &mut Vec<usize>) -> Result<Storage> {
+        self.0.retain(|b| b.upgrade().is_some());
+        let free = self.0.iter().filter_map(WeakStorage::upgrade).filter(|b| {
+            let fits = b.bytes() >= bytes && b.bytes() / 4 <= bytes;
+            fits && b.device() == device && !taken.contains(&b.id())
+        });
+        let block = match free.min_by_key(Storage::bytes) {
+            Some(block) => block,
+            None => {
+                let block = Storage::empty(bytes, device)?;
+                self.0.push(block.downgrade());
+                block
+            }
+        };
+        taken.push(block.id());
+        Ok(block)
+    }
+}
+
 impl Run {
     pub fn new(program: Arc<Program>) -> Result<Run> {
+        Run::within(program, &mut Arena::default())
+    }
+
+    /// With the memory of others that never run at the same time.
+    pub(super) fn within(program: Arc<Program>, arena: &mut Arena) -> Result<Run> {
         let shared = blocks(&program);
         let mut blocks: Vec<Option<Storage>> = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
@@ -137,6 +167,7 @@ impl Run {
             }
         }
         blocks.resize(sizes.len(), None);
+        let mut taken = Vec::new();
         let mut run = Run {
             steps: Vec::with_capacity(program.steps.len()),
             memory: vec![None; program.slots.len()],
@@ -171,7 +202,7 @@ impl Run {
                     None => Some(Storage::empty(slot.bytes, slot.device)?),
                     Some(b) => {
                         if blocks[b].is_none() {
-                            blocks[b] = Some(Storage::empty(sizes[b], slot.device)?);
+                            blocks[b] = Some(arena.block(sizes[b], slot.device, &mut taken)?);
                         }
                         blocks[b].clone()
                     }
@@ -238,7 +269,11 @@ impl Run {
 
     /// The bytes that it holds for what steps make.
     pub fn held(&self) -> usize {
-        let mut seen = HashSet::new();
+        self.held_beside(&mut HashSet::new())
+    }
+
+    /// As [`Run::held`], without memory that was `seen`.
+    pub(super) fn held_beside(&self, seen: &mut HashSet<usize>) -> usize {
         let slots = self.program.slots.iter().zip(&self.memory);
         let made = slots.filter(|(slot, _)| matches!(slot.source, Source::Made));
         made.filter_map(|(_, m)| m.as_ref())

@@ -650,7 +650,7 @@ impl Work {
         let known = |s: usize| (slots[s].bytes, slots[s].device);
         let part = self.paths.part(self.from, self.at, &live, known)?;
         let (bound, steps) = (part.bound.clone(), part.steps.clone());
-        let run = part.run()?;
+        let run = part.run();
         for (i, &s) in bound.iter().enumerate() {
             let (storage, held) = slots[s].held.as_ref().expect("memory that work waits on");
             run.bind_memory(i, storage, held);
