@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytensorlib as pt
 
-from . import _compiled, _graph
+from . import _compiled
 from ._named import fill
 from ._named_modules import EAGER
 
@@ -313,7 +313,6 @@ def reset() -> None:
     >>> torch.compiler.reset()
     """
     _compiled.forget()
-    _graph.forget()
 
 
 def cudagraph_mark_step_begin() -> None:

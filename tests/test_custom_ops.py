@@ -191,7 +191,7 @@ def test_custom_op_of_wgsl_computes_and_differentiates_as_on_the_cpu():
 
 @pytest.mark.skipif(not torch.wgpu.is_available(), reason="no GPU adapter")
 def test_elementwise_is_recorded_told_and_refused_a_derivative_as_other_operators():
-    call = torch.compile(lambda x: torch.wgpu.elementwise(CUBE, x, x + 1) * 2, fullgraph=True)
+    call = torch.graph(lambda x: torch.wgpu.elementwise(CUBE, x, x + 1) * 2, fullgraph=True)
     # Equal numbers at first: what a record takes for a constant would stay.
     for i in (1.0, 1.0, 1.0, 2.0, 3.0):
         x = torch.full((3, 5), i, device="wgpu")

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
-from pytensorlib import _recording
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -134,7 +133,6 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, pt.Tensor):
-            self._noted()
             if self._scale is None:
                 self._start(outputs.device)
             return outputs * self._scale.to(outputs.device)
@@ -146,10 +144,6 @@ class GradScaler:
             f"{type(outputs).__name__}"
         )
 
-    def _noted(self) -> None:
-        if _recording.current is not None:
-            _recording.current.scaler(self)
-
     def _start(self, device: Any) -> None:
         self._scale = pt.full((), self._init_scale, dtype=pt.float32, device=device)
         tracker = self._init_growth_tracker
@@ -160,7 +154,6 @@ class GradScaler:
         return self._per_optimizer_states.setdefault(id(optimizer), _Record())
 
     def _check(self, asked: str) -> None:
-        self._noted()
         if self._scale is None:
             raise AssertionError(
                 f"GradScaler.{asked}: _scale is None, so no loss was scaled; call "
@@ -237,22 +230,10 @@ class GradScaler:
                 "No inf checks were recorded for this optimizer: none of its parameters has a "
                 "gradient"
             )
-        result = self._stepped(optimizer, list(record.found.values()), args, kwargs)
+        good = not any(bad.item() for bad in record.found.values())
+        result = optimizer.step(*args, **kwargs) if good else None
         record.stage = OptState.STEPPED
         return result
-
-    def _stepped(self, optimizer: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
-        recording = _recording.current
-        if recording is None:
-            good = not any(bad.item() for bad in found)
-            return optimizer.step(*args, **kwargs) if good else None
-        if recording.guarded(_joined(found, "cpu") != 0):
-            recording.always()
-            return None
-        try:
-            return optimizer.step(*args, **kwargs)
-        finally:
-            recording.always()
 
     def update(self, new_scale: Any = None) -> None:
         """Make the number smaller or larger, as the steps since the last call went.

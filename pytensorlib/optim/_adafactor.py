@@ -6,14 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
-from pytensorlib._numbers import apply
 
 from .optimizer import (
     GradientOptimizer,
     check,
     check_lr,
-    count_of,
-    factor,
     new_step,
     rate_of,
 )
@@ -101,18 +98,17 @@ class Adafactor(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
-        t, lr = count_of(state), rate_of(group)
+        t, lr = state["step"].item(), rate_of(group)
         wide = pt.float64 if p.dtype == pt.float64 else pt.float32
         eps1, eps2 = group["eps"]
         eps1 = pt.finfo(p.dtype).eps if eps1 is None else eps1
-        newest = t ** group["beta2_decay"]
-        newest = pt.tensor(newest, dtype=wide) if type(newest) is float else factor(newest, p)
+        newest = pt.tensor(t ** group["beta2_decay"], dtype=wide)
         root_size = max(p.numel(), 1) ** 0.5
         # Norms stay where they are computed: nothing waits for them.
         alpha = (p.norm(2).to(wide) / root_size).clamp(min=eps2)
-        alpha = alpha * factor(apply(min, lr, 1 / t**0.5) * -1, p)
+        alpha = alpha * -min(lr, 1 / t**0.5)
         if group["weight_decay"] != 0:
-            p.mul_(factor(1 - lr * group["weight_decay"], p))
+            p.mul_(1 - lr * group["weight_decay"])
         square = g * g
         if g.dim() > 1:
             rows, columns = state["row_var"], state["col_var"]

@@ -12,8 +12,6 @@ from .optimizer import (
     add_scaled,
     check,
     check_lr,
-    factor,
-    momentum_of,
     rate_of,
 )
 
@@ -107,18 +105,17 @@ class Muon(GradientOptimizer):
         return {"momentum_buffer": pt.zeros_like(p.grad)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        buffer, lr = state["momentum_buffer"], rate_of(group, p)
-        momentum = momentum_of(group, p)
-        buffer.lerp_(g, factor(1 - momentum, p))
-        update = g.lerp(buffer, factor(momentum, p)) if group["nesterov"] else buffer
+        buffer, lr, momentum = state["momentum_buffer"], rate_of(group), group["momentum"]
+        buffer.lerp_(g, 1 - momentum)
+        update = g.lerp(buffer, momentum) if group["nesterov"] else buffer
         update = _orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
         rows, columns = p.shape
         if group["adjust_lr_fn"] == "match_rms_adamw":
             scale = 0.2 * max(rows, columns) ** 0.5
         else:
             scale = max(1, rows / columns) ** 0.5
-        p.mul_(factor(1 - lr * group["weight_decay"], p))
-        add_scaled(p, update.to(p.dtype), lr * -1 * scale)
+        p.mul_(1 - lr * group["weight_decay"])
+        add_scaled(p, update.to(p.dtype), -lr * scale)
 
 
 def _orthogonal(g: Any, coefficients: tuple[float, float, float], steps: int, eps: float) -> Any:

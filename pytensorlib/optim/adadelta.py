@@ -101,4 +101,4 @@ class Adadelta(GradientOptimizer):
         v.mul_(rho).add_(g * g * (1 - rho))
         delta = (u + eps).sqrt() / (v + eps).sqrt() * g
         u.mul_(rho).add_(delta * delta * (1 - rho))
-        add_scaled(p, delta, rate_of(group, p) * -1)
+        add_scaled(p, delta, -rate_of(group))

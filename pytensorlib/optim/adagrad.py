@@ -14,7 +14,6 @@ from .optimizer import (
     add_times_quotient,
     check,
     check_lr,
-    count_of,
     decayed,
     new_step,
     number,
@@ -137,5 +136,5 @@ class Adagrad(GradientOptimizer):
             t, lr = step_value(state["step"], group), group["lr"]
             add_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))
             return
-        size = rate_of(group) * -1 / (1 + (count_of(state) - 1) * group["lr_decay"])
-        add_times_quotient(p, g, below, size)
+        t, lr = state["step"].item(), rate_of(group)
+        add_times_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))

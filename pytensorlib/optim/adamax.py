@@ -11,13 +11,10 @@ from .optimizer import (
     GradientOptimizer,
     add_quotient,
     add_times_quotient,
-    betas_of,
     check,
     check_betas,
     check_lr,
-    count_of,
     decayed,
-    factor,
     new_step,
     number,
     rate_of,
@@ -106,14 +103,13 @@ class Adamax(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
-        beta1, beta2 = betas_of(group, p)
+        beta1, beta2 = group["betas"]
         m, u = state["exp_avg"], state["exp_inf"]
-        m.lerp_(g, factor(1 - beta1, m))
+        m.lerp_(g, 1 - beta1)
         u.copy_(pt.maximum(u * beta2, g.abs() + group["eps"]))
         if group["differentiable"] or group["capturable"]:
             lr = group["lr"] if group["differentiable"] else number(group["lr"])
             below = u.clone() if group["differentiable"] else u
             add_quotient(p, m, below, -lr / (1 - beta1 ** state["step"]))
             return
-        size = rate_of(group) * -1 / (1 - beta1 ** count_of(state))
-        add_times_quotient(p, m, u, size)
+        add_times_quotient(p, m, u, -rate_of(group) / (1 - beta1 ** state["step"].item()))

@@ -6,22 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
-from pytensorlib._numbers import apply
 
 from .optimizer import (
     GradientOptimizer,
     add_times,
-    after,
     check,
     check_lr,
-    count_of,
     decayed,
-    factor,
     new_step,
     number,
-    put,
     rate_of,
-    value_of,
 )
 
 __all__ = ["ASGD"]
@@ -106,14 +100,14 @@ class ASGD(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
-        t, lr, lambd, ax = count_of(state), rate_of(group), group["lambd"], state["ax"]
-        eta = value_of(state["eta"])
-        p.mul_(factor(1 - lambd * eta, p))
-        add_times(p, g, eta * -1)
+        t, lr, lambd, ax = state["step"].item(), rate_of(group), group["lambd"], state["ax"]
+        eta = state["eta"].item()
+        p.mul_(1 - lambd * eta)
+        add_times(p, g, -eta)
         # Until then the mean's newest weight is 1.
-        if after(state, lambda t: t - 1 - group["t0"] > 1):
-            add_times(ax, p - ax, value_of(state["mu"]))
+        if t - 1 - group["t0"] > 1:
+            add_times(ax, p - ax, state["mu"].item())
         else:
             ax.copy_(p)
-        put(state["eta"], lr / (1 + lambd * lr * t) ** group["alpha"])
-        put(state["mu"], 1 / apply(max, 1, t - group["t0"]))
+        state["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, t - group["t0"]))

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 import pytensorlib as pt
-from pytensorlib._numbers import apply
 
 from .optimizer import (
     GradientOptimizer,
     add_quotient,
     add_times_quotient,
-    betas_of,
     check,
     check_betas,
     check_lr,
-    count_of,
     decayed,
-    factor,
     new_step,
-    number,
     rate_of,
-    value_of,
 )
 
 __all__ = ["NAdam"]
@@ -116,27 +108,22 @@ class NAdam(GradientOptimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         plain = not (group["differentiable"] or group["capturable"])
-        lr = rate_of(group) if plain or group["differentiable"] else number(group["lr"])
+        lr = rate_of(group)
         if group["decoupled_weight_decay"]:
-            p.mul_(factor(1 - lr * group["weight_decay"], p))
+            p.mul_(1 - lr * group["weight_decay"])
         else:
             g = decayed(p, g, group["weight_decay"])
-        beta1, beta2 = betas_of(group, p)
-        t = count_of(state) if plain else state["step"]
+        beta1, beta2 = group["betas"]
+        t = state["step"].item() if plain else state["step"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((t + 1) * group["momentum_decay"]))
-        product = state["mu_product"]
-        if plain:
-            # Rounded as the state is.
-            wide = np.float64 if product.dtype == pt.float64 else np.float32
-            product = apply(lambda a, b: float(wide(a) * wide(b)), value_of(product), mu)
-        state["mu_product"] *= factor(mu, state["mu_product"])
+        state["mu_product"] *= mu
+        product = state["mu_product"].item() if plain else state["mu_product"]
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        m.lerp_(g, factor(1 - beta1, m))
+        m.lerp_(g, 1 - beta1)
         v.mul_(beta2).add_(g * g * (1 - beta2))
-        below = (v / factor(1 - beta2**t, p)).sqrt() + group["eps"]
-        lr = lr * -1
-        sizes = lr * (1 - mu) / (1 - product), lr * mu_next / (1 - product * mu_next)
+        below = (v / (1 - beta2**t)).sqrt() + group["eps"]
+        sizes = -lr * (1 - mu) / (1 - product), -lr * mu_next / (1 - product * mu_next)
         for above, size in zip((g, m), sizes, strict=True):
             add = add_times_quotient if plain else add_quotient
             add(p, above, below, size)

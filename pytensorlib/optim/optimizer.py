@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import deepcopy
@@ -13,8 +12,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import pytensorlib as pt
-from pytensorlib import _C, _recording
-from pytensorlib._numbers import Number
+from pytensorlib import _C
 
 from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them from here)
     ParamsT,
@@ -37,8 +35,6 @@ StateDict = dict[str, Any]
 DeviceDict, DeviceDtypeDict = dict[Any, Any], dict[tuple[Any, Any], Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
 
-# Those whose learning rates a recorded call may take.
-alive: weakref.WeakSet[Any] = weakref.WeakSet()
 _global_optimizer_pre_hooks: Hooks = OrderedDict()
 _global_optimizer_post_hooks: Hooks = OrderedDict()
 
@@ -105,13 +101,6 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         post = own.get("_optimizer_step_post_hooks")
         outermost = type(self).step is hooked
         self._opt_called = True  # schedules warn when they step first
-        recording = _recording.current
-        if recording is not None and outermost:
-            recording.steps(self)
-            try:
-                return _hooked(self, step, pre, post, args, kwargs)
-            finally:
-                recording.stepped()
         if (
             not (pre or post or _global_optimizer_pre_hooks or _global_optimizer_post_hooks)
             or not outermost
@@ -226,7 +215,6 @@ class Optimizer:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def _make_hooks(self) -> None:
-        alive.add(self)
         for name in (
             "_optimizer_step_pre_hooks",
             "_optimizer_step_post_hooks",
@@ -620,98 +608,24 @@ def number(x: Any) -> float:
     return x.item() if isinstance(x, pt.Tensor) else x
 
 
-def learning_rate(group: dict[str, Any]) -> float:
-    """Return the learning rate of a group for a fused op, which a recorded call reads anew."""
-    rate = None if _recording.current is None else _recording.current.rate(group)
-    return float(number(group["lr"])) if rate is None else rate
+def rate_of(group: dict[str, Any]) -> Any:
+    """Return the learning rate as a number; as it is where the step must stay differentiable."""
+    return group["lr"] if group.get("differentiable") else number(group["lr"])
 
 
-def _fits(p: Any) -> bool:
-    """Return whether a step of a parameter rounds a number as it rounds a tensor of it."""
+def _is_wide(p: Any) -> bool:
+    """Return whether kernels for `p` take numbers as they are, and half types round them first."""
     return p.dtype in (pt.float32, pt.float64)
-
-
-def rate_of(group: dict[str, Any], p: Any = None) -> Any:
-    """Return the learning rate, as a number that is followed where a call is recorded.
-
-    Itself where the step is differentiable. With a parameter, only where its step can be the same.
-    """
-    if group.get("differentiable"):
-        return group["lr"]
-    recording = _recording.current
-    if recording is None:
-        return number(group["lr"])
-    return recording.followed_rate(group, p is None or _fits(p))
-
-
-def momentum_of(group: dict[str, Any], p: Any) -> Any:
-    """Return the momentum, as a number that a recorded call follows: a schedule may cycle it."""
-    recording = _recording.current
-    if recording is None or group.get("differentiable"):
-        return group["momentum"]
-    return recording.followed_momentum(group, _fits(p))
-
-
-def betas_of(group: dict[str, Any], p: Any) -> tuple[Any, ...]:
-    """Return the decays of a group, the first as a number that a recorded call follows.
-
-    A schedule may cycle it. Themselves where the step is differentiable or capturable.
-    """
-    recording = _recording.current
-    if recording is None or group.get("differentiable") or group.get("capturable"):
-        return group["betas"]
-    return recording.followed_betas(group, _fits(p))
-
-
-def count_of(state: dict[str, Any]) -> Any:
-    """Return the steps of a parameter, this one too, as a number that is followed."""
-    recording = _recording.current
-    return state["step"].item() if recording is None else recording.followed(state["step"], 1)
-
-
-def value_of(x: Any) -> Any:
-    """Return what a tensor of the state holds as the step begins, as a number that is followed."""
-    return x.item() if _recording.current is None else _recording.current.followed(x, 0)
-
-
-def after(state: dict[str, Any], test: Callable[[float], bool]) -> bool:
-    """Return whether a test of the steps of a parameter holds, on which a recorded call hangs."""
-    recording = _recording.current
-    return test(state["step"].item()) if recording is None else recording.test(state["step"], test)
-
-
-def factor(x: Any, p: Any) -> Any:
-    """Return a number for operators on `p`, as a tensor where it is followed."""
-    if type(x) is not Number:
-        return x
-    return _recording.current.cell(x, pt.float64 if p.dtype == pt.float64 else pt.float32)
-
-
-def put(state: Any, x: Any) -> None:
-    """Write a number into a tensor of the state."""
-    x = factor(x, state)
-    state.copy_(x) if isinstance(x, pt.Tensor) else state.fill_(x)
-
-
-def _in_one_pass(x: Any, p: Any) -> bool:
-    """Return whether a step may take a number as it is: it rounds as with a tensor of it then."""
-    return type(x) is not Number and _fits(p)
 
 
 def add_times(p: Any, update: Any, x: Any) -> None:
     """``p += update * x`` in place."""
-    if _in_one_pass(x, p):
-        p.add_(update, alpha=x)
-    else:
-        p.add_(update * factor(x, p))
+    p.add_(update, alpha=x) if _is_wide(p) else p.add_(update * x)
 
 
 def add_times_quotient(p: Any, above: Any, below: Any, x: Any) -> None:
     """``p += above / below * x`` in place."""
-    if _in_one_pass(x, p):
-        p.addcdiv_(above, below, value=x)
-    else:
-        p.add_(above / below * factor(x, p))
+    p.addcdiv_(above, below, value=x) if _is_wide(p) else p.add_(above / below * x)
 
 
 def sqrt(x: Any) -> Any:
@@ -726,9 +640,7 @@ def _beside(scale: Any, p: Any) -> Any:
 
 def add_scaled(p: Any, update: Any, scale: Any) -> None:
     """``p += scale * update`` in place; `scale` is a number or a tensor of one element."""
-    if type(scale) is Number:
-        p.add_(update * factor(scale, p))
-    elif isinstance(scale, pt.Tensor):
+    if isinstance(scale, pt.Tensor):
         p.addcmul_(update, _beside(scale, p))
     else:
         p.add_(update, alpha=scale)
@@ -736,9 +648,7 @@ def add_scaled(p: Any, update: Any, scale: Any) -> None:
 
 def add_quotient(p: Any, above: Any, below: Any, scale: Any) -> None:
     """``p += scale * above / below`` in place; `scale` is a number or a tensor of one element."""
-    if type(scale) is Number:
-        p.add_(above / below * factor(scale, p))
-    elif isinstance(scale, pt.Tensor):
+    if isinstance(scale, pt.Tensor):
         p.addcdiv_(above * _beside(scale, p), below)
     else:
         p.addcdiv_(above, below, value=scale)

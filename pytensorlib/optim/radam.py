@@ -11,14 +11,10 @@ from .optimizer import (
     GradientOptimizer,
     add_times,
     add_times_quotient,
-    after,
-    betas_of,
     check,
     check_betas,
     check_lr,
-    count_of,
     decayed,
-    factor,
     new_step,
     rate_of,
 )
@@ -107,27 +103,23 @@ class RAdam(GradientOptimizer):
         state["step"] += 1
         lr = rate_of(group)
         if group["decoupled_weight_decay"]:
-            p.mul_(factor(1 - lr * group["weight_decay"], p))
+            p.mul_(1 - lr * group["weight_decay"])
         else:
             g = decayed(p, g, group["weight_decay"])
-        beta1, beta2 = betas_of(group, p)
+        beta1, beta2 = group["betas"]
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        m.lerp_(g, factor(1 - beta1, m))
+        m.lerp_(g, 1 - beta1)
         v.mul_(beta2).add_(g * g * (1 - beta2))
-        t = count_of(state)
+        t = state["step"].item()
+        # The length of the mean's window, from which its variance is known.
         rho_inf = 2 / (1 - beta2) - 1
-
-        def length(t: Any) -> Any:
-            """Return the length of the mean's window, from which its variance is known."""
-            return rho_inf - 2 * t * beta2**t / (1 - beta2**t)
-
+        rho = rho_inf - 2 * t * beta2**t / (1 - beta2**t)
         # A later step changes the mean in place.
         m = m.clone() if group["differentiable"] else m
         size = lr / (1 - beta1**t)
-        if not after(state, lambda t: length(t) > 5.0):
-            add_times(p, m, size * -1)
+        if rho <= 5.0:
+            add_times(p, m, -size)
             return
-        rho = length(t)
         rectify = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
         size = size * (1 - beta2**t) ** 0.5 * rectify
-        add_times_quotient(p, m, v.sqrt() + group["eps"], size * -1)
+        add_times_quotient(p, m, v.sqrt() + group["eps"], -size)

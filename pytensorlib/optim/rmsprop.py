@@ -16,10 +16,8 @@ from .optimizer import (
     check,
     check_lr,
     decayed,
-    factor,
-    learning_rate,
-    momentum_of,
     new_step,
+    number,
     rate_of,
 )
 
@@ -120,7 +118,7 @@ class RMSprop(GradientOptimizer):
             [s["square_avg"] for s in states],
             [s["grad_avg"] for s in states] if centered else [],
             [s["momentum_buffer"] for s in states] if momentum > 0 else [],
-            lr=learning_rate(group),
+            lr=float(number(group["lr"])),
             alpha=float(group["alpha"]),
             eps=float(group["eps"]),
             weight_decay=float(group["weight_decay"]),
@@ -134,7 +132,7 @@ class RMSprop(GradientOptimizer):
         state["step"] += 1
         g = decayed(p, g, group["weight_decay"])
         alpha, v = group["alpha"], state["square_avg"]
-        lr = rate_of(group, p)
+        lr = rate_of(group)
         v.mul_(alpha).add_(g * g * (1 - alpha))
         if group["centered"]:
             mean = state["grad_avg"]
@@ -143,7 +141,7 @@ class RMSprop(GradientOptimizer):
         below = v.sqrt() + group["eps"]
         if group["momentum"] > 0:
             buffer = state["momentum_buffer"]
-            buffer.mul_(factor(momentum_of(group, p), p)).addcdiv_(g, below)
-            add_scaled(p, buffer, lr * -1)
+            buffer.mul_(group["momentum"]).addcdiv_(g, below)
+            add_scaled(p, buffer, -lr)
         else:
-            add_quotient(p, g, below, lr * -1)
+            add_quotient(p, g, below, -lr)

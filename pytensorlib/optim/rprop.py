@@ -12,7 +12,6 @@ from .optimizer import (
     check_lr,
     new_step,
     number,
-    rate_of,
 )
 
 __all__ = ["Rprop"]
@@ -90,8 +89,6 @@ class Rprop(GradientOptimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
-        if "lr" in group:  # Only the first step takes it: a recorded one holds whatever it is.
-            rate_of(group)
         down, up = group["etas"]
         prev, size = state["prev"], state["step_size"]
         sign = (g * prev.clone()).sign()

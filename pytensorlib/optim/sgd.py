@@ -15,7 +15,6 @@ from .optimizer import (
     check,
     check_lr,
     decayed,
-    learning_rate,
     may_fuse,
     number,
 )
@@ -165,7 +164,7 @@ def _call(
         buffers,
         weight_decay=float(number(group["weight_decay"])),
         momentum=float(group["momentum"]),
-        lr=learning_rate(group),
+        lr=float(number(group["lr"])),
         dampening=float(group["dampening"]),
         nesterov=group["nesterov"],
         maximize=group["maximize"],

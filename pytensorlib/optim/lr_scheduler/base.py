@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytensorlib as pt
-from pytensorlib import _recording
 
 from ..optimizer import Optimizer
 
@@ -37,7 +36,6 @@ def copied(value: Any) -> Any:
 
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
     """Set a group's option, in place if it is a tensor."""
-    _recording.refuse("a schedule of the learning rate moves on within it")
     if isinstance(group[key], pt.Tensor):
         group[key].fill_(float(value))
     else:

@@ -280,14 +280,6 @@ impl<O: Op + Clone> Keep for O {
     }
 }
 
-/// What a schedule changes of an optimiser's steps.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
-    pub lr: f64,
-    /// The momentum, or the decay of the mean gradient; `None` where it stays.
-    pub momentum: Option<f64>,
-}
-
 /// What is left of an op once its random numbers are drawn.
 pub struct Drawn {
     /// It takes `more` inputs, and gives the op's first result.
@@ -388,11 +380,6 @@ pub trait Op: Derivative + Keep {
     /// The same op with one more input in front that its result is added to; that may be the
     /// output's own memory.
     fn adding(&self) -> Option<Arc<dyn Op>> {
-        None
-    }
-
-    /// The same step of an optimiser at another rate.
-    fn rated(&self, _rate: Rate) -> Option<Arc<dyn Op>> {
         None
     }
 

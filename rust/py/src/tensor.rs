@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
-use pytensorlib_core::autograd::mode;
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::meta::Form;
 use pytensorlib_core::ops::pointwise::binary as op;
@@ -217,23 +216,6 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
         }
     }
     Ok(crate::object::make(py, t)?.into_any().unbind())
-}
-
-impl PyTensor {
-    /// The only element, which nobody hears of.
-    fn element(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
-        let t = unsafe { &*self.inner.get() };
-        if t.dtype().is_complex() && t.numel() == 1 {
-            let (re, im) = self.get().complex_item().py()?;
-            let z = pyo3::types::PyComplex::from_doubles(py, re, im);
-            return Ok(z.into_any().unbind());
-        }
-        if t.device() != pytensorlib_core::device::Device::Cpu {
-            return number(py, self.get().item().py()?);
-        }
-        number(py, t.item().py()?)
-    }
 }
 
 /// The tensor behind a Python object, or a `TypeError`.
@@ -792,10 +774,17 @@ impl PyTensor {
     }
     /// The only element, as a Python number; `operators` gives it to the class.
     pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match mode::interpreted() {
-            false => self.element(py),
-            true => crate::graph::reading(py, &self.get(), || self.element(py)),
+        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
+        let t = unsafe { &*self.inner.get() };
+        if t.dtype().is_complex() && t.numel() == 1 {
+            let (re, im) = self.get().complex_item().py()?;
+            let z = pyo3::types::PyComplex::from_doubles(py, re, im);
+            return Ok(z.into_any().unbind());
         }
+        if t.device() != pytensorlib_core::device::Device::Cpu {
+            return number(py, self.get().item().py()?);
+        }
+        number(py, t.item().py()?)
     }
     /// The elements as Python numbers in nested lists.
     ///

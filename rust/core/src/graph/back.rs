@@ -1,24 +1,19 @@
 //! Programs whose results have a graph: its node keeps the memory of the call until it has gone the
 //! way back.
 
-use super::record::whole;
-use super::{After, End, Output, Program, Run, Source, Value};
+use super::{End, Output, Program, Run};
 use crate::autograd::node::{Backward, Edges};
 use crate::autograd::{mode, Edge, Node};
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::op::{Grads, Rate, TensorMeta};
+use crate::op::{Grads, TensorMeta};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-
-/// Makes the gradients of a call with a graph of their own, by making the call again: takes its results
-/// with a graph, where nobody has written to them since, their gradients, and where gradients go.
-pub type Again = dyn Fn(&[(usize, Option<Tensor>)], &Grads, &[&End]) -> Result<Grads> + Send + Sync;
 
 /// A program, and those of its runs that nobody uses.
 pub struct Runs {
@@ -68,14 +63,9 @@ impl Runs {
         self.idle.lock().iter().map(Run::kept).sum()
     }
 
-    /// The results for these inputs at these learning rates; `None` where they do not fit, or where
-    /// another thread is at work and the program changes what is there. Second derivatives are `again`'s.
-    pub fn call(
-        self: &Arc<Self>,
-        inputs: &[Tensor],
-        rates: &[Rate],
-        again: Option<Arc<Again>>,
-    ) -> Result<Option<Vec<Tensor>>> {
+    /// The results for these inputs; `None` where they do not fit, or where another thread is at work and
+    /// the program changes what is there.
+    pub fn call(self: &Arc<Self>, inputs: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
         if self.program.misfit(inputs).is_some() {
             return Ok(None);
         }
@@ -89,7 +79,6 @@ impl Runs {
             (None, Some(_)) => Run::new(self.program.clone())?,
             (None, None) => return Ok(None),
         };
-        run.set_rates(rates);
         let results = run.call(inputs);
         let Some(back) = &self.program.back else {
             self.idle.lock().push(run);
@@ -111,13 +100,10 @@ impl Runs {
         }
         let metas = back.roots.iter().map(|(i, _)| TensorMeta::of(&results[*i]));
         let metas: SmallVec<[TensorMeta; 1]> = metas.collect();
-        let version = |(i, _): &(usize, Value)| results[*i].version();
         let call = Call {
             versions: run.versions(),
-            results: back.roots.iter().map(version).collect(),
             runs: self.clone(),
             run: Mutex::new(Some(run)),
-            again,
         };
         let node = Node::new(edges, metas, call);
         for (nr, (i, _)) in back.roots.iter().enumerate() {
@@ -134,55 +120,6 @@ struct Call {
     run: Mutex<Option<Run>>,
     /// Slots that others can write to and that the way back reads, with their versions.
     versions: Vec<(usize, u32)>,
-    /// The versions of the results that have a graph.
-    results: SmallVec<[u32; 1]>,
-    again: Option<Arc<Again>>,
-}
-
-impl Call {
-    /// The gradients with a graph. Memory that the call wrote to is afterwards what it was before this.
-    fn again(&self, run: &Run, g: &Grads) -> Result<Grads> {
-        let program = &self.runs.program;
-        let (Some(again), Some(back)) = (&self.again, &program.back) else {
-            bail!(
-                Runtime,
-                "torch.compile: a recorded call has no second derivative; call the function as it \
-                 is where backward runs with create_graph=True"
-            );
-        };
-        ensure!(
-            program.leaves.iter().all(|l| l.after == After::Same),
-            Runtime,
-            "torch.compile: a recorded call that changes .grad has no second derivative; call the \
-             function as it is where backward runs with create_graph=True"
-        );
-        let mut results = Vec::with_capacity(back.roots.len());
-        for ((i, _), version) in back.roots.iter().zip(&self.results) {
-            let Output::Made(v, _) = &program.outputs[*i] else {
-                bail!(Assertion, "a result with a graph that no step made");
-            };
-            let t = run.made(v)?;
-            results.push((*i, (t.version() == *version).then_some(t)));
-        }
-        let written = |s: &usize| match &program.slots[*s].source {
-            Source::State(_) | Source::Input(_) => program.slots[*s].written,
-            _ => false,
-        };
-        let written = (0..program.slots.len()).filter(written);
-        let mut before = Vec::new();
-        for memory in written.filter_map(|s| run.memory(s)) {
-            let all = whole(memory);
-            let copy = all.copy_dense()?;
-            before.push((all, copy, memory.version()));
-        }
-        let ends: Vec<&End> = back.ends.iter().map(|(end, _)| end).collect();
-        let grads = again(&results, g, &ends);
-        for (all, copy, version) in before {
-            all.write_from(&copy)?;
-            all.set_version(version);
-        }
-        grads
-    }
 }
 
 impl Backward for Call {
@@ -209,12 +146,15 @@ impl Backward for Call {
                 Runtime,
                 "one of the variables needed for gradient computation has been modified by an \
                  inplace operation: it is at version {now}; expected version {version} instead. \
-                 (It is read by the gradient of a call that torch.compile recorded.)"
+                 (It is read by the gradient of a call that torch.graph recorded.)"
             );
         }
-        if mode::grad() {
-            return self.again(run, &g);
-        }
+        ensure!(
+            !mode::grad(),
+            Runtime,
+            "torch.graph: a recorded call has no second derivative; call the function as it is where \
+             backward runs with create_graph=True"
+        );
         let program = self.runs.program.clone();
         let Some(back) = &program.back else {
             return Ok(Grads::new());

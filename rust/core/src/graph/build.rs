@@ -5,7 +5,6 @@ use super::run::sharing;
 use super::{After, Back, End, Leaf, Output, Program, Slot, Source, Step, Trace, Value};
 use crate::device::Device;
 use crate::error::Result;
-use crate::op::Rate;
 use crate::tensor::Tensor;
 
 impl Trace {
@@ -16,7 +15,7 @@ impl Trace {
             return Ok(Some(format!("one call runs {a} kernels, the next {b}")));
         }
         for (a, b) in before.steps.iter().zip(&self.steps) {
-            if !alike(a, b, &self.rates) {
+            if !alike(a, b) {
                 return Ok(Some(format!("{:?} follows {:?} in one place", b.op, a.op)));
             }
         }
@@ -118,7 +117,6 @@ impl Trace {
             steps: self.steps,
             outputs,
             leaves,
-            rates: self.rates,
             back: self.back,
         }
     }
@@ -138,19 +136,14 @@ fn address(t: &Tensor) -> usize {
     std::ptr::from_ref(t.meta()) as usize
 }
 
-/// Whether two steps are one but for the rate and the key of random numbers.
-fn alike(a: &Step, b: &Step, rates: &[Rate]) -> bool {
-    let plain = |s: &Step| match (s.rate.and_then(|i| rates.get(i)), s.key) {
-        (Some(rate), _) => s.op.rated(*rate),
-        (_, Some(_)) => s.op.keyed(Some([0; 4])),
-        _ => None,
-    };
+/// Whether two steps are one but for the key of random numbers.
+fn alike(a: &Step, b: &Step) -> bool {
+    let plain = |s: &Step| s.key.and_then(|_| s.op.keyed(Some([0; 4])));
     let ops = match (plain(a), plain(b)) {
         (Some(a), Some(b)) => *a == *b,
         _ => *a.op == *b.op,
     };
-    let kept = (a.rate, a.key, a.guarded) == (b.rate, b.key, b.guarded);
-    ops && kept && a.x == b.x && a.y == b.y && a.into == b.into
+    ops && a.key == b.key && a.x == b.x && a.y == b.y && a.into == b.into
 }
 
 /// Whether both calls found one and the same memory.

@@ -214,9 +214,7 @@ pub(super) fn chained(
         x: reads.into_iter().map(|r| r.value).collect(),
         y,
         into: None,
-        rate: None,
         key: None,
-        guarded: false,
         varies: false,
         number: None,
     })

@@ -93,12 +93,7 @@ fn uses(step: &Step) -> impl Iterator<Item = (&Value, bool)> {
 fn is_each(step: &Step) -> bool {
     let [y] = &step.y[..] else { return false };
     let host = |v: &Value| v.meta.device() == Device::Cpu && !v.meta.is_sparse();
-    if step.rate.is_some()
-        || step.guarded
-        || step.varies
-        || !uses(step).all(|(v, _)| host(v))
-        || y.meta.numel() < 2
-    {
+    if step.varies || !uses(step).all(|(v, _)| host(v)) || y.meta.numel() < 2 {
         return false;
     }
     let own = match step.into.as_deref() {
@@ -116,12 +111,7 @@ fn is_each(step: &Step) -> bool {
 
 /// Whether it reduces the rows of a contiguous tensor, and to which length.
 fn as_fold(step: &Step) -> Option<Link> {
-    let ([x], [y], None, false) = (
-        &step.x[..],
-        &step.y[..],
-        &step.into,
-        step.guarded || step.varies,
-    ) else {
+    let ([x], [y], None, false) = (&step.x[..], &step.y[..], &step.into, step.varies) else {
         return None;
     };
     let (fold, mask) = step.op.fold(&x.meta)?;

@@ -18,15 +18,15 @@ mod session;
 #[cfg(test)]
 mod trace;
 
-pub use back::{Again, Runs};
+pub use back::Runs;
 pub use paths::change_settings;
-pub use record::{peek, Ending, Recorder, Trace};
+pub use record::{Ending, Recorder, Trace};
 pub use run::Run;
 pub use session::{backward, set_tiny, settle, Counts, Matched};
 
 use crate::device::Device;
 use crate::meta::Meta;
-use crate::op::{Metas, Op, Rate};
+use crate::op::{Metas, Op};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -81,12 +81,8 @@ pub struct Step {
     pub y: Vec<Value>,
     /// What the op infers, where it writes to memory that is there; `None` where it makes `y`.
     pub into: Option<Metas>,
-    /// The number of the learning rate that it takes.
-    pub rate: Option<usize>,
     /// The number of its key of random numbers, which each call draws anew.
     pub key: Option<usize>,
-    /// Whether the last of `x` is not the op's: it is left out where that, on the host, is not zero.
-    pub guarded: bool,
     /// Whether each call gives it an op with other numbers.
     pub varies: bool,
     /// Which request it answers, where it is the step of one.
@@ -129,8 +125,6 @@ pub struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) leaves: Vec<Leaf>,
-    /// The rates that the steps have.
-    pub(crate) rates: Vec<Rate>,
     /// The way back from results that have a graph, where there are any.
     pub(crate) back: Option<Back>,
 }
@@ -163,7 +157,6 @@ impl Program {
             steps,
             outputs: Vec::new(),
             leaves: Vec::new(),
-            rates: Vec::new(),
             back: None,
         }
     }

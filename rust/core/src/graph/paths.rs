@@ -306,9 +306,7 @@ impl Paths {
                 x,
                 y,
                 into: known.into.clone(),
-                rate: None,
                 key: None,
-                guarded: false,
                 varies: known.varies,
                 number: Some(number),
             });

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
-use crate::op::{Op, Rate, Tensors};
+use crate::op::{Op, Tensors};
 use crate::shared::Shared;
 use crate::storage::{Storage, WeakStorage};
 use crate::tensor::Tensor;
@@ -70,18 +70,11 @@ pub struct Trace {
     /// By the address of what is behind their handles.
     known: HashMap<usize, usize>,
     pub(super) outputs: Vec<OutputSeen>,
-    pub(super) rates: Vec<Rate>,
-    /// The rate that what is asked for takes.
-    rate: Option<usize>,
-    /// Where what is asked for is left out, if that is not zero.
-    guard: Option<Tensor>,
     /// Keys of random numbers.
     keys: Vec<[u32; 4]>,
     /// Memory that the call before found; `None` of the first call.
     there: Option<HashSet<usize>>,
     refused: Option<String>,
-    /// Whether the host has read an element: nothing may be asked for after that.
-    read: bool,
     /// The way back, with the results by their numbers.
     pub(super) back: Option<Back>,
 }
@@ -108,13 +101,9 @@ impl Recorder {
             leaves: Vec::new(),
             known: HashMap::new(),
             outputs: Vec::new(),
-            rates: Vec::new(),
-            rate: None,
-            guard: None,
             keys: Vec::new(),
             there: before.map(|b| b.kept().map(|s| s.id()).collect()),
             refused: None,
-            read: false,
             back: None,
         };
         for (i, t) in inputs.iter().enumerate() {
@@ -136,45 +125,6 @@ impl Recorder {
     pub fn stop(this: &Arc<Recorder>) {
         let me: Arc<dyn Interpreter> = this.clone();
         InForce::here().without(&me).put();
-    }
-
-    /// What comes until the next call takes a learning rate that may be another next time; `None` ends
-    /// that.
-    pub fn rated(&self, rate: Option<Rate>) {
-        if let Some(trace) = &mut *self.0.lock() {
-            trace.rate = rate.map(|r| {
-                trace.rates.push(r);
-                trace.rates.len() - 1
-            });
-        }
-    }
-
-    /// What comes until the next call is left out, in calls that run this again, where this tensor of one
-    /// element on the host is not zero; `None` ends that. Gives whether it is not zero now.
-    pub fn guarded(&self, by: Option<Tensor>) -> Result<bool> {
-        let found = match &by {
-            Some(t) => peek(t)? != 0.0,
-            None => false,
-        };
-        if let Some(trace) = &mut *self.0.lock() {
-            trace.guard = by;
-        }
-        Ok(found)
-    }
-
-    /// Ends the record: this cannot be run again.
-    pub fn refuse(&self, why: String) {
-        if let Some(trace) = &mut *self.0.lock() {
-            trace.refuse(|| why);
-        }
-    }
-
-    /// Notes that the host read an element, in the place of [`mode::look`]. That is all right where the
-    /// call asks for nothing more and only returns the number.
-    pub fn read(&self) {
-        if let Some(trace) = &mut *self.0.lock() {
-            trace.read = true;
-        }
     }
 
     /// Records the way back from those of the results that have a graph which is not used up. It is
@@ -240,10 +190,9 @@ impl Recorder {
         Ok(())
     }
 
-    /// The record of a call that returned `outputs`; with `reads`, these have what the host read last.
-    pub fn finish(&self, outputs: &[Tensor], reads: bool) -> Result<Ending> {
+    /// The record of a call that returned `outputs`.
+    pub fn finish(&self, outputs: &[Tensor]) -> Result<Ending> {
         let mut trace = self.0.lock().take().expect("a recorder is finished once");
-        trace.read &= !reads;
         trace.check_looked();
         if trace.refused.is_none() {
             trace.end(outputs)?;
@@ -253,17 +202,6 @@ impl Recorder {
             None => Ending::Done(Box::new(trace)),
         })
     }
-}
-
-/// The number in a tensor of one element, of which whoever asks tells by itself what hangs on it.
-pub fn peek(t: &Tensor) -> Result<f64> {
-    let before = mode::has_looked();
-    let found = t.item()?.f64();
-    mode::has_looked();
-    if before {
-        mode::look();
-    }
-    Ok(found)
 }
 
 /// All of a storage, as bytes.
@@ -285,7 +223,7 @@ impl Trace {
     }
 
     fn check_looked(&mut self) {
-        if mode::has_looked() || std::mem::take(&mut self.read) {
+        if mode::has_looked() {
             self.refuse(|| {
                 let place = host::place().map_or_else(String::new, |p| format!(" (before {p})"));
                 format!("elements of a tensor are read by the program{place}")
@@ -450,34 +388,10 @@ impl Trace {
             }
         }
         self.leaves = leaves;
-        if self.is_left_out() {
-            self.refuse(|| "it uses what a step makes that may be left out".into());
-        }
         if self.is_crossed() {
             self.refuse(|| "it writes to memory that two tensors have, each as its own".into());
         }
         Ok(())
-    }
-
-    /// Whether what a step makes that may be left out is used by one that may not.
-    fn is_left_out(&self) -> bool {
-        let by = |s: &Step| s.guarded.then(|| s.x.last().map(|v| v.slot)).flatten();
-        let mut made: HashMap<usize, usize> = HashMap::new();
-        for step in &self.steps {
-            let own = by(step);
-            let other = |v: &Value| made.get(&v.slot).is_some_and(|g| own != Some(*g));
-            if step.x.iter().chain(&step.y).any(other) {
-                return true;
-            }
-            let new = |v: &&Value| self.slots[v.slot].found == Found::Made;
-            let known = |s: usize| self.steps.iter().any(|o| !o.guarded && writes(o, s));
-            for v in step.y.iter().filter(new).filter(|v| !known(v.slot)) {
-                made.extend(own.map(|g| (v.slot, g)));
-            }
-        }
-        let result = |v: &Value| made.contains_key(&v.slot);
-        let left = |l: &LeafSeen| matches!(&l.after, After::Made(v) if result(v));
-        self.outputs.iter().any(|o| result(&o.value)) || self.leaves.iter().any(left)
     }
 
     /// Whether memory that is written to lies over other memory: the steps would not be seen to depend
@@ -528,10 +442,6 @@ impl Trace {
     }
 }
 
-fn writes(step: &Step, slot: usize) -> bool {
-    step.y.iter().any(|v| v.slot == slot)
-}
-
 fn address(node: &Shared<Node>) -> usize {
     Shared::as_ptr(node) as *const () as usize
 }
@@ -562,10 +472,7 @@ impl Interpreter for Recorder {
             trace.check_looked();
             if trace.refused.is_none() {
                 let known = trace.slots.len();
-                let mut x = trace.read(request.x);
-                if let Some(guard) = trace.guard.clone() {
-                    x.push(trace.value(&guard, Found::There));
-                }
+                let x = trace.read(request.x);
                 step = match request.kind {
                     RequestKind::Compute { op } => Some((op, x, None)),
                     RequestKind::Into { op, y, metas } => {
@@ -585,8 +492,6 @@ impl Interpreter for Recorder {
                     None,
                 ),
             };
-            let any = |i: &usize| op.rated(trace.rates[*i]).is_some();
-            let rate = trace.rate.filter(any);
             let keys = &mut trace.keys;
             let key = op
                 .key()
@@ -597,15 +502,12 @@ impl Interpreter for Recorder {
                         keys.len() - 1
                     }
                 });
-            let guarded = trace.guard.is_some();
             trace.steps.push(Step {
                 op: op.keep(),
                 x,
                 y,
                 into,
-                rate,
                 key,
-                guarded,
                 varies: false,
                 number: None,
             });

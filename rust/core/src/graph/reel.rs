@@ -5,7 +5,7 @@
 //! reads or writes memory of the GPU run as they are, between them.
 
 use super::run::{Calls, Ready};
-use super::{Program, Slot, Source, Step, Value};
+use super::{Program, Slot, Source, Value};
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu, Tape};
@@ -24,8 +24,6 @@ pub(super) struct Reel {
     kinds: Vec<Kind>,
     /// Whether what they tell are numbers of the host.
     numbers: Vec<bool>,
-    /// The slot of what says that they are left out.
-    guards: Vec<Option<usize>>,
     parts: Vec<Part>,
     /// Slots whose memory may be other memory next time.
     open: Vec<usize>,
@@ -35,8 +33,6 @@ pub(super) struct Reel {
 enum Kind {
     /// It records the same in every call.
     Same,
-    /// In every call with the same rate.
-    Rated,
     /// The same but for the words that the op tells.
     Told,
     /// It works in memory of the host alone.
@@ -100,18 +96,11 @@ impl Reel {
         if gpus.any(|n| n != gpu) {
             return None;
         }
-        let guard = |s: &Step| s.x.last().filter(|_| s.guarded).map(|v| v.slot);
-        let guards: Vec<Option<usize>> = program.steps[steps.clone()].iter().map(guard).collect();
         let kinds = program.steps[steps.clone()].iter().map(|s| {
-            let x = &s.x[..s.x.len() - s.guarded as usize];
-            let used = || x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
+            let used = || s.x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
             let drawn = s.key.is_some() || s.op.draws();
             let varied = || used().filter(|slot| varies(slot, gpu));
             let on_host = |slot: &Slot| slot.device == Device::Cpu;
-            // Whether steps are left out is looked at before the first of them.
-            if s.guarded && s.y.iter().any(|v| guards.contains(&Some(v.slot))) {
-                return Kind::Other;
-            }
             if used().all(on_host) {
                 return Kind::Host;
             }
@@ -121,8 +110,7 @@ impl Reel {
                 false if s.varies && !s.op.tells() => Kind::Other,
                 true if s.op.tells() && some && varied().all(on_host) => Kind::Told,
                 true => Kind::Other,
-                false if s.op.tells() && (s.varies || s.rate.is_some()) => Kind::Told,
-                false if s.rate.is_some() => Kind::Rated,
+                false if s.varies => Kind::Told,
                 false => Kind::Same,
             }
         });
@@ -134,7 +122,6 @@ impl Reel {
             kinds: kinds.collect(),
             numbers: numbers.collect(),
             steps,
-            guards,
             parts: Vec::new(),
             open: (0..slots.len()).filter(moves).collect(),
         };
@@ -154,12 +141,11 @@ impl Reel {
             Kind::Same | Kind::Told | Kind::Host => Kind::Same,
             _ => *k,
         };
-        let steps: Vec<_> = self.kinds.iter().zip(&self.guards).collect();
-        for alike in steps.chunk_by(|a, b| class(a.0) == class(b.0) && a.1 == b.1) {
-            let kinds = alike.iter().enumerate().map(|(i, s)| (at + i, *s.0));
+        for alike in self.kinds.chunk_by(|a, b| class(a) == class(b)) {
+            let kinds = alike.iter().enumerate().map(|(i, k)| (at + i, *k));
             self.parts.push(Part {
                 steps: at..at + alike.len(),
-                kept: *alike[0].0 != Kind::Other,
+                kept: alike[0] != Kind::Other,
                 asked: kinds
                     .filter(|(_, k)| matches!(k, Kind::Told | Kind::Host))
                     .collect(),
@@ -191,9 +177,6 @@ impl Reel {
         let mut changed = false;
         for part in &mut self.parts {
             interrupted()?;
-            if work.steps[part.steps.start].is_left_out()? {
-                continue;
-            }
             if let Some(tape) = &mut part.tape {
                 if !tape.fit(gpu, &open) {
                     part.tape = None;

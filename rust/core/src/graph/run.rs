@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Buffer;
 use crate::host;
-use crate::op::{Grads, Metas, Op, Rate, TensorMeta, Told};
+use crate::op::{Grads, Metas, Op, TensorMeta, Told};
 use crate::storage::{Held, Storage, WeakStorage};
 use crate::tensor::Tensor;
 use smallvec::{smallvec, SmallVec};
@@ -23,8 +23,6 @@ use std::sync::Arc;
 /// A program with its memory.
 pub struct Run {
     program: Arc<Program>,
-    /// The rates that the steps have.
-    rates: Vec<Rate>,
     steps: Vec<Ready>,
     /// The memory of each slot; none where no step uses it.
     memory: Vec<Option<Storage>>,
@@ -51,22 +49,9 @@ pub(super) struct Ready {
     x: Vec<Tensor>,
     y: Vec<Tensor>,
     into: Option<Metas>,
-    rate: Option<usize>,
     key: Option<usize>,
-    /// Where it is left out, if that is not zero.
-    guard: Option<Tensor>,
     /// Memory on a GPU whose contents nobody reads after it.
     done: Vec<Storage>,
-}
-
-impl Ready {
-    /// Whether what guards it says so by now.
-    pub fn is_left_out(&self) -> Result<bool> {
-        match &self.guard {
-            Some(guard) => Ok(guard.item()?.truth()),
-            None => Ok(false),
-        }
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -174,7 +159,6 @@ impl Run {
             places: vec![Vec::new(); program.slots.len()],
             lasting: Vec::new(),
             restored: Vec::new(),
-            rates: program.rates.clone(),
             keys: HashMap::new(),
             absent: Tensor::empty(&[0], DType::U8, Device::Cpu)?,
             reels: [None, None],
@@ -214,9 +198,6 @@ impl Run {
             for (output, values) in [(false, &step.x), (true, &step.y)] {
                 for (at, v) in values.iter().enumerate() {
                     let slot = &run.program.slots[v.slot];
-                    if step.guarded && !output && at + 1 == step.x.len() {
-                        continue;
-                    }
                     if slot.escapes || matches!(slot.source, Source::Input(_)) {
                         let step = i;
                         run.places[v.slot].push(Place { step, output, at });
@@ -231,14 +212,9 @@ impl Run {
         };
         let ready = |step: &Step| Ready {
             op: step.op.clone(),
-            guard: step.guarded.then(|| step.x.last().map(tensor)).flatten(),
-            x: step.x[..step.x.len() - step.guarded as usize]
-                .iter()
-                .map(tensor)
-                .collect(),
+            x: step.x.iter().map(tensor).collect(),
             y: step.y.iter().map(tensor).collect(),
             into: step.into.clone(),
-            rate: step.rate,
             key: step.key,
             done: Vec::new(),
         };
@@ -280,23 +256,6 @@ impl Run {
             .filter(|m| seen.insert(m.id()))
             .map(Storage::bytes)
             .sum()
-    }
-
-    /// Puts rates in the place of the recorded ones.
-    pub fn set_rates(&mut self, rates: &[Rate]) {
-        if rates == self.rates {
-            return;
-        }
-        for (at, step) in self.steps.iter_mut().enumerate() {
-            let Some(i) = step.rate else { continue };
-            if rates[i] != self.rates[i] {
-                if let Some(op) = step.op.rated(rates[i]) {
-                    step.op = op;
-                    self.reels.iter_mut().flatten().for_each(|r| r.forget(at));
-                }
-            }
-        }
-        self.rates = rates.to_vec();
     }
 
     /// Binds what is behind memory that is held to input `i`.
@@ -523,9 +482,6 @@ impl Calls<'_> {
 
     /// Runs a step.
     pub fn perform(&mut self, step: &Ready) -> Result<()> {
-        if step.is_left_out()? {
-            return Ok(());
-        }
         let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
         dispatch::perform(&*self.op(step), &x, &step.y, step.into.as_deref())?;
         step.done
@@ -575,7 +531,7 @@ impl Backward for Spent {
         bail!(
             Runtime,
             "Trying to backward through the graph a second time: the function that \
-             torch.compile recorded walks through it itself, and what it saved is freed."
+             torch.graph recorded walks through it itself, and what it saved is freed."
         )
     }
     fn as_any(&self) -> &dyn Any {

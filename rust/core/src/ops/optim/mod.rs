@@ -20,7 +20,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Rate, TensorMeta, Told};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta, Told};
 use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -30,7 +30,6 @@ use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Elements that a thread updates at once.
 const CHUNK: usize = 1 << 14;
@@ -43,8 +42,6 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
-    /// The same at another rate.
-    fn rated(&self, rate: Rate) -> Self;
     /// Words that the kernels for parameters that took so many steps are told anew each time.
     fn told(&self, times: &[f64]) -> Told;
     /// The same on the GPU for as many parameters as there are `times`, whose tensors are
@@ -260,14 +257,6 @@ impl<S: Step> Op for Update<S> {
 
     fn pointwise(&self) -> bool {
         true
-    }
-
-    fn rated(&self, rate: Rate) -> Option<Arc<dyn Op>> {
-        let step = self.step.rated(rate);
-        Some(Arc::new(Update {
-            step,
-            ..self.clone()
-        }))
     }
 
     fn tells(&self) -> bool {

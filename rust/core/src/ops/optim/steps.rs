@@ -4,7 +4,7 @@ use super::{gpu, Step};
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::op::{Rate, Told};
+use crate::op::Told;
 use crate::ops::pointwise::Float;
 use crate::tensor::Tensor;
 use crate::transfer;
@@ -25,14 +25,6 @@ pub(super) struct Sgd {
 impl Step for Sgd {
     fn name(&self) -> &'static str {
         "_fused_sgd_"
-    }
-
-    fn rated(&self, rate: Rate) -> Self {
-        Sgd {
-            lr: Bitwise(rate.lr),
-            momentum: rate.momentum.map_or(self.momentum, Bitwise),
-            ..self.clone()
-        }
     }
 
     fn told(&self, _: &[f64]) -> Told {
@@ -106,14 +98,6 @@ impl Adam {
 impl Step for Adam {
     fn name(&self) -> &'static str {
         self.name
-    }
-
-    fn rated(&self, rate: Rate) -> Self {
-        Adam {
-            lr: Bitwise(rate.lr),
-            beta1: rate.momentum.map_or(self.beta1, Bitwise),
-            ..self.clone()
-        }
     }
 
     fn told(&self, times: &[f64]) -> Told {
@@ -205,14 +189,6 @@ pub(super) struct RmsProp {
 impl Step for RmsProp {
     fn name(&self) -> &'static str {
         "_fused_rmsprop_"
-    }
-
-    fn rated(&self, rate: Rate) -> Self {
-        RmsProp {
-            lr: Bitwise(rate.lr),
-            momentum: rate.momentum.map_or(self.momentum, Bitwise),
-            ..self.clone()
-        }
     }
 
     fn told(&self, _: &[f64]) -> Told {
