@@ -325,7 +325,7 @@ case(TR, "digits CNN, batch 64, Adam", "step()", step="models.cnn(t)", flops=3 *
 case(TR, "residual block 32x64x28x28, SGD momentum", "step()", step="models.residual(t)", flops=6 * 2 * 32 * 784 * 64 * 576)
 case(TR, "GPT 5.3M, 8x128, AdamW", "step()", step="models.gpt(t)", flops=6 * 1024 * (4 * 12 * 256 * 256 + 256 * 4096) + 3 * 4 * 4 * 32 * 128 * 128 * 64)
 
-# --- recorded functions: ours by graph(), beside PyTorch as it runs without a compiler ------------------
+# --- recorded functions: ours by compile(), beside PyTorch as it runs without a compiler ----------------
 RC = "recorded"
 CHAIN = {**BIG, "a": "t.tensor(1.5)", "b": "t.tensor(0.5)", "c": "t.tensor(2.0)", "r": "x.clone().requires_grad_()"}
 EAGER, BACK = "models.chain(t)", "models.chain_gradient(t, r, a, b, c)"

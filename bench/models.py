@@ -25,10 +25,8 @@ def train(t: ModuleType, model: Any, x: Any, y: Any, optimizer: Any, loss_of: An
 
 
 def recorded(t: ModuleType, function: Any) -> Any:
-    """Return the function, recorded where the library does that without a compiler."""
-    if not hasattr(t, "graph"):
-        return function
-    return t.graph(function, fullgraph=True)
+    """Return the function, as `torch.compile` makes it where that needs no compiler."""
+    return t.compile(function) if hasattr(t, "graph") else function
 
 
 def chain(t: ModuleType) -> Callable[..., Any]:

@@ -164,7 +164,7 @@ thread.start()
 thread.join()
 assert seen == [torch.device("wgpu:0")]
 made = torch.compile(lambda: torch.ones(2, device="wgpu") * 2)
-assert all(made().device == last for _ in range(4)) and len(made.programs) == 1
+assert all(made().device == last for _ in range(4))
 with torch.accelerator.device_index(0):
     assert torch.ones(2, device="wgpu").device == made().device == torch.device("wgpu:0")
 assert torch.ones(2, device="wgpu").device == made().device == last

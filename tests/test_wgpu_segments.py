@@ -92,7 +92,7 @@ def test_optimizers_of_parameters_of_several_buffers_equal_the_cpu() -> None:
 
 GRAPHS = """
     import pytensorlib as torch
-    step = torch.compile(lambda x: (x.sigmoid() * 3, x.sum(0)))
+    step = torch.graph(lambda x: (x.sigmoid() * 3, x.sum(0)))
     kept = []
     for seed in range(9):
         torch.manual_seed(seed)
