@@ -106,12 +106,13 @@ impl Reel {
             }
             // Where nothing is computed nothing is drawn.
             let some = s.y.iter().all(|v| v.meta.numel() > 0);
+            // Numbers of the host among its inputs are told, and those that are the op's own are not.
+            let told = s.op.tells() && !(s.varies && s.op.tells_numbers());
             match drawn || varied().next().is_some() {
-                false if s.varies && !s.op.tells() => Kind::Other,
-                true if s.op.tells() && some && varied().all(on_host) => Kind::Told,
-                true => Kind::Other,
-                false if s.varies => Kind::Told,
-                false => Kind::Same,
+                true if told && some && varied().all(on_host) => Kind::Told,
+                false if s.varies && told => Kind::Told,
+                false if !s.varies => Kind::Same,
+                _ => Kind::Other,
             }
         });
         let numbers = program.steps[steps.clone()].iter();
