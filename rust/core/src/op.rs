@@ -400,6 +400,12 @@ pub trait Op: Derivative + Keep {
         Ok(Told::new())
     }
 
+    /// The same op with fixed numbers for those that it [tells](Op::told) and are its own: where two are
+    /// equal so, what one dispatches can be kept for the other.
+    fn untold(&self) -> Option<Arc<dyn Op>> {
+        self.keyed(Some([0; 4]))
+    }
+
     /// The key of random numbers that its kernels make, where it was drawn when the op was made.
     fn key(&self) -> Option<[u32; 4]> {
         None

@@ -157,12 +157,12 @@ impl Reel {
         }
     }
 
-    /// Says that a step has become another one.
-    pub fn forget(&mut self, step: usize) {
+    /// Says that a step has become another one, which differs in what it tells alone where it is `told`.
+    pub fn forget(&mut self, step: usize, told: bool) {
         let kind = step
             .checked_sub(self.steps.start)
             .and_then(|i| self.kinds.get(i));
-        if kind == Some(&Kind::Told) {
+        if told && kind == Some(&Kind::Told) {
             return;
         }
         if let Some(part) = self.parts.iter_mut().find(|p| p.steps.contains(&step)) {

@@ -269,8 +269,15 @@ impl Run {
 
     /// Gives step `at` an op with other numbers.
     pub(super) fn set_op(&mut self, at: usize, op: Arc<dyn Op>) {
-        self.steps[at].op = op;
-        self.reels.iter_mut().flatten().for_each(|r| r.forget(at));
+        let old = std::mem::replace(&mut self.steps[at].op, op);
+        let new = &self.steps[at].op;
+        if self.reels.iter().all(Option::is_none) || **new == *old {
+            return;
+        }
+        let told = matches!((new.untold(), old.untold()), (Some(a), Some(b)) if *a == *b);
+        for reel in self.reels.iter_mut().flatten() {
+            reel.forget(at, told);
+        }
     }
 
     /// Runs all steps.

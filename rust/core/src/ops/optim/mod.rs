@@ -30,6 +30,7 @@ use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Elements that a thread updates at once.
 const CHUNK: usize = 1 << 14;
@@ -42,6 +43,8 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
+    /// The same with fixed numbers for those of its own that it tells.
+    fn untold(&self) -> Self;
     /// Words that the kernels for parameters that took so many steps are told anew each time.
     fn told(&self, times: &[f64]) -> Told;
     /// The same on the GPU for as many parameters as there are `times`, whose tensors are
@@ -257,6 +260,13 @@ impl<S: Step> Op for Update<S> {
 
     fn pointwise(&self) -> bool {
         true
+    }
+
+    fn untold(&self) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Update {
+            step: self.step.untold(),
+            ..self.clone()
+        }))
     }
 
     fn tells(&self) -> bool {

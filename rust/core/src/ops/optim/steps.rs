@@ -27,6 +27,14 @@ impl Step for Sgd {
         "_fused_sgd_"
     }
 
+    fn untold(&self) -> Self {
+        Sgd {
+            lr: Bitwise(0.0),
+            momentum: Bitwise(0.0),
+            ..self.clone()
+        }
+    }
+
     fn told(&self, _: &[f64]) -> Told {
         [*self.lr, *self.momentum]
             .map(|v| (v as f32).to_bits())
@@ -98,6 +106,14 @@ impl Adam {
 impl Step for Adam {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn untold(&self) -> Self {
+        Adam {
+            lr: Bitwise(0.0),
+            beta1: Bitwise(0.0),
+            ..self.clone()
+        }
     }
 
     fn told(&self, times: &[f64]) -> Told {
@@ -189,6 +205,10 @@ pub(super) struct RmsProp {
 impl Step for RmsProp {
     fn name(&self) -> &'static str {
         "_fused_rmsprop_"
+    }
+
+    fn untold(&self) -> Self {
+        self.clone()
     }
 
     fn told(&self, _: &[f64]) -> Told {
