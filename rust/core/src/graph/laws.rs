@@ -15,7 +15,7 @@ type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 fn recorded(f: Function, x: &[Tensor], before: Option<&Trace>) -> Option<Trace> {
     let recorder = Arc::new(Recorder::new(x, before));
     let y = dispatch::interpreted(recorder.clone(), || f(x)).ok()?;
-    match recorder.finish(&y, false).unwrap() {
+    match recorder.finish(&y).unwrap() {
         Ending::Done(trace) => Some(*trace),
         Ending::Refused(_) => None,
     }
