@@ -232,8 +232,8 @@ def graph(function: Callable[..., Any], *, fullgraph: bool = False) -> Any:
     `GradScaler`, an optimizer that counts its steps in Python, as `RAdam` does), whose
     shapes depend on data, that returns what is no tensor, plain value or container of these, whose
     kernels are others each time or are given other numbers each time, or that runs backward through
-    an argument. Calls under modes that see all functions, as autocast does, and under
-    `saved_tensors_hooks` run as they are; inside the function both are recorded.
+    an argument. Calls under modes that see all functions and under `saved_tensors_hooks` run as
+    they are; autocast is such a mode, and is recorded where the function itself begins it.
 
     Results have a graph where the function's do. To record the way back it is walked through once,
     hooks of Python's included, with gradients of zero.

@@ -153,6 +153,20 @@ def test_modes_are_told_apart() -> None:
     assert len(calls) == 9 and len(seen) > 1
 
 
+def test_autocast_inside_a_function_is_recorded() -> None:
+    net = nn.Linear(8, 4)
+
+    def step(x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return net(x)
+
+    f = torch.graph(step, fullgraph=True)
+    for i in range(5):
+        x = torch.linspace(-i, 1, 16).reshape(2, 8)
+        assert f(x).dtype == torch.bfloat16 and torch.equal(f(x), step(x))
+    assert len(f.programs) == 1
+
+
 def test_effects_of_python_do_not_repeat_and_what_it_read_stays_until_reset() -> None:
     scale, printed, net = [2.0], [], nn.Dropout(0.5)
 
