@@ -114,7 +114,7 @@ class Stream:
         )
 
     def is_capturing(self) -> bool:
-        """Return False: `torch.compile` records kernels, not streams."""
+        """Return False: `torch.graph` records kernels, not streams."""
         return False
 
     def query(self) -> bool:

@@ -38,7 +38,7 @@ __all__ = [
 
 fill(
     globals(),
-    "streams are not recorded here; torch.compile records kernels and runs them again.",
+    "streams are not recorded here; torch.graph records kernels and runs them again.",
     "Graph",
 )
 

@@ -411,7 +411,7 @@ class Module(Hookable, Stateful, Tree, Convertible):
         return sorted(name for name in names if not name[0].isdigit())
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was recorded belongs to this object: a copy is a module that is not compiled.
+        # What calls asked for belongs to this object: a copy is a module that is not compiled.
         return {k: v for k, v in self.__dict__.items() if k != "_compiled_call_impl"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -436,7 +436,7 @@ class Module(Hookable, Stateful, Tree, Convertible):
             self.__dict__["_hooked"] = True
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Let this module's calls be recorded and run again, as `torch.compile` does, in place.
+        """Let this module's calls be matched with those before, as `torch.compile` does, in place.
 
         The module stays what it is: its ``state_dict`` and type do not change, and a copy of it
         is not compiled.

@@ -212,7 +212,7 @@ class profile:
     Of operators on a GPU it also notes when the GPU worked for them, by the GPU's own clock, where
     that has one; meanwhile no kernel begins before the one before it has ended, which takes longer.
     Operators that run as one kernel share its time in equal parts, and `key_averages` has the
-    kernel by their names. What `torch.compile` recorded runs as it is meanwhile.
+    kernel by their names. What `torch.graph` recorded runs as it is meanwhile.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-//! Recording calls and running what was recorded, for `pytensorlib.graph` and `torch.compile`.
+//! Calls that are recorded and run again, for `torch.graph`, and that are matched, for `torch.compile`.
 
 use crate::convert::tensor;
 use crate::error::IntoPy;
