@@ -2,7 +2,8 @@
 
 ``python -m pytensorlib script.py [arguments]``, or ``-m module`` or ``-c code`` as Python has.
 ``--install-alias`` makes ``import torch`` mean pytensorlib in the whole environment, without this
-runner; ``--remove-alias`` undoes that.
+runner; ``--remove-alias`` undoes that. ``--gpu-as cuda`` before any of these lets GPUs answer as
+"cuda", or as "mps" or "xpu", which an alias keeps.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import sys
 import types
 from typing import Any
 
+from . import wgpu
 from ._alias import install
 
 USAGE = """\
-usage: python -m pytensorlib (script.py | -m module | -c code) [arguments]
-       python -m pytensorlib (--install-alias | --remove-alias)"""
+usage: python -m pytensorlib [--gpu-as NAME] (script.py | -m module | -c code) [arguments]
+       python -m pytensorlib [--gpu-as NAME] --install-alias
+       python -m pytensorlib --remove-alias"""
 HELP = """
 Runs it with `import torch` meaning pytensorlib. --install-alias makes that so for all of this
-Python environment, which must have no PyTorch; --remove-alias undoes it."""
+Python environment, which must have no PyTorch; --remove-alias undoes it. With --gpu-as cuda (or
+mps, or xpu) GPUs of every maker answer as that device."""
 
 
 def _trim_tracebacks(filename: str) -> None:
@@ -49,16 +53,46 @@ def _run(code: Any, filename: str, argv: list[str], path: str | None) -> None:
     exec(compile(code, filename, "exec", dont_inherit=True), module.__dict__)
 
 
-def _change(option: str, rest: list[str]) -> int:
+def _named(argv: list[str]) -> tuple[str | None, list[str]]:
+    """Let GPUs answer as the arguments say; return that name, and the arguments without it.
+
+    Raises
+    ------
+    ValueError
+        There is no such name.
+    """
+    name = None
+    while argv and argv[0].partition("=")[0] == "--gpu-as":
+        option, equals, name = argv[0].partition("=")
+        rest = argv[1:] if equals else argv[2:]
+        if not equals:
+            name = argv[1] if len(argv) > 1 else ""
+        argv = rest
+        if not name:
+            raise ValueError(f"{option} needs a name")
+        wgpu.answer_as(name)
+    return name, argv
+
+
+def _change(option: str, rest: list[str], name: str | None) -> int:
     """Add or remove the alias of the environment."""
     from . import _installed
 
-    if rest:
+    if option == "--install-alias":
+        try:
+            later, rest = _named(rest)
+        except ValueError as e:
+            print(f"{USAGE}\n{e}", file=sys.stderr)
+            return 2
+        name = later or name
+    if rest or (name and option != "--install-alias"):
         print(f"{USAGE}\n{option} takes no arguments", file=sys.stderr)
         return 2
     try:
         if option == "--install-alias":
-            print(f"`import torch` means pytensorlib now: {_installed.add()}")
+            print(f"`import torch` means pytensorlib now: {_installed.add(name)}")
+            if name:
+                print(f"GPUs answer as {name!r}")
         else:
             removed = _installed.remove()
             print(*[f"removed {p}" for p in removed] or ["no alias is installed"], sep="\n")
@@ -73,8 +107,16 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(f"{USAGE}\n{HELP}")
         return 0 if argv else 2
+    try:
+        name, argv = _named(argv)
+    except ValueError as e:
+        print(f"{USAGE}\n{e}", file=sys.stderr)
+        return 2
+    if not argv:
+        print(f"{USAGE}\n--gpu-as needs something to run", file=sys.stderr)
+        return 2
     if argv[0] in ("--install-alias", "--remove-alias"):
-        return _change(argv[0], argv[1:])
+        return _change(argv[0], argv[1:], name)
     install()
     what, *rest = argv
     if what in ("-c", "-m"):

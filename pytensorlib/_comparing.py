@@ -19,7 +19,7 @@ def is_wanted(tensors: Sequence[Any]) -> bool:
 
 def _is_there(t: Any) -> bool:
     dense = isinstance(t, pt.Tensor) and t.layout == pt.strided
-    return dense and t.device.type == "wgpu"
+    return dense and t._is_gpu
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from . import _C, _comparing
+from . import _C, _comparing, _gpu
 from ._infer_schema import infer_schema
 from ._ops import OpOverload, OpOverloadPacket, ops, registered
 from .autograd import Function
@@ -96,15 +96,15 @@ class CustomOpDef:
         return bound.args, bound.kwargs
 
     def _kernel(self, tensors: Sequence[Any]) -> Callable[..., Any]:
-        device = tensors[0].device.type if tensors else "cpu"
+        device = _gpu.placed(tensors[0].device.type) if tensors else "cpu"
         kernel = self._kernels.get(device)
         if kernel is None and device == "meta":
             kernel = self._fake
         kernel = kernel or self._kernels.get(None)
         if kernel is None:
             raise NotImplementedError(
-                f"{self._qualname}: there is no kernel for device {device!r}, only for "
-                f"{[d for d in self._kernels if d]}; register one with register_kernel"
+                f"{self._qualname}: there is no kernel for device {_gpu.shown(device)!r}, only for "
+                f"{[_gpu.shown(d) for d in self._kernels if d]}; register one with register_kernel"
             )
         return kernel
 
@@ -162,7 +162,7 @@ class CustomOpDef:
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if isinstance(device_types, (str, type(None))) else device_types
-            self._kernels.update(dict.fromkeys(kinds, fn))
+            self._kernels.update(dict.fromkeys(map(_gpu.placed, kinds), fn))
             self._signature = self._signature or inspect.signature(fn)
             return fn
 
@@ -231,12 +231,12 @@ class CustomOpDef:
         Parameters
         ----------
         device_type : str
-            "cpu" or "wgpu"; "cuda" and "xpu" are kept and change nothing.
+            "cpu", or what GPUs answer as; other kinds of PyTorch's are kept and change nothing.
         cast_inputs : dtype
             Of floating tensors on the device, but for float64; the operator then runs with
             autocast off.
         """
-        if device_type not in ("cpu", "cuda", "wgpu", "xpu"):
+        if device_type not in ("cpu", "cuda", "mps", "xpu", _gpu.OWN):
             raise ValueError(f"Unknown device type: {device_type}")
         self._autocast[device_type] = cast_inputs
 

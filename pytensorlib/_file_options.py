@@ -13,6 +13,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from . import _C, _gpu
 from ._allowed import KINDS
 
 __all__ = [
@@ -282,10 +283,18 @@ def device_of(location: str) -> Any:
     """Return the device that a name means, of those that are known; None of others."""
     if location == "cpu":
         return "cpu"
-    kind = location.partition(":")[0]
-    if kind == "cuda":
+    kind, _, index = location.partition(":")
+    if kind == "cuda" and not _gpu.is_here(kind):
         raise RuntimeError(NO_CUDA)
-    return location if kind in ("wgpu", "meta") else None
+    if kind in (_gpu.OWN, _gpu.name()):
+        if index.isdecimal() and _C._wgpu_available() and int(index) >= _C._wgpu_count():
+            raise RuntimeError(
+                f"Attempting to deserialize object on {_gpu.title()} device {index} but "
+                f"torch.{_gpu.name()}.device_count() is {_C._wgpu_count()}. Please use torch.load "
+                "with map_location to map your storages to an existing device."
+            )
+        return location
+    return location if kind == "meta" else None
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
@@ -330,17 +339,22 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 def validate_cuda_device(location: str) -> int:
-    """Raise: there is no CUDA.
+    """Return the number of the CUDA device that a name means.
 
     Parameters
     ----------
     location : str
         Such as "cuda:0".
 
+    Returns
+    -------
+    int
+        Of the current one where the name has none.
+
     Raises
     ------
     RuntimeError
-        Always, with what to do.
+        There is none, as where GPUs do not answer as "cuda"; the text says what to do.
 
     Examples
     --------
@@ -350,7 +364,9 @@ def validate_cuda_device(location: str) -> int:
         ...
     RuntimeError: Attempting to deserialize object on a CUDA device but ...
     """
-    raise RuntimeError(NO_CUDA)
+    device_of(location)
+    index = pt.device(location).index
+    return _C._wgpu_current() if index is None else index
 
 
 def validate_hpu_device(location: str) -> int:

@@ -220,7 +220,7 @@ def _foreach_clone(self: Any, *, memory_format: Any = None) -> list[Any]:
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
     """Return the norm of all elements of each tensor."""
     lists = _lists("norm", self, ord)
-    if dtype is None and len(self) > 1 and all(t.device.type == "wgpu" for t in self):
+    if dtype is None and len(self) > 1 and all(t._is_gpu for t in self):
         return list(norms(self, ord).unbind())
     norm = _call(pt.linalg.vector_norm, ("dtype", dtype), None)
     return _map(norm, lists)

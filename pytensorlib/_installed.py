@@ -21,13 +21,21 @@ STUB = '''\
 
 import sys
 from importlib import import_module
-
+{gpu_as}
 del sys.modules[__name__]
 from pytensorlib._alias import install
 
 install()
 import_module(__name__)
 '''
+# Where GPUs answer as one of PyTorch's devices, unless the environment says another.
+GPU_AS = """\
+from os import environ
+
+environ.setdefault("PYTENSORLIB_GPU_AS", {name!r})
+if "pytensorlib" in sys.modules:
+    sys.modules["pytensorlib"].wgpu.answer_as(environ["PYTENSORLIB_GPU_AS"])
+"""
 # Packages that PyTorch's distribution brings.
 PACKAGES = ("torch", "functorch")
 METADATA = f"""\
@@ -90,8 +98,13 @@ def line(name: str, data: bytes) -> str:
     return f"{name},sha256={digest},{len(data)}"
 
 
-def add() -> Path:
+def add(gpu_as: str | None = None) -> Path:
     """Make ``import torch`` mean this package in this environment; return where.
+
+    Parameters
+    ----------
+    gpu_as : str, optional
+        What GPUs answer as there; see `wgpu.answer_as`.
 
     Raises
     ------
@@ -109,7 +122,8 @@ def add() -> Path:
         )
     remove()
     record = f"torch-{__version__}.dist-info"
-    files = {f"{package}/__init__.py": STUB for package in PACKAGES}
+    stub = STUB.format(gpu_as=GPU_AS.format(name=gpu_as) if gpu_as else "")
+    files = {f"{package}/__init__.py": stub for package in PACKAGES}
     files |= {f"{record}/{name}": text for name, text in Record.files_by_name.items()}
     lines = [line(name, text.encode()) for name, text in files.items()]
     files[f"{record}/RECORD"] = "\n".join([*lines, f"{record}/RECORD,,"]) + "\n"

@@ -92,7 +92,7 @@ def hash_tensor(
         x = folded if x.shape[-1] == 2 * half else _C.cat([folded, x[..., 2 * half :]], -1)
     x = x.reshape([1 if d in dims else n for d, n in enumerate(input.shape)])
     x = x if keepdim else x.reshape([input.shape[d] for d in kept])
-    result = (x.cpu() if x.device.type == "wgpu" else x).view(_C.uint64)
+    result = (x.cpu() if x._is_gpu else x).view(_C.uint64)
     if out is None:
         return result
     if out.dtype != _C.uint64:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
-from ._tensor import _dtype_of
+from ._tensor import _placed_type
 
 __all__ = [
     "get_device_module",
@@ -23,6 +23,8 @@ __all__ = [
 
 _warn_always = False
 _interop_threads = 1
+# Whether the default device is what `set_default_tensor_type` set.
+_default_is_old = False
 
 
 def set_warn_always(b: bool, /) -> None:
@@ -137,17 +139,20 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default element type by the name of an old class of tensors.
+    """Set the default element type, and device, by the name of an old class of tensors.
 
     Parameters
     ----------
     t : type or str
-        A floating-point class such as ``torch.DoubleTensor``, or its name.
+        A floating-point class such as ``torch.DoubleTensor``, or its name; also one such as
+        ``torch.cuda.FloatTensor``, where GPUs answer as that.
 
     Raises
     ------
     TypeError
         It stands for no floating-point type.
+    RuntimeError
+        There is no such device.
 
     Examples
     --------
@@ -157,12 +162,19 @@ def set_default_tensor_type(t: Any, /) -> None:
     torch.float64
     >>> torch.set_default_tensor_type("torch.FloatTensor")
     """
+    global _default_is_old
     try:
-        dtype = _dtype_of(t)
+        kind, dtype = _placed_type(t)
     except ValueError as e:
         raise TypeError(f"set_default_tensor_type: {e}") from None
     if not dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {t}")
+    if kind not in (None, "cpu"):
+        _C.set_default_device(kind)
+        _default_is_old = True
+    elif _default_is_old:
+        _C.set_default_device("cpu")
+        _default_is_old = False
     _C.set_default_dtype(dtype)
 
 

@@ -7,13 +7,13 @@ import threading
 import time
 from typing import Any
 
-from . import _C
+from . import _C, _gpu
 from ._named_modules import NO_CUDA
 
 __all__ = ["Event", "Stream"]
 
 # As PyTorch numbers kinds of devices.
-_KINDS = {"cpu": 0, "wgpu": 20}
+_KINDS = {"cpu": 0, "cuda": 1, "xpu": 12, "mps": 13, "wgpu": 20}
 _numbers = itertools.count(1)
 
 
@@ -35,12 +35,12 @@ def _device(device: Any, what: str) -> Any:
                 f"{what}: there is no accelerator, and {NO_CUDA} Name a device, or ask "
                 "torch.accelerator.is_available() first"
             )
-        device = "wgpu"
+        device = _gpu.name()
     elif isinstance(device, int):
-        device = f"wgpu:{device}"
+        device = f"{_gpu.name()}:{device}"
     device = _C.device(device)
-    if device.type == "wgpu" and device.index is None:
-        return _C.device(f"wgpu:{_C._wgpu_current()}")
+    if device._is_gpu and device.index is None:
+        return _C.device(f"{device.type}:{_C._wgpu_current()}")
     return device
 
 
@@ -84,15 +84,15 @@ class Stream:
         if device is None and device_type is not None:
             device = "cpu" if device_type == _KINDS["cpu"] else device_index
         self.device = _device(device, "Stream")
-        if self.device.type not in _KINDS:
+        if not (self.device._is_gpu or self.device.type == "cpu"):
             raise RuntimeError(f"Stream: {self.device.type} has no streams")
-        if self.device.type == "wgpu" and self.device.index >= _C._wgpu_count():
+        if self.device._is_gpu and self.device.index >= _C._wgpu_count():
             raise RuntimeError(
                 f"Stream: there is no {self.device}; torch.accelerator.device_count() is "
                 f"{_C._wgpu_count()}"
             )
         if stream_id is None:
-            stream_id = next(_numbers) if self.device.type == "wgpu" else 0
+            stream_id = next(_numbers) if self.device._is_gpu else 0
         self.stream_id, self.priority = stream_id, priority
 
     @property
@@ -119,7 +119,7 @@ class Stream:
 
     def query(self) -> bool:
         """Return whether all that was asked for is done."""
-        if self.device.type != "wgpu":
+        if not self.device._is_gpu:
             return True
         mark = self._mark(False)
         # Of a queue with nothing left the driver tells a moment after it was asked.
@@ -131,7 +131,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until all that was asked for is done."""
-        if self.device.type == "wgpu":
+        if self.device._is_gpu:
             _C._wgpu_synchronize(self.device.index)
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -171,7 +171,7 @@ class Stream:
         return _C._Mark(self.device.index, timed)
 
     def __enter__(self) -> Stream:
-        if self.device.type == "wgpu":
+        if self.device._is_gpu:
             before = (_C._wgpu_current(), _here.current.get(self.device.index))
             self.__dict__.setdefault("_before", []).append(before)
             _C._wgpu_set_current(self.device.index)
@@ -179,7 +179,7 @@ class Stream:
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        if self.device.type == "wgpu":
+        if self.device._is_gpu:
             gpu, stream = self.__dict__["_before"].pop()
             _C._wgpu_set_current(gpu)
             if stream is None:
@@ -205,14 +205,14 @@ class Stream:
 def current(device: Any, what: str) -> Stream:
     """Return the stream that is current on a GPU; the first is number 0."""
     device = _device(device, what)
-    if device.type != "wgpu":
-        raise ValueError(f"{what}: expected a GPU, such as wgpu:0, but got: {device}")
+    if not device._is_gpu:
+        raise ValueError(f"{what}: expected a GPU, such as {_gpu.name()}:0, but got: {device}")
     return _here.current.get(device.index) or Stream(device, stream_id=0)
 
 
 def set_current(stream: Stream) -> None:
     """Make a stream, and its GPU, the current one on this thread."""
-    if stream.device.type != "wgpu":
+    if not stream.device._is_gpu:
         raise ValueError(f"set_stream: expected a stream of a GPU, but got one of {stream.device}")
     _C._wgpu_set_current(stream.device.index)
     _here.current[stream.device.index] = stream
@@ -277,7 +277,7 @@ class Event:
             The device has no events; the stream is another one's; or the event is timed and the
             adapter has no timestamps.
         """
-        if self.device.type != "wgpu":
+        if not self.device._is_gpu:
             raise RuntimeError(f"{self.device.type} backend doesn't support events.")
         if stream is not None and stream.device != self.device:
             raise RuntimeError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copyreg
 import enum
 import operator
+import re
 import weakref
 from collections.abc import Iterator
 from copy import deepcopy
@@ -516,7 +517,10 @@ class _Methods:
             if self._is_any_sparse:
                 place += "sparse." if self.is_sparse else f"{str(self.layout)[len('torch.') :]}."
             return f"torch.{place}{_scalar_name(self.dtype)}Tensor"
-        return self.to(_dtype_of(dtype), non_blocking=non_blocking)
+        place, kind = _placed_type(dtype)
+        if place is None:
+            return self.to(kind, non_blocking=non_blocking)
+        return self.to(self.device if self._on(place) else place, kind, non_blocking=non_blocking)
 
     def __copy__(self: Any) -> Any:
         # A shallow copy is another handle on the same data.
@@ -675,6 +679,24 @@ def _scalar_name(dtype: Any) -> str:
     return _SCALARS[dtype._name]
 
 
+# Where the tensors of an old type are, in its name.
+_PLACE = re.compile(r"^torch\.(?:(cuda|mps|xpu|wgpu)\.)(?:sparse\.)?")
+
+
+def _placed_type(kind: Any) -> tuple[str | None, Any]:
+    """Return the kind of device and the dtype that an old type or its name stands for.
+
+    A dtype says nothing of the device, and the device of one on the CPU is "cpu".
+    """
+    dtype = _dtype_of(kind)
+    if isinstance(kind, _C.dtype) or not isinstance(kind, (str, type)) or kind in (float, int, bool):
+        return None, dtype
+    if isinstance(kind, str):
+        found = _PLACE.match(kind)
+        return found[1] if found else "cpu", dtype
+    return getattr(kind, "kind", "cpu"), dtype
+
+
 def _dtype_of(kind: Any) -> Any:
     """Return the dtype that a dtype, a class such as `FloatTensor` or its name stands for."""
     if isinstance(kind, _C.dtype):
@@ -684,7 +706,7 @@ def _dtype_of(kind: Any) -> Any:
     if not isinstance(kind, (str, type)):
         raise TypeError(f"dtype must be a type, str, or dtype object, got {kind!r}")
     name = kind if isinstance(kind, str) else f"torch.{kind.__name__}"
-    name = name.replace("torch.sparse.", "torch.")
+    name = _PLACE.sub("torch.", name.replace("torch.sparse.", "torch."))
     for dtype, scalar in _SCALARS.items():
         if name == f"torch.{scalar}Tensor":
             return getattr(_C, dtype)

@@ -26,7 +26,7 @@ PRIVATE = """
     _to_dense _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr
 """
 # Kinds of tensors that there are none of.
-NEVER = "is_ipu is_maia is_mkldnn is_mps is_mtia is_nested is_vulkan is_xla is_xpu"
+NEVER = "is_ipu is_maia is_mkldnn is_mtia is_nested is_vulkan is_xla"
 
 
 def is_same_size(input: Any, other: Any) -> bool:
@@ -267,6 +267,17 @@ def _replaced(name: str, self: Any, others: tuple[Any, ...], function: Any) -> A
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
 
 
+def _moved(self: Any, kind: str, device: Any, non_blocking: bool, memory_format: Any) -> Any:
+    """Return a tensor on a device of a kind: the current one, or one by its number or name."""
+    if device is None:
+        device = kind
+    elif not isinstance(device, int) and (named := _C.device(device)).type != kind:
+        raise RuntimeError(f"Invalid device, must be {kind} device, but got: {named}")
+    if memory_format is None:
+        return self.to(device, non_blocking=non_blocking)
+    return self.to(device, non_blocking=non_blocking, memory_format=memory_format)
+
+
 class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
@@ -393,62 +404,66 @@ class _Methods:
     def cuda(
         self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Any:
-        """Raise: there is no CUDA here. GPUs of every maker are device ``wgpu``.
+        """Return the tensor on a GPU that answers as "cuda" (`torch.wgpu.answer_as`).
 
         Parameters
         ----------
-        device : device, optional
-            Which CUDA device.
+        device : device, str or int, optional
+            Which one; the current one by default.
         non_blocking : bool, default False
-            Not used.
+            As of `to`.
         memory_format : memory_format, optional
-            Not used.
+            The order of the elements of a copy.
+
+        Returns
+        -------
+        Tensor
+            Itself where it is there already.
 
         Raises
         ------
         RuntimeError
-            Always.
+            There is none, as where GPUs answer as "wgpu" only.
 
         Examples
         --------
         >>> import pytensorlib as torch
-        >>> try:
-        ...     torch.ones(1).cuda()
-        ... except RuntimeError:
-        ...     print("no CUDA")
-        no CUDA
+        >>> if torch.cuda.is_available():
+        ...     x = torch.ones(1).cuda()
         """
-        return self.to("cuda" if device is None else device, non_blocking=non_blocking)
+        return _moved(self, "cuda", device, non_blocking, memory_format)
 
     def xpu(
         self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Any:
-        """Raise: there is no device ``xpu`` here. GPUs of every maker are device ``wgpu``.
+        """Return the tensor on a GPU that answers as "xpu" (`torch.wgpu.answer_as`).
 
         Parameters
         ----------
-        device : device, optional
-            Which device.
+        device : device, str or int, optional
+            Which one; the current one by default.
         non_blocking : bool, default False
-            Not used.
+            As of `to`.
         memory_format : memory_format, optional
-            Not used.
+            The order of the elements of a copy.
+
+        Returns
+        -------
+        Tensor
+            Itself where it is there already.
 
         Raises
         ------
         RuntimeError
-            Always.
+            There is none, as where GPUs answer as "wgpu" only.
 
         Examples
         --------
         >>> import pytensorlib as torch
-        >>> try:
-        ...     torch.ones(1).xpu()
-        ... except RuntimeError:
-        ...     print("no xpu")
-        no xpu
+        >>> if torch.xpu.is_available():
+        ...     x = torch.ones(1).xpu()
         """
-        return self.to("xpu" if device is None else device, non_blocking=non_blocking)
+        return _moved(self, "xpu", device, non_blocking, memory_format)
 
     def dim_order(self: Any) -> tuple[int, ...]:
         """Return the dimensions from the outermost in memory to the innermost.
@@ -716,6 +731,13 @@ def attach(tensor_class: Any) -> None:
     for name, value in vars(_Methods).items():
         if callable(value):
             setattr(tensor_class, name, value)
+    for kind in ("mps", "xpu"):
+
+        def on(self: Any, kind: str = kind) -> bool:
+            return self._on(kind)
+
+        told = f'Whether it is on a GPU that answers as "{kind}".'
+        setattr(tensor_class, f"is_{kind}", property(on, doc=told))
     for name in NEVER.split():
 
         def never(self: Any) -> bool:

@@ -388,8 +388,8 @@ def _write_file(self: Any, file: Any, is_real_file: bool, save_size: bool, item:
     file.write(head + data)
 
 
-def _has_no_cuda(self: Any) -> bool:
-    """Always False: GPUs are reached through ``wgpu``."""
+def _is_elsewhere(self: Any) -> bool:
+    """Always False: there is no such device."""
     return False
 
 
@@ -420,7 +420,7 @@ def attach() -> None:
         "from_buffer": staticmethod(_from_buffer),
         "from_file": staticmethod(_from_file),
         "get_device": _get_device,
-        "is_hpu": property(_has_no_cuda),
+        "is_hpu": property(_is_elsewhere),
         "is_sparse": False,
         "is_sparse_csr": False,
         "new": _new,

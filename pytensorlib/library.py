@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import _alias
+from . import _alias, _gpu
 from ._custom_op import CustomOpDef, _found, _split, custom_op
 from ._infer_schema import infer_schema
 from ._named import fill, tell_missing
@@ -37,7 +37,7 @@ NO_COMPILER = "there is no compiler for kernels of GPUs here; an operator is a P
 fill(globals(), NO_COMPILER, "get_ctx get_kernel triton_op wrap_triton")
 
 # The keys under which PyTorch's programs register kernels, and the devices that they mean here.
-_KEYS = {"CPU": "cpu", "cpu": "cpu", "wgpu": "wgpu", "PrivateUse1": "wgpu"}
+_KEYS = {"CPU": "cpu", "cpu": "cpu", _gpu.OWN: _gpu.OWN, "PrivateUse1": _gpu.OWN}
 _ALL = ("", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "default", None)
 _ELSEWHERE = {"CUDA", "cuda", "XPU", "xpu", "MPS", "mps", "HPU", "QuantizedCPU", "AutocastCPU"}
 
@@ -127,8 +127,8 @@ class Library:
         elif key in _ALL:
             op.register_kernel(None, fn)
             op._may_alias = op._may_alias or key in ("", "CompositeImplicitAutograd")
-        elif key in _KEYS:
-            op.register_kernel(_KEYS[key], fn)
+        elif key in _KEYS or key.lower() == _gpu.name():
+            op.register_kernel(_KEYS.get(key, _gpu.OWN), fn)
         elif key.startswith("Autograd"):
             op.register_kernel(None, fn)
             op._may_alias = True
@@ -427,7 +427,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
     op : str or operator
         One that a program defined.
     device_type : str
-        "cpu" or "wgpu"; "cuda" and "xpu" are kept and change nothing.
+        "cpu", or what GPUs answer as; other kinds of PyTorch's are kept and change nothing.
     cast_inputs : dtype
         Of floating tensors on the device, but for float64; the operator then runs with autocast
         off.

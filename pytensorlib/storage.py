@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytensorlib as pt
 
-from . import _C, _alias
+from . import _C, _alias, _gpu
 from ._storage_names import (  # noqa: F401  (PyTorch has them here)
     STORED,
     _dtype_to_storage_type_map,
@@ -82,7 +82,7 @@ def _deprecated(method: F) -> F:
 
 
 # The devices that storages may be asked for on; not all of them are here.
-PLACES = ("cpu", "cuda", "wgpu", "meta")
+PLACES = ("cpu", "cuda", _gpu.OWN, "meta")
 WAYS = """{0} received an invalid combination of arguments. Expected one of:
  * (*, torch.device device, torch.dtype dtype)
  * (int size, *, torch.device device, torch.dtype dtype)
@@ -178,7 +178,7 @@ class TypedStorage:
             return
         self.dtype = pt.get_default_dtype() if dtype is None else dtype
         device = pt.device("cpu" if device is None else device)
-        if device.type not in PLACES:
+        if not (device._is_gpu or device.type in PLACES):
             told = f"Storage device not recognized: {device.type}"
             raise RuntimeError(WAYS.format(caller, told))
         content = args[0] if args else 0
@@ -210,11 +210,15 @@ class TypedStorage:
 
     @property
     def is_cuda(self) -> bool:
-        """Always False: GPUs are reached through ``wgpu``."""
+        """Whether the memory is that of a GPU that answers as "cuda"."""
+        _warn_typed_storage_removal()
+        return self._untyped_storage.is_cuda
+
+    @property
+    def is_hpu(self) -> bool:
+        """Always False: there is no such device."""
         _warn_typed_storage_removal()
         return False
-
-    is_hpu = is_cuda
 
     def _wrap(self, memory: Any) -> TypedStorage:
         """Return other memory of the same elements."""

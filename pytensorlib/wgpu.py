@@ -17,6 +17,7 @@ float32.
 from __future__ import annotations
 
 import atexit
+import os
 from typing import Any
 
 from . import _C
@@ -24,6 +25,7 @@ from . import _C
 atexit.register(_C._wgpu_close)
 
 __all__ = [
+    "answer_as",
     "check_against",
     "device_count",
     "elementwise",
@@ -57,9 +59,41 @@ def _index(device: Any) -> int:
             )
         return device
     device = _C.device(device)
-    if device.type != "wgpu":
+    if not device._is_gpu:
         raise ValueError(f"Expected a wgpu device, but got: {device}")
     return _C._wgpu_current() if device.index is None else device.index
+
+
+def answer_as(name: str) -> None:
+    """Let GPUs be called what PyTorch calls one of its kinds of devices, from here on.
+
+    ``device="cuda"`` is a GPU of any maker then, `torch.cuda` answers for it, and tensors there say
+    so. Programs need no change where the environment variable ``PYTENSORLIB_GPU_AS`` says it, or
+    ``python -m pytensorlib --gpu-as cuda script.py``. ``"wgpu"`` goes on working. Processes that
+    are started from here do as this one.
+
+    Parameters
+    ----------
+    name : str
+        "cuda", "mps" or "xpu"; "wgpu" is what they are called at first.
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+    RuntimeError
+        A device was made that has another name.
+
+    Examples
+    --------
+    >>> import subprocess, sys
+    >>> code = "import pytensorlib as torch; torch.wgpu.answer_as('cuda')"
+    >>> code += "; print(torch.device('wgpu', 0), torch.cuda.is_available() in (True, False))"
+    >>> subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    'cuda:0 True\\n'
+    """
+    _C._answer_as(name)
+    os.environ["PYTENSORLIB_GPU_AS"] = name
 
 
 def device_count() -> int:
@@ -358,7 +392,7 @@ def memory_summary(device: Any = None, largest: int = 10) -> str:
 
     index = _index(device)
     stats, mib = memory_stats(index), 1 << 20
-    lines = [f"{get_device_name(index)} (wgpu:{index})"]
+    lines = [f"{get_device_name(index)} ({_C.device(_C._gpu_name(), index)})"]
     for name in ("allocated", "reserved"):
         now, most = stats[name] / mib, stats[f"peak_{name}"] / mib
         lines.append(f"  {name:9} {now:12.2f} MiB, at most {most:.2f} MiB")
@@ -538,7 +572,7 @@ def elementwise(body: str, *inputs: Any) -> Any:
     if not 1 <= len(inputs) <= 6:
         raise RuntimeError(f"wgpu.elementwise: expected 1 to 6 tensors, but got {len(inputs)}")
     for x in inputs:
-        if not isinstance(x, _C.Tensor) or x.device.type != "wgpu":
+        if not isinstance(x, _C.Tensor) or not x._is_gpu:
             place = x.device if isinstance(x, _C.Tensor) else type(x).__name__
             raise RuntimeError(
                 f"wgpu.elementwise: expected tensors on the GPU, but got {place}; move it with "

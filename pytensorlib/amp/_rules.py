@@ -94,7 +94,7 @@ def _by_name(table: dict[int, str]) -> dict[str, int]:
     return {name: rule for rule, names in table.items() for name in names.split()}
 
 
-_TABLES = {"cpu": _by_name(_CPU), "wgpu": _by_name(_GPU)}
+_ON_CPU, _ON_GPU = _by_name(_CPU), _by_name(_GPU)
 
 
 def rules(device: str) -> Callable[[Any, tuple], int | None]:
@@ -110,7 +110,7 @@ def rules(device: str) -> Callable[[Any, tuple], int | None]:
     callable
         Takes a function of tensors and its positional arguments.
     """
-    table = _TABLES.get(device, _TABLES["wgpu"])
+    table = _ON_CPU if device == "cpu" else _ON_GPU
 
     def rule(func: Any, args: tuple) -> int | None:
         home, name = getattr(func, "__module__", None), getattr(func, "__name__", "")

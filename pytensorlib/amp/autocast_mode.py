@@ -11,7 +11,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C
+from .. import _C, _gpu
 from . import _rules
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -20,9 +20,13 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 _DTYPES = {"cpu": pt.bfloat16, "wgpu": pt.float16}
 _DTYPES |= dict.fromkeys("cuda mps xpu ipu mtia privateuseone".split(), pt.float16)
 _DTYPES |= dict.fromkeys("hpu maia xla".split(), pt.bfloat16)
-_HERE = ("wgpu", "cpu")
 _LOW = (pt.bfloat16, pt.float16)
-_RULES = {device: _rules.rules(device) for device in _HERE}
+_ON_CPU, _ON_GPU = _rules.rules("cpu"), _rules.rules("gpu")
+
+
+def _here() -> tuple[str, str]:
+    """Return the kinds of device whose operators choose, by their names."""
+    return (_gpu.name(), "cpu")
 
 
 class _State(threading.local):
@@ -45,9 +49,9 @@ class _Mode:
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        for device in _HERE:
+        for device in _here():
             if _state.enabled.get(device):
-                rule = _RULES[device](func, args)
+                rule = (_ON_CPU if device == "cpu" else _ON_GPU)(func, args)
                 if rule is not None and kwargs.get("out") is None:
                     args, kwargs = _ruled(rule, device, func, args, kwargs)
         return func(*args, **kwargs)
@@ -123,7 +127,7 @@ def _converted_tensor(tensor: Any, dtype: Any) -> Any:
 
 def _enabled() -> bool:
     """Tell whether anything is cast on this thread."""
-    return any(_state.enabled.get(device) for device in _HERE)
+    return any(_state.enabled.get(device) for device in _here())
 
 
 def _install() -> None:
@@ -149,7 +153,7 @@ def _known(device_type: Any) -> str:
             f"torch.autocast: unsupported autocast device_type {device_type!r}; take one of "
             f"{', '.join(_DTYPES)}"
         )
-    return device_type
+    return _gpu.name() if device_type == _gpu.OWN else device_type
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -526,10 +530,10 @@ class autocast:
         self.device = _known(device_type)
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = _state.caches if cache_enabled is None else cache_enabled
-        if enabled and device_type not in _HERE:
+        if enabled and not _gpu.is_here(self.device):
             warnings.warn(
                 f"torch.autocast: there is no device {device_type!r}, so it is disabled; GPUs of "
-                "every maker are device 'wgpu'",
+                f"every maker are device {_gpu.name()!r}",
                 stacklevel=2,
             )
             enabled = False

@@ -8,11 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
+from pytensorlib import _gpu
 
 __all__ = ["GradScaler", "OptState"]
-
-_HERE = ("cpu", "wgpu")
-
 
 class OptState(enum.Enum):
     """What a `GradScaler` has done with an optimizer since the last `update`.
@@ -94,11 +92,12 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        self._device, self._enabled = device, enabled
-        if enabled and device not in _HERE:
+        self._device = _gpu.name() if device == _gpu.OWN else device
+        self._enabled = enabled
+        if enabled and not _gpu.is_here(self._device):
             warnings.warn(
                 f"torch.amp.GradScaler: there is no device {device!r}, so it is disabled; GPUs of "
-                "every maker are device 'wgpu'",
+                f"every maker are device {_gpu.name()!r}",
                 stacklevel=2,
             )
             self._enabled = False

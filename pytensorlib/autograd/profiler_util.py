@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from .. import _gpu
+
 __all__ = [
     "EventList",
     "FormattedTimesMixin",
@@ -481,7 +483,7 @@ class EventList(list):
         for work in self.works:
             if work.is_fused:
                 kernel = found.setdefault((work.label,), FunctionEventAvg(work.label))
-                kernel.device_type = "wgpu"
+                kernel.device_type = _gpu.name()
                 kernel.count += 1
                 kernel.device_time_total += work.duration
                 kernel.self_device_time_total += work.duration
@@ -560,10 +562,12 @@ class EventList(list):
             rows.sort(key=lambda e: _sorted_by(e, sort_by), reverse=True)
         total = self.self_cpu_time_total
         shapes = any(e.input_shapes for e in rows if isinstance(e, FunctionEventAvg))
+        # As PyTorch names the columns where a GPU answers as one of its devices.
+        gpu = _gpu.title()
         heads = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         heads += ["CPU Mem", "Self CPU Mem"] if self._memory else []
         peaks = _peaks(self.works) if self.works else None
-        heads += ["Self GPU", "GPU total", "GB/s", "of peak"] if self.works else []
+        heads += [f"Self {gpu}", f"{gpu} total", "GB/s", "of peak"] if self.works else []
         heads += ["TFLOP/s", "of peak"] if self.works and self._flops else []
         heads += ["# of Calls"]
         heads += ["Input Shapes"] if shapes else []
@@ -604,7 +608,7 @@ class EventList(list):
         above = ["=" * len(line), header] if header else []
         below = [f"Self CPU time total: {_format_time(total)}"]
         if self.works:
-            below += [f"Self GPU time total: {_format_time(sum(w.duration for w in self.works))}"]
+            below += [f"Self {gpu} time total: {_format_time(sum(w.duration for w in self.works))}"]
         if peaks:
             below += [f"Peaks: {peaks[0] / 1e9:.1f} GB/s, {peaks[1] / 1e12:.3f} TFLOP/s"]
         below += [""]
@@ -636,7 +640,7 @@ class EventList(list):
                 "ph": "X",
                 "cat": "kernel",
                 "name": w.label,
-                "pid": f"wgpu:{w.device}",
+                "pid": f"{_gpu.name()}:{w.device}",
                 "tid": 0,
                 "ts": w.start / 1e3,
                 "dur": w.duration,

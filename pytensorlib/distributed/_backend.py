@@ -6,6 +6,7 @@ import enum
 import os
 from typing import Any
 
+from .. import _gpu
 from .._named_modules import BY_MPI
 from . import _mpi
 
@@ -103,7 +104,7 @@ class BackendConfig:
         self.device_backend_map = {d: Backend(b) for d, colon, b in pairs if colon}
         for name, colon, _ in pairs:
             if not colon:
-                self.device_backend_map |= dict.fromkeys(("cpu", "wgpu"), Backend(name))
+                self.device_backend_map |= dict.fromkeys(("cpu", _gpu.name()), Backend(name))
 
     def get_device_backend_map(self) -> dict[str, Backend]:
         """Return the library of each kind of device."""

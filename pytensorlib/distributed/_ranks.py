@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .. import _gpu
 from . import _mpi
 from ._process_group import NOT_IN, ProcessGroup, State, member
 
@@ -149,7 +150,7 @@ def get_backend_config(group: Any = None) -> str:
     ...     config = torch.distributed.get_backend_config()
     """
     name = get_backend(group)
-    return f"cpu:{name},wgpu:{name}"
+    return f"cpu:{name},{_gpu.name()}:{name}"
 
 
 def get_pg_count() -> int:

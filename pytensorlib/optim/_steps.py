@@ -9,6 +9,8 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .. import _gpu
+
 
 def _default_to_fused_or_foreach(
     params: list[Any], differentiable: bool, use_fused: bool = False
@@ -46,7 +48,7 @@ def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
     """Return the devices with kernels over lists."""
-    return ["cpu", "wgpu"]
+    return ["cpu", _gpu.name()]
 
 
 def _get_scalar_dtype(is_fused: bool | None = None) -> Any:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _gpu
+
 __all__: list[str] = []
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
     """Return the devices that functions of lists run on."""
-    return ["cpu", "wgpu"]
+    return ["cpu", _gpu.name()]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
     """Return the devices that fused optimizers run on."""
-    return ["cpu", "wgpu"]
+    return ["cpu", _gpu.name()]
 
 
 def _group_tensors_by_device_and_dtype(

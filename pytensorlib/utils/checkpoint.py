@@ -13,7 +13,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C, _alias
+from .. import _C, _alias, _gpu
 from ..amp.autocast_mode import _saved as _autocast_of_now
 from ..autograd import Function
 from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
@@ -121,23 +121,23 @@ class DefaultDeviceType:
     'wgpu'
     """
 
-    _default_device_type = "wgpu"
+    _default_device_type: str | None = None
 
     @staticmethod
-    def set_device_type(device: str = "wgpu") -> None:
+    def set_device_type(device: str | None = None) -> None:
         """Set it.
 
         Parameters
         ----------
-        device : str
-            The kind.
+        device : str, optional
+            The kind; what GPUs are called where it is left out.
         """
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type() -> str:
         """Return it."""
-        return DefaultDeviceType._default_device_type
+        return DefaultDeviceType._default_device_type or _gpu.name()
 
 
 def _infer_device_type(*args: Any) -> str:

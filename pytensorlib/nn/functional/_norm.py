@@ -422,7 +422,7 @@ def normalize(
     if vectors and input.dim() > 0 and type(input) in (Tensor, pt.nn.Parameter):
         plain = input.dtype in (pt.float32, pt.float64) and not input.is_sparse
         # By other norms the chain of kernels below is as good on the CPU, where records fuse it.
-        other = input.device.type == "wgpu" and (p == 1 or 2 < p < math.inf)
+        other = input._is_gpu and (p == 1 or 2 < p < math.inf)
         if plain and (p == 2 or other):
             return pt._C._unit(input, eps, dim, p)
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)

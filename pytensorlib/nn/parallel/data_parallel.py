@@ -22,7 +22,7 @@ def _tensors(module: Any) -> Any:
 def _devices(module: Any) -> list[Any]:
     """Return the GPUs there are, for a module that is on one."""
     first = next(_tensors(module), None)
-    on_gpu = first is not None and first.device.type == "wgpu"
+    on_gpu = first is not None and first._is_gpu
     return [place(i) for i in range(wgpu.device_count())] if on_gpu else []
 
 

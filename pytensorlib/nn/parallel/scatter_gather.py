@@ -7,12 +7,14 @@ from typing import Any
 
 import pytensorlib as pt
 
+from ... import _gpu
+
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
 def place(device: Any) -> Any:
     """Return the device that a device, its name or the number of a GPU means."""
-    return pt.device("wgpu", device) if isinstance(device, int) else pt.device(device)
+    return pt.device(_gpu.name(), device) if isinstance(device, int) else pt.device(device)
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:

@@ -74,7 +74,7 @@ def get_total_norm(
     norm_type = float(norm_type)
     first = found[0].device
     with pt.no_grad():
-        if first.type == "wgpu" and all(t.device == first for t in found):
+        if first._is_gpu and all(t.device == first for t in found):
             norms = _foreach.norms(found, norm_type)
         else:
             norms = pt.stack([pt.linalg.vector_norm(t, norm_type).to(first) for t in found])
@@ -123,7 +123,7 @@ def clip_grads_with_norm_(
         return  # a product with one changes nothing
     grads = _grads(parameters)
     with pt.no_grad():
-        if factor.device.type == "wgpu":
+        if factor._is_gpu:
             _foreach.scale_(grads, factor)
             return
         for grad in grads:

@@ -1,8 +1,75 @@
 //! The kinds of devices.
 
 use crate::error::Result;
+use crate::machine::read;
 use crate::{bail, ensure};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What programs may call a GPU: its own name, and those of PyTorch's devices that it can answer to.
+/// Its own one always works.
+pub const GPU_NAMES: [&str; 4] = ["wgpu", "cuda", "mps", "xpu"];
+static NAME: AtomicUsize = AtomicUsize::new(0);
+/// Whether a GPU was named to anyone: from then on its name stays.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// What a GPU is called.
+pub fn gpu_name() -> &'static str {
+    GPU_NAMES[NAME.load(Ordering::Relaxed)]
+}
+
+/// What a GPU is called at the start of an error, as PyTorch writes it there.
+pub fn gpu_title() -> String {
+    match gpu_name() {
+        own if own == GPU_NAMES[0] => own.to_string(),
+        other => other.to_uppercase(),
+    }
+}
+
+/// Whether a kind of device means a GPU.
+pub fn names_gpu(kind: &str) -> bool {
+    kind == GPU_NAMES[0] || kind == gpu_name()
+}
+
+/// The name of a GPU, for someone who keeps it.
+pub fn tell_gpu_name() -> &'static str {
+    if !TOLD.load(Ordering::Relaxed) {
+        TOLD.store(true, Ordering::Relaxed);
+    }
+    gpu_name()
+}
+
+/// Lets GPUs be called what the environment says.
+pub fn check() -> Result<()> {
+    let known = |t: &str| GPU_NAMES.iter().position(|&n| n == t);
+    let must = GPU_NAMES.join(", ");
+    let must = format!("one of {must}");
+    if let Some(index) = read("PYTENSORLIB_GPU_AS", &must, known)? {
+        NAME.store(index, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Lets GPUs be called one of [`GPU_NAMES`], while nobody was told another name.
+pub fn set_gpu_name(name: &str) -> Result<()> {
+    let Some(index) = GPU_NAMES.iter().position(|&n| n == name) else {
+        bail!(
+            Value,
+            "a GPU can answer as one of {}, got '{name}'",
+            GPU_NAMES.join(", ")
+        );
+    };
+    ensure!(
+        index == NAME.load(Ordering::Relaxed) || !TOLD.load(Ordering::Relaxed),
+        Runtime,
+        "a GPU cannot answer as '{name}' any more: a device was made that is called '{}'. Set the \
+         environment variable PYTENSORLIB_GPU_AS={name}, or call wgpu.answer_as before anything \
+         is made",
+        gpu_name()
+    );
+    NAME.store(index, Ordering::Relaxed);
+    Ok(())
+}
 
 /// Where a storage lives. A closed set: only [`crate::dispatch::run`] matches on it to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,25 +82,35 @@ pub enum Device {
 }
 
 impl Device {
-    /// Parses `cpu`, `wgpu` (the [current](current_gpu) one) and `wgpu:1`. Whether there is such an adapter shows
-    /// when memory is taken from it.
+    /// Parses `cpu`, `wgpu` (the [current](current_gpu) one) and `wgpu:1`, or with another [name](gpu_name) of a
+    /// GPU. Whether there is such an adapter shows when memory is taken from it.
     pub fn parse(text: &str) -> Result<Device> {
-        if let Some(Ok(index)) = text.strip_prefix("wgpu:").map(str::parse) {
-            return Ok(Device::Wgpu(index));
+        let (kind, index) = match text.split_once(':') {
+            Some((kind, index)) => (kind, Some(index)),
+            None => (text, None),
+        };
+        if names_gpu(kind) {
+            match index.map(str::parse) {
+                None => return Ok(Device::Wgpu(current_gpu())),
+                Some(Ok(index)) => return Ok(Device::Wgpu(index)),
+                Some(Err(_)) => {}
+            }
         }
         match text {
             "cpu" | "cpu:0" => Ok(Device::Cpu),
-            "wgpu" => Ok(Device::Wgpu(current_gpu())),
             "meta" => Ok(Device::Meta),
             _ if text.starts_with("meta:") => Ok(Device::Meta),
-            _ if text.starts_with("cuda") => bail!(
+            _ if kind == "cuda" => bail!(
                 Runtime,
                 "device {text}: there is no CUDA here (torch.cuda.is_available() is False); GPUs \
-                 of every vendor are device 'wgpu'"
+                 of every vendor are device '{}', and answer as 'cuda' under the environment \
+                 variable PYTENSORLIB_GPU_AS=cuda",
+                gpu_name()
             ),
             _ => bail!(
                 Runtime,
-                "device {text}: tensors live on 'cpu', 'wgpu' or 'meta' here"
+                "device {text}: tensors live on 'cpu', '{}' or 'meta' here",
+                gpu_name()
             ),
         }
     }
@@ -41,7 +118,7 @@ impl Device {
     pub fn kind(self) -> &'static str {
         match self {
             Device::Cpu => "cpu",
-            Device::Wgpu(_) => "wgpu",
+            Device::Wgpu(_) => tell_gpu_name(),
             Device::Meta => "meta",
         }
     }
@@ -74,7 +151,7 @@ impl std::fmt::Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Device::Cpu | Device::Meta => f.write_str(self.kind()),
-            Device::Wgpu(index) => write!(f, "wgpu:{index}"),
+            Device::Wgpu(index) => write!(f, "{}:{index}", self.kind()),
         }
     }
 }

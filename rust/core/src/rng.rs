@@ -11,6 +11,7 @@ mod reject;
 pub use fill::{Sample, Share};
 pub use philox::Philox;
 
+use crate::device::Device;
 use crate::error::Result;
 use crate::{alloc, bail, ensure};
 use engine::{Engine, STATE_BYTES};
@@ -21,9 +22,11 @@ use std::sync::{Arc, OnceLock};
 /// The seed of a generator that nobody seeded.
 pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
-/// A stream of random numbers on the CPU; every draw locks it.
+/// A stream of random numbers, made on the CPU; every draw locks it.
 pub struct Generator {
     engine: Mutex<Engine>,
+    /// What it was asked for: tensors of any device draw from it.
+    device: Device,
 }
 
 // One generator is no other, whatever its state.
@@ -68,9 +71,19 @@ pub fn initial_seed() -> u64 {
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
+        Generator::on(Device::Cpu, seed)
+    }
+
+    pub fn on(device: Device, seed: u64) -> Self {
         Generator {
             engine: Mutex::new(Engine::new(seed)),
+            device,
         }
+    }
+
+    /// The device that it was asked for.
+    pub fn device(&self) -> Device {
+        self.device
     }
 
     /// Starts the stream that belongs to the seed; mt19937 uses its low 32 bits.

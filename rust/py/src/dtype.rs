@@ -4,8 +4,8 @@ use crate::error::IntoPy;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
-use pytensorlib_core::device::Device;
+use pyo3::types::{PyBool, PyInt, PyString};
+use pytensorlib_core::device::{self, Device};
 use pytensorlib_core::dtype::{self, DType};
 use pytensorlib_core::meta::Form;
 use pytensorlib_core::schema::MemoryFormat;
@@ -211,12 +211,15 @@ impl PyDevice {
             Some((kind, index)) => (kind, Some(index)),
             None => (text, None),
         };
-        let Some(kind) = KINDS.into_iter().find(|&k| k == kind) else {
+        let Some(mut kind) = KINDS.into_iter().find(|&k| k == kind) else {
             return Err(PyRuntimeError::new_err(format!(
                 "Expected one of {} device type at start of device string: {text}",
                 KINDS.join(", ")
             )));
         };
+        if device::names_gpu(kind) {
+            kind = device::tell_gpu_name();
+        }
         let index = match index.map(|i| (i, i.parse::<u8>())) {
             None => None,
             Some((i, Ok(n))) if i == n.to_string() => Some(n),
@@ -240,14 +243,31 @@ impl PyDevice {
         Device::parse(&self.__str__()).map_err(|e| PyRuntimeError::new_err(e.to_string()))
     }
 
-    /// The device that an object names: a device or a string. `None` for anything else.
+    /// The GPU of a number, as PyTorch's accelerator has one, where GPUs answer as one of PyTorch's devices.
+    fn numbered(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let name = device::gpu_name();
+        let number = obj.is_instance_of::<PyInt>() && !obj.is_instance_of::<PyBool>();
+        if !number || name == device::GPU_NAMES[0] {
+            return Ok(None);
+        }
+        let index = obj.extract::<i64>()?;
+        if index < 0 {
+            return Err(PyRuntimeError::new_err("Device index must not be negative"));
+        }
+        PyDevice::parse(&format!("{name}:{index}")).map(Some)
+    }
+
+    /// The device that an object names: a device, a string, or the number of a GPU. `None` for anything else.
     pub fn read(obj: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
         if let Ok(d) = obj.cast::<PyDevice>() {
             return d.get().device().map(Some);
         }
         match obj.cast::<PyString>() {
             Ok(s) => PyDevice::parse(s.to_str()?)?.device().map(Some),
-            Err(_) => Ok(None),
+            Err(_) => match PyDevice::numbered(obj)? {
+                Some(d) => d.device().map(Some),
+                None => Ok(None),
+            },
         }
     }
 
@@ -272,6 +292,9 @@ impl PyDevice {
             return Ok(d.get().clone());
         }
         let Ok(text) = r#type.cast::<PyString>() else {
+            if let (Some(d), None) = (PyDevice::numbered(r#type)?, index) {
+                return Ok(d);
+            }
             return Err(PyTypeError::new_err(
                 "device(): argument 'type' must be str",
             ));
@@ -296,6 +319,11 @@ impl PyDevice {
     #[getter]
     fn r#type(&self) -> &'static str {
         self.kind
+    }
+    /// Whether it is a GPU, whatever that is called.
+    #[getter]
+    fn _is_gpu(&self) -> bool {
+        device::names_gpu(self.kind)
     }
     /// Which of several devices of its kind; None where it was not said.
     ///

@@ -5,8 +5,10 @@ use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyInt, PyTuple};
+use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
+use pytensorlib_core::gpu::Gpu;
 use pytensorlib_core::rng::{self, Generator};
 use pytensorlib_core::tensor::Tensor;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 /// Parameters
 /// ----------
 /// device : device or str, optional
-///     Has no effect: numbers are made on the CPU.
+///     What the generator says of itself; tensors of any device draw from it.
 ///
 /// References
 /// ----------
@@ -54,15 +56,22 @@ impl PyGenerator {
     #[new]
     #[pyo3(signature = (device=None))]
     fn new(device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        if let Some(device) = device {
-            if PyDevice::read(device)?.is_none() {
-                return Err(PyTypeError::new_err(format!(
-                    "Generator(): argument 'device' (position 1) must be torch.device, not {}",
-                    device.get_type().name()?
-                )));
-            }
+        let device = match device {
+            None => Device::Cpu,
+            Some(device) => PyDevice::read(device)?.ok_or_else(|| {
+                let class = device.get_type();
+                PyTypeError::new_err(match class.name() {
+                    Ok(name) => format!(
+                        "Generator(): argument 'device' (position 1) must be torch.device, not {name}"
+                    ),
+                    Err(e) => e.to_string(),
+                })
+            })?,
+        };
+        if let Device::Wgpu(index) = device {
+            Gpu::at(index).py()?;
         }
-        Ok(PyGenerator(Arc::new(Generator::new(67280421310721))))
+        Ok(PyGenerator(Arc::new(Generator::on(device, rng::DEFAULT_SEED))))
     }
     /// Start anew with a seed.
     ///
@@ -198,20 +207,24 @@ impl PyGenerator {
     /// >>> torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=twin))
     /// True
     fn clone_state(&self) -> PyResult<Self> {
-        let twin = Arc::new(Generator::new(0));
+        let twin = Arc::new(Generator::on(self.0.device(), 0));
         twin.set_state(&self.0.get_state()).py()?;
         Ok(PyGenerator(twin))
     }
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (), Bound<'py, PyAny>)> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
         let state = pyo3::types::PyBytes::new(slf.py(), &slf.get().0.get_state());
-        Ok((slf.get_type().into_any(), (), state.into_any()))
+        let place = match slf.get().0.device() {
+            Device::Cpu => PyTuple::empty(slf.py()),
+            other => PyTuple::new(slf.py(), [other.to_string()])?,
+        };
+        Ok((slf.get_type().into_any(), place, state.into_any()))
     }
     fn __setstate__(&self, state: &[u8]) -> PyResult<()> {
         self.0.set_state(state).py()
     }
-    /// Where the numbers are made: always the CPU.
+    /// The device that it was asked for.
     ///
     /// Examples
     /// --------
@@ -220,7 +233,7 @@ impl PyGenerator {
     /// device(type='cpu')
     #[getter]
     fn device(&self) -> crate::dtype::PyDevice {
-        crate::dtype::PyDevice::of(pytensorlib_core::device::Device::Cpu)
+        PyDevice::of(self.0.device())
     }
 }
 

@@ -43,6 +43,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pytensorlib_core::machine::check().map_err(error::to_py)?;
+    pytensorlib_core::device::check().map_err(error::to_py)?;
     error::install();
     dtype::register(m)?;
     generator::register(m)?;

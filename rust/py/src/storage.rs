@@ -243,7 +243,7 @@ impl PyStorage {
     fn device(&self) -> PyDevice {
         PyDevice::of(self.0.device())
     }
-    /// Always False: GPUs are reached through ``wgpu``.
+    /// Whether it is on a GPU that answers as "cuda" (`torch.wgpu.answer_as`).
     ///
     /// Examples
     /// --------
@@ -252,7 +252,7 @@ impl PyStorage {
     /// False
     #[getter]
     fn is_cuda(&self) -> bool {
-        false
+        self.0.device().kind() == "cuda"
     }
     /// Tell whether other processes can see the memory.
     ///

@@ -561,7 +561,7 @@ impl PyTensor {
     fn is_cpu(&self) -> bool {
         self.get().device() == pytensorlib_core::device::Device::Cpu
     }
-    /// Always False: GPUs are reached through ``wgpu``.
+    /// Whether it is on a GPU that answers as "cuda" (`torch.wgpu.answer_as`).
     ///
     /// Examples
     /// --------
@@ -570,7 +570,16 @@ impl PyTensor {
     /// False
     #[getter]
     fn is_cuda(&self) -> bool {
-        false
+        self._on("cuda")
+    }
+    /// Whether it is on a GPU.
+    #[getter]
+    fn _is_gpu(&self) -> bool {
+        self.get().device().is_gpu()
+    }
+    /// Whether it is on a kind of device.
+    fn _on(&self, kind: &str) -> bool {
+        self.get().device().kind() == kind
     }
     /// Whether the elements are a list of coordinates and values.
     ///

@@ -21,6 +21,18 @@ fn _wgpu_count() -> usize {
     Gpu::count()
 }
 
+/// What GPUs are called.
+#[pyfunction]
+fn _gpu_name() -> &'static str {
+    device::gpu_name()
+}
+
+/// Lets GPUs be called `wgpu`, `cuda`, `mps` or `xpu`, before anyone was told another name.
+#[pyfunction]
+fn _answer_as(name: &str) -> PyResult<()> {
+    device::set_gpu_name(name).py()
+}
+
 /// The GPU that is meant where none is named, on this thread.
 #[pyfunction]
 fn _wgpu_current() -> u8 {
@@ -261,6 +273,8 @@ fn _wgpu_elementwise(py: Python<'_>, body: &str, x: Vec<Bound<'_, PyAny>>) -> Py
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_available, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_count, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_name, m)?)?;
+    m.add_function(wrap_pyfunction!(_answer_as, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_current, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_current, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_info, m)?)?;

@@ -261,9 +261,8 @@ fn check_version(t: &Tensor, saved: u32, edge: Option<&Edge>) -> Result<()> {
 /// PyTorch's legacy type name, which its messages use: `torch.FloatTensor`.
 pub fn type_name(t: &Tensor) -> String {
     let prefix = match t.device() {
-        crate::device::Device::Cpu => "torch",
-        crate::device::Device::Wgpu(_) => "torch.wgpu",
-        crate::device::Device::Meta => "torch.meta",
+        crate::device::Device::Cpu => "torch".to_string(),
+        other => format!("torch.{}", other.kind()),
     };
     format!("{prefix}.{}Tensor", t.dtype().scalar_name())
 }

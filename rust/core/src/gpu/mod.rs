@@ -55,7 +55,7 @@ pub use tape::{Tape, Taping};
 pub use view::{Scratch, View};
 
 use crate::alloc;
-use crate::device::Device;
+use crate::device::{gpu_name, gpu_title, Device};
 use crate::error::{function_name, Error, Kind, Result};
 use crate::shape::Show;
 use crate::{bail, ensure};
@@ -199,7 +199,8 @@ impl Gpu {
         let Some(slot) = slots.get(index as usize) else {
             bail!(
                 Runtime,
-                "wgpu: invalid device ordinal: there is no wgpu:{index}, the last one is wgpu:{}",
+                "{0}: invalid device ordinal: there is no {0}:{index}, the last one is {0}:{1}",
+                gpu_name(),
                 slots.len() - 1
             );
         };
@@ -432,8 +433,9 @@ impl Gpu {
         Error::new(
             Kind::OutOfMemory,
             format!(
-                "wgpu out of memory. Tried to allocate {:.1} MiB on {} ({why}). {:.1} MiB are in \
+                "{} out of memory. Tried to allocate {:.1} MiB on {} ({why}). {:.1} MiB are in \
                  {} live buffers, {:.1} MiB taken from the driver, cap {cap}.{}",
+                gpu_title(),
                 mib(bytes as u64),
                 self.info.name,
                 mib(pool.stats.allocated),
