@@ -68,6 +68,17 @@ class Kind:
         """Return the number of such devices."""
         return _C._wgpu_count() if self.is_available() else 0
 
+    def need_name(self, what: str) -> None:
+        """Raise where GPUs do not answer as this kind, for a function of PyTorch's.
+
+        Raises
+        ------
+        NotImplementedError
+            They do not.
+        """
+        if not self.is_named():
+            raise NotImplementedError(f"torch.{self.name}.{what}: {self.why}")
+
     def need(self, what: str) -> None:
         """Raise where there is no such device, for a function of PyTorch's.
 
@@ -78,8 +89,7 @@ class Kind:
         RuntimeError
             There is no GPU; the text says what to do.
         """
-        if not self.is_named():
-            raise NotImplementedError(f"torch.{self.name}.{what}: {self.why}")
+        self.need_name(what)
         if not _C._wgpu_available():
             _C._wgpu_info(0)  # raises, and says why there is none
 

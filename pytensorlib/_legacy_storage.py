@@ -17,6 +17,7 @@ class _LegacyStorageMeta(type):
     """The class of these classes: a typed storage is an instance of the one for its elements."""
 
     _dtype: Any
+    _kind: str
 
     @property
     def dtype(cls) -> Any:
@@ -27,13 +28,14 @@ class _LegacyStorageMeta(type):
     def __instancecheck__(cls, obj: Any) -> bool:
         if cls is _LegacyStorage or not isinstance(obj, TypedStorage):
             return False
-        return obj.dtype == cls._dtype and obj._untyped_storage.device.type == "cpu"
+        return obj.dtype == cls._dtype and obj._untyped_storage.device.type == cls._kind
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     """What these classes share: what they make is a `TypedStorage`."""
 
     _dtype = None
+    _kind = "cpu"
 
     def __new__(  # type: ignore[misc]
         cls,
@@ -55,10 +57,11 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         _check_content(args, wrap_storage, OLD_WAYS, caller)
         if wrap_storage is not None:
             _check_wrapped(wrap_storage, OLD_WAYS, caller)
-            if (found := wrap_storage.device.type) != "cpu":
-                told = f"Device of 'wrap_storage' must be cpu, but got {found}"
+            if (found := wrap_storage.device.type) != cls._kind:
+                told = f"Device of 'wrap_storage' must be {cls._kind}, but got {found}"
                 raise RuntimeError(OLD_WAYS.format(caller, told))
-        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._dtype, _internal=True)
+            return TypedStorage(wrap_storage=wrap_storage, dtype=cls._dtype, _internal=True)
+        return TypedStorage(*args, dtype=cls._dtype, device=cls._kind, _internal=True)
 
     @classmethod
     def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
@@ -121,6 +124,19 @@ Examples
 for _name, _its in _storage_type_to_dtype_map().items():
     _space = {"_dtype": _its, "__module__": pt.__name__, "__doc__": _DOC.format(_name, _its)}
     globals()[_name] = _LegacyStorageMeta(_name, (_LegacyStorage,), _space)
+
+def on_kind(kind: str) -> dict[str, Any]:
+    """Return these classes once more, for a kind of device other than the CPU."""
+    found = {}
+    for name, dtype in _storage_type_to_dtype_map().items():
+        doc = _DOC.format(name, dtype).partition("Examples")[0].rstrip()
+        doc = doc.replace("on the CPU", f'on a GPU that answers as "{kind}"')
+        doc += "\n\nExamples\n--------\n>>> import pytensorlib as torch\n"
+        doc += f">>> kind = torch.{kind}.{name}\n"
+        space = {"_dtype": dtype, "_kind": kind, "__module__": f"{pt.__name__}.{kind}"}
+        found[name] = _LegacyStorageMeta(name, (_LegacyStorage,), {**space, "__doc__": doc})
+    return found
+
 
 _storage_classes = {
     UntypedStorage,

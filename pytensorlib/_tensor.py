@@ -577,11 +577,11 @@ class _Methods:
             known = x.is_coalesced() if x.is_sparse else None
             parts = (x.layout, sparse_parts(x)[1], tuple(x.shape), known)
             return _unpickled_sparse, (type(self), parts, self.requires_grad, _get_obj_state(self))
-        # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
         state = (type(self), raw, str(self.dtype), tuple(self.shape), self.requires_grad)
-        return _unpickled, (*state, _get_obj_state(self))
+        place = (str(self.device),) if self._is_gpu else ()
+        return _unpickled, (*state, _get_obj_state(self), *place)
 
     def backward(
         self: Any,
@@ -824,15 +824,30 @@ def _unpickled(
     shape: tuple[int, ...],
     requires_grad: bool,
     attributes: dict[str, Any],
+    place: str = "cpu",
 ) -> Any:
-    """Make the tensor that `__reduce_ex__` took apart."""
+    """Make the tensor that `__reduce_ex__` took apart: where it was, as `load` has it."""
     wanted = getattr(_C, dtype.rpartition(".")[2])
     if raw:
         data = _C.frombuffer(bytearray(raw), dtype=_C.uint8).view(wanted)
         data = data.reshape(shape)
     else:
         data = _C.empty(shape, dtype=wanted, device="cpu")
+    if place != "cpu":
+        data = data.to(_restored(place))
     return _rebuilt(cls, data, requires_grad, attributes)
+
+
+def _restored(place: str) -> Any:
+    """Return the device for a tensor that was on a GPU: the CPU where its own name had none."""
+    from ._file_options import device_of
+
+    device = device_of(place)
+    if device is None:
+        raise RuntimeError(
+            f"don't know how to restore a tensor of device {place!r}; torch.load takes map_location"
+        )
+    return device if _C._wgpu_available() else "cpu"
 
 
 def _unpickled_meta(

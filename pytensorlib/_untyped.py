@@ -235,9 +235,41 @@ def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
     >>> storage.to(device="cpu") is storage
     True
     """
-    if pt.device(device) == self.device:
+    device = pt.device(device)
+    if device._is_gpu and device.index is None:
+        device = pt.device(device.type, _C._wgpu_current())
+    if device == self.device:
         return self
     return self._as_bytes().to(device).untyped_storage()
+
+
+def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    """Return the bytes on a GPU that answers as "cuda": these, or a copy of them.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current one where it is left out.
+    non_blocking : bool, default False
+        Without an effect.
+
+    Returns
+    -------
+    UntypedStorage
+        There.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such device.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.cuda.is_available():
+    ...     storage = torch.UntypedStorage(2).cuda()
+    """
+    return self.to(device=pt.device("cuda" if device is None else device))
 
 
 def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -416,6 +448,7 @@ def attach() -> None:
         "_weak_ref": _weak_ref,
         "_write_file": _write_file,
         "byteswap": _byteswap,
+        "cuda": _cuda,
         "filename": property(_filename),
         "from_buffer": staticmethod(_from_buffer),
         "from_file": staticmethod(_from_file),

@@ -446,6 +446,19 @@ class TypedStorage:
         return self._wrap(self._untyped_storage.to(device=device))
 
     @_deprecated
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """Return the elements on a GPU that answers as "cuda": these, or a copy of them.
+
+        Parameters
+        ----------
+        device : device, str or int, optional
+            The current one where it is left out.
+        non_blocking : bool, default False
+            Without an effect.
+        """
+        return self._wrap(self._untyped_storage.cuda(device))
+
+    @_deprecated
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Return the name of the storage's class, or the bytes as a storage of another one.
 

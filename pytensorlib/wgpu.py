@@ -234,7 +234,8 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     ...     stats = torch.wgpu.memory_stats()
     """
     stats = _C._wgpu_memory_stats(_index(device))
-    return {name: n for name, n in stats.items() if name not in ("since", "cap")}
+    others = ("since", "cap", "peak_live", "retries", "refused")
+    return {name: n for name, n in stats.items() if name not in others}
 
 
 def memory_allocated(device: Any = None) -> int:

@@ -1,7 +1,7 @@
 """What scripts ask of ``torch.backends``: PyTorch's own backends are not here.
 
 Each says that it is not available. Switches keep what they are set to, so that programs that set
-and restore them work; they change nothing.
+and restore them work; `torch.backends.cuda` and `torch.backends.cudnn` say which change something.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import (
+    _switches,
     cpu,
     cuda,
     cudnn,
@@ -45,6 +46,9 @@ __all__ = [
 ]
 
 fp32_precision = "none"
+_switches.heard(
+    __name__, fp32_precision=lambda value: cuda._set_precision(value, ("none", "ieee", "tf32", "bf16"))
+)
 # Whether switches may be set outside `flags`. PyTorch's module takes it back where that is asked.
 __allow_nonbracketed_mutation_flag = True
 

@@ -1,6 +1,8 @@
-"""CUDA's switches: there is no CUDA here; they change nothing.
+"""CUDA's switches; where GPUs do not answer as "cuda" they are kept and change nothing.
 
-Attention is computed by one kernel here, whichever of PyTorch's is asked for.
+``matmul.allow_tf32`` and ``matmul.fp32_precision`` choose the precision of float32 products, as
+`torch.set_float32_matmul_precision` does; convolutions follow it. Attention is computed by one
+kernel here, whichever of PyTorch's is asked for.
 """
 
 from __future__ import annotations
@@ -9,8 +11,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytensorlib as pt
+
 from .._named import fill
 from .._named_modules import NO_CUDA
+from ..cuda._kind import GPU
 from ._switches import Switches
 
 __all__ = [
@@ -42,13 +47,54 @@ def _clear() -> None:
     """Do nothing: no plan is kept."""
 
 
-matmul = Switches(
-    allow_tf32=False,
-    fp32_precision="none",
-    allow_fp16_reduced_precision_reduction=True,
-    allow_bf16_reduced_precision_reduction=True,
-    allow_fp16_accumulation=False,
-)
+_PRECISIONS = ("none", "ieee", "tf32")
+
+
+def _set_precision(value: Any, known: tuple[str, ...] = _PRECISIONS) -> None:
+    """Let products have the precision of a word, where there are GPUs that answer as "cuda"."""
+    if value not in known:
+        raise RuntimeError(f"Unknown precision: {value}; take one of {', '.join(known)}")
+    if GPU.is_available():
+        pt.set_float32_matmul_precision("high" if value in ("tf32", "bf16") else "highest")
+
+
+class _Matmul:
+    """The switches of products."""
+
+    _kept = {
+        "allow_tf32": False,
+        "fp32_precision": "none",
+        "allow_fp16_reduced_precision_reduction": True,
+        "allow_bf16_reduced_precision_reduction": True,
+        "allow_fp16_accumulation": False,
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._kept:
+            raise AttributeError(f"Unknown attribute {name}")
+        kept = self._kept[name]
+        if not GPU.is_available():
+            return kept
+        quick = pt.get_float32_matmul_precision() != "highest"
+        if name == "allow_tf32":
+            return quick
+        if name == "fp32_precision":
+            return "tf32" if quick else "ieee" if kept == "tf32" else kept
+        return kept
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._kept:
+            raise AttributeError(f"Unknown attribute {name}")
+        if name == "allow_tf32":
+            _set_precision("tf32" if value else "ieee")
+            self._kept["fp32_precision"] = "tf32" if value else "ieee"
+        elif name == "fp32_precision":
+            _set_precision(value)
+            self._kept["allow_tf32"] = value == "tf32"
+        self._kept[name] = value
+
+
+matmul = _Matmul()
 cufft_plan_cache = Switches(size=0, max_size=0, clear=_clear)
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
 
@@ -94,8 +140,8 @@ class SDPAParams(NamedTuple):
 
 
 def is_built() -> bool:
-    """Return False."""
-    return False
+    """Return whether GPUs answer as "cuda", if there are any."""
+    return GPU.is_named()
 
 
 def flash_sdp_enabled() -> bool:
@@ -149,8 +195,8 @@ def fp16_bf16_reduction_math_sdp_allowed() -> bool:
 
 
 def is_flash_attention_available() -> bool:
-    """Return False: PyTorch's kernel of that name is not here."""
-    return False
+    """Return whether there is a GPU that answers as "cuda": attention keeps scores in tiles there."""
+    return GPU.is_available()
 
 
 def is_ck_sdpa_available() -> bool:
@@ -159,11 +205,16 @@ def is_ck_sdpa_available() -> bool:
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
-    """Return False: PyTorch's kernel of that name is not here."""
+    """Return whether attention keeps scores in tiles: for all tensors on a GPU."""
+    return bool(params.query.is_cuda)
+
+
+can_use_efficient_attention = can_use_flash_attention
+
+
+def can_use_cudnn_attention(params: Any, debug: bool = False) -> bool:
+    """Return False: there is no cuDNN."""
     return False
-
-
-can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
 
 
 def preferred_linalg_library(backend: Any = None) -> str:

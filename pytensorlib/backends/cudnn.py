@@ -1,10 +1,17 @@
-"""cuDNN: not here; its switches change nothing."""
+"""cuDNN: not here; its switches are kept.
+
+``deterministic`` lets no kernel be chosen by time alone where another one gives other bits: without
+it products of less than the highest precision, and of half types, run on cooperative matrices where
+these were quicker. Convolutions have the precision of products (`torch.backends.cuda.matmul`).
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from ._switches import Switches, switched
+from .. import _C
+from ._switches import Switches, heard, switched
 
 __all__ = ["flags", "is_acceptable", "is_available", "set_flags", "version"]
 
@@ -17,6 +24,9 @@ fp32_precision = "none"
 conv = Switches(fp32_precision="none")
 rnn = Switches(fp32_precision="none")
 CUDNN_TENSOR_DTYPES: set[Any] = set()
+
+
+heard(__name__, deterministic=lambda value: _C._set_kernel_choice(not value))
 
 
 def is_available() -> bool:
@@ -98,10 +108,12 @@ def set_flags(
     >>> _ = torch.backends.cudnn.set_flags(*old)
     """
     names = "enabled benchmark benchmark_limit deterministic allow_tf32 fp32_precision".split()
-    space = globals()
-    old = tuple(space[name] for name in names)
+    this = sys.modules[__name__]
+    old = tuple(getattr(this, name) for name in names)
     values = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32, _fp32_precision)
-    space.update({n: v for n, v in zip(names, values, strict=True) if v is not None})
+    for name, value in zip(names, values, strict=True):
+        if value is not None:
+            setattr(this, name, value)
     return old
 
 

@@ -1,12 +1,15 @@
-"""Random numbers on CUDA devices: there are none, and so no states."""
+"""Random numbers on GPUs that answer as "cuda".
+
+All devices draw from one generator here, the default one: seeding it for GPUs seeds it for the CPU.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from .._named import refusal
-from .._named_modules import NO_CUDA
+from .. import _C
+from ._kind import GPU
 
 __all__ = [
     "get_rng_state",
@@ -20,89 +23,74 @@ __all__ = [
     "set_rng_state_all",
 ]
 
-get_rng_state = refusal("get_rng_state", __name__, NO_CUDA)
-initial_seed = refusal("initial_seed", __name__, NO_CUDA)
 
-
-def manual_seed(seed: int) -> None:
-    """Do nothing: PyTorch ignores this call where there is no GPU.
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Return the state of the generator that a GPU draws from.
 
     Parameters
     ----------
-    seed : int
-        Not used; `torch.manual_seed` seeds every device.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> torch.cuda.manual_seed(0)
-    """
-
-
-def manual_seed_all(seed: int) -> None:
-    """Do nothing: PyTorch ignores this call where there is no GPU.
-
-    Parameters
-    ----------
-    seed : int
-        Not used; `torch.manual_seed` seeds every device.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> torch.cuda.manual_seed_all(0)
-    """
-
-
-def seed() -> None:
-    """Do nothing: PyTorch ignores this call where there is no GPU.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> torch.cuda.seed()
-    """
-
-
-seed_all = seed
-
-
-def get_rng_state_all() -> list[Any]:
-    """Return the state of each device: an empty list.
+    device : device, str or int
+        One of those there are.
 
     Returns
     -------
-    list
-        Empty.
+    Tensor
+        uint8, as of `torch.get_rng_state`.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such GPU.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> torch.cuda.get_rng_state_all()
-    []
+    >>> if torch.cuda.is_available():
+    ...     state = torch.cuda.get_rng_state()
     """
-    return []
+    _checked(device, "get_rng_state")
+    return _C.default_generator.get_state()
+
+
+def get_rng_state_all() -> list[Any]:
+    """Return the state of each GPU's generator.
+
+    Returns
+    -------
+    list of Tensor
+        Empty where there is no GPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> len(torch.cuda.get_rng_state_all()) == torch.cuda.device_count()
+    True
+    """
+    return [_C.default_generator.get_state() for _ in range(GPU.count())]
 
 
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
-    """Do nothing: PyTorch ignores this call where there is no GPU.
+    """Put the generator that a GPU draws from into a state; nothing is done where there is none.
 
     Parameters
     ----------
     new_state : Tensor
-        Not used.
-    device : device or int
-        Not used.
+        As `get_rng_state` returns it.
+    device : device, str or int
+        One of those there are.
 
     Examples
     --------
     >>> import pytensorlib as torch
     >>> torch.cuda.set_rng_state(torch.get_rng_state())
     """
+    if GPU.is_available():
+        _checked(device, "set_rng_state")
+        _C.default_generator.set_state(new_state)
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
-    """Do nothing: there are no devices to set.
+    """Put the generators of GPUs into states.
 
     Parameters
     ----------
@@ -114,3 +102,93 @@ def set_rng_state_all(new_states: Iterable[Any]) -> None:
     >>> import pytensorlib as torch
     >>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
     """
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the generator that the current GPU draws from; nothing is done where there is none.
+
+    Parameters
+    ----------
+    seed : int
+        Any integer of 64 bits.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cuda.manual_seed(0)
+    """
+    if GPU.is_available():
+        _C.default_generator.manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the generators of all GPUs; nothing is done where there is none.
+
+    Parameters
+    ----------
+    seed : int
+        Any integer of 64 bits.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cuda.manual_seed_all(0)
+    """
+    manual_seed(seed)
+
+
+def seed() -> None:
+    """Seed the generator of the current GPU with a number nobody can foresee.
+
+    Nothing is done where there is no GPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cuda.seed()
+    """
+    if GPU.is_available():
+        _C.default_generator.seed()
+
+
+def seed_all() -> None:
+    """Seed the generators of all GPUs with a number nobody can foresee.
+
+    Nothing is done where there is no GPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cuda.seed_all()
+    """
+    seed()
+
+
+def initial_seed() -> int:
+    """Return the seed that the generator of the current GPU started from.
+
+    Returns
+    -------
+    int
+        As `manual_seed` was given it.
+
+    Raises
+    ------
+    RuntimeError
+        There is no GPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.cuda.is_available():
+    ...     number = torch.cuda.initial_seed()
+    """
+    GPU.need("initial_seed")
+    return _C.default_generator.initial_seed()
+
+
+def _checked(device: Any, what: str) -> None:
+    """Raise where there is no such GPU; the name of the kind is the current one."""
+    GPU.index(None if device == GPU.name else device, what)

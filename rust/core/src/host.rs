@@ -36,6 +36,8 @@ static HOST: OnceLock<Host> = OnceLock::new();
 static DETERMINISM: AtomicU8 = AtomicU8::new(0);
 /// Whether it then asks for known values in memory that nothing was written to.
 static FILLS: AtomicBool = AtomicBool::new(true);
+/// Whether a kernel may be chosen by time alone where another one gives other bits.
+static CHOICE: AtomicBool = AtomicBool::new(true);
 thread_local!(static KEEP: Cell<u32> = const { Cell::new(0) });
 
 /// How often a thread asks for an interruption: asking takes the host's lock for a moment.
@@ -153,6 +155,16 @@ pub fn set_determinism(level: u8, fills: bool) {
 /// Whether `use_deterministic_algorithms` asks for anything.
 pub fn is_deterministic() -> bool {
     DETERMINISM.load(Ordering::Relaxed) != 0
+}
+
+/// Says whether kernels may be chosen by time where their bits differ (`cudnn.deterministic` forbids it).
+pub fn set_choice(free: bool) {
+    CHOICE.store(free, Ordering::Relaxed);
+}
+
+/// Whether kernels may be chosen by time where their bits differ.
+pub fn may_choose() -> bool {
+    CHOICE.load(Ordering::Relaxed) && !is_deterministic()
 }
 
 /// Whether memory that nothing was written to is to hold known values.

@@ -207,7 +207,12 @@ impl<'py> Call<'py> {
         let own = || request.x.iter().map(|&t| t.clone().into()).collect();
         let whole = asked.args.is_some();
         let values: Vec<Value> = asked.args.unwrap_or_else(own);
-        let args = values.iter().map(|v| object(py, v));
+        // What an operator takes alone is a tensor, a number too.
+        let alone = request.x.len() == 1;
+        let args = values.iter().map(|v| match v {
+            Value::Tensor(t) if alone => Ok(wrap(py, t.clone())?.into_bound(py)),
+            v => object(py, v),
+        });
         let args = PyTuple::new(py, args.collect::<PyResult<Vec<_>>>()?)?;
         let mut name = asked.name;
         if let Kind::Into { y, .. } = request.kind {

@@ -82,6 +82,12 @@ fn _set_determinism(level: u8, fills: bool) -> PyResult<()> {
     Ok(())
 }
 
+/// Says whether kernels may be chosen by time where their bits differ.
+#[pyfunction]
+fn _set_kernel_choice(free: bool) {
+    host::set_choice(free);
+}
+
 /// The result of `call()`, the names of the ops that it asked for, the tensors that these made or
 /// wrote to, and those that they read which none had made.
 #[pyfunction]
@@ -234,6 +240,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_witnessed, m)?)?;
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
     m.add_function(wrap_pyfunction!(_set_determinism, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_kernel_choice, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(put_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;

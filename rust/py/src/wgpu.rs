@@ -95,6 +95,9 @@ fn _wgpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> 
     d.set_item("peak_allocated", m.peak_allocated)?;
     d.set_item("peak_reserved", m.peak_reserved)?;
     d.set_item("live", m.live)?;
+    d.set_item("peak_live", m.peak_live)?;
+    d.set_item("retries", m.retries)?;
+    d.set_item("refused", m.refused)?;
     d.set_item("dispatches", s.dispatches)?;
     d.set_item("submissions", s.submissions)?;
     d.set_item("pipelines", s.pipelines)?;

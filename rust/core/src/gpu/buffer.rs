@@ -67,7 +67,11 @@ pub struct MemoryStats {
     pub peak_reserved: u64,
     /// Live buffers, and allocations since the start.
     pub live: u64,
+    pub peak_live: u64,
     pub allocations: u64,
+    /// Allocations that had to free what was kept first, and those for which there was no memory.
+    pub retries: u64,
+    pub refused: u64,
     /// Bytes and buffers that were handed out, and bytes that were taken from the driver, since a point in time.
     pub since: Since,
 }
@@ -223,6 +227,7 @@ impl Pool {
         self.stats.since.buffers += 1;
         self.stats.peak_allocated = self.stats.peak_allocated.max(self.stats.allocated);
         self.stats.live += 1;
+        self.stats.peak_live = self.stats.peak_live.max(self.stats.live);
         self.stats.allocations += 1;
     }
 

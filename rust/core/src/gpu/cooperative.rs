@@ -278,7 +278,7 @@ impl Gpu {
         run: impl Fn(Option<Cooperative>) -> Result<()>,
         sample: impl Fn() -> Result<Vec<f32>>,
     ) -> Result<Option<Cooperative>> {
-        if host::is_deterministic() {
+        if !host::may_choose() {
             return Ok(None);
         }
         let ways: Vec<_> = ways.iter().copied().map(Some).collect();

@@ -371,9 +371,11 @@ impl Gpu {
                 }
             }
             if !last {
+                self.pool.lock().stats.retries += 1;
                 self.trim();
             }
         }
+        self.pool.lock().stats.refused += 1;
         Err(self.no_memory(bytes, "after freeing every unused buffer"))
     }
 
@@ -382,6 +384,7 @@ impl Gpu {
     fn alloc_segments(&self, bytes: usize) -> Result<Buffer> {
         // Software works in the host's memory, of which a driver promises more than there is.
         if self.info.software && alloc::check(bytes, 1).is_err() {
+            self.pool.lock().stats.refused += 1;
             return Err(self.no_memory(bytes, "this machine has less now"));
         }
         let step = self.info.max_buffer / Window::ALIGN * Window::ALIGN;
@@ -482,6 +485,7 @@ impl Gpu {
     pub fn reset_peaks(&self) {
         let stats = &mut self.pool.lock().stats;
         (stats.peak_allocated, stats.peak_reserved) = (stats.allocated, stats.reserved);
+        stats.peak_live = stats.live;
     }
 
     /// Lets the sums that grow begin anew.

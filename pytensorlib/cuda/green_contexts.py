@@ -1,0 +1,14 @@
+"""Parts of a GPU for a context: not here."""
+
+from __future__ import annotations
+
+from .._named import refusing
+
+__all__ = ["GreenContext"]
+
+SUPPORTED = False
+GreenContext = refusing(
+    "GreenContext",
+    __name__,
+    "wgpu gives a program the whole GPU, which has one queue; several processes may share it.",
+)
