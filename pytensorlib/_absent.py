@@ -68,7 +68,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.backends torch.utils.mkldnn torch.nn.backends
     """,
     ("its device is not supported", NO_CUDA): """
-        torch.accelerator torch.cpu torch.cuda torch.mps torch.mtia torch.xpu
+        torch.accelerator torch.cpu torch.mtia
         torch: get_autocast_ipu_dtype
         torch: get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
         torch: set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype

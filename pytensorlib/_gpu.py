@@ -5,11 +5,12 @@ The core's table says the name (`rust/core/src/device.rs`); all else asks here.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from . import _C
 
-__all__ = ["OWN", "Kind", "is_here", "name", "placed", "shown", "title"]
+__all__ = ["OWN", "Kind", "is_here", "memory", "name", "placed", "shown", "title"]
 
 # The name that always works.
 OWN = "wgpu"
@@ -40,6 +41,20 @@ def is_here(kind: str) -> bool:
     if kind == "cpu":
         return True
     return kind == name() and (kind == OWN or _C._wgpu_available())
+
+
+def memory(index: int) -> int:
+    """Return the bytes of a GPU's memory: its own, or the host's where the driver does not tell.
+
+    A GPU whose memory the driver does not tell shares the host's as a rule.
+    """
+    found = _C._wgpu_info(index)["memory"]
+    if found is None:
+        try:
+            found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, ValueError, OSError):  # Windows
+            found = _C._wgpu_info(index)["limits"]["max_buffer_size"]
+    return int(found)
 
 
 class Kind:

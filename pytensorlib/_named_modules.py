@@ -24,6 +24,11 @@ NO_CUDA = 'there is no CUDA here; GPUs of every vendor are device "wgpu".'
 NO_XPU = NO_CUDA.replace("CUDA", 'device "xpu"')
 NO_MPS = NO_CUDA.replace("CUDA", 'device "mps"')
 NO_MTIA = NO_CUDA.replace("CUDA", 'device "mtia"')
+_ANSWERS = ' They answer as "{0}" under PYTENSORLIB_GPU_AS={0}.'
+NO_CUDA, NO_XPU, NO_MPS = (
+    why + _ANSWERS.format(kind)
+    for why, kind in ((NO_CUDA, "cuda"), (NO_XPU, "xpu"), (NO_MPS, "mps"))
+)
 NO_COMPILER = "there is no compiler for C++ or CUDA extensions here; torch.library.custom_op makes "
 NO_COMPILER += "an operator of a Python function."
 NO_EXPORT = f"there are no exported programs here: {EAGER}"
@@ -284,12 +289,4 @@ PARTS = {
         NO_QUANTIZATION,
         _QUANTIZE + _FUSION + _QCONFIG + _OBSERVERS + _FAKE + "QuantStub DeQuantStub",
     ),
-    # CUDA
-    "cuda.comm": Part(NO_CUDA, "broadcast broadcast_coalesced gather reduce_add scatter"),
-    "cuda.graphs": Part(NO_CUDA, "CUDAGraph graph graph_pool_handle make_graphed_callables"),
-    "cuda.jiterator": Part(NO_CUDA, "_create_jit_fn"),
-    "cuda.nccl": Part(NO_CUDA, "all_gather all_reduce broadcast init_rank unique_id version"),
-    "cuda.profiler": Part(NO_CUDA, "init profile start stop"),
-    "cuda.sparse": Part(NO_CUDA),
-    "cuda.tunable": Part(NO_CUDA, "enable is_enabled tuning_enable"),
 }

@@ -423,12 +423,9 @@ NAMES: dict[str, str] = {
         cuda._annotate_cuda_graph_trace: annotate_trace
         cuda._graph_annotations: _is_tools_id_unavailable get_kernel_annotations mark_kernels
         cuda._memory_viz: trace_plot
-        cuda.jiterator: _create_multi_output_jit_fn
-        mps.event: Event
         numa.binding: AffinityMode{NODE SOCKET EXCLUSIVE CORE_COMPLEX} NumaOptions
         numa.binding: _maybe_apply_numa_binding_to_current_process
         torch:
-        xpu.memory: mem_get_info
         torch: _cudnn_ctc_loss _cudnn_init_dropout_state _cudnn_rnn _cudnn_rnn_flatten_weight
         torch: _cufft_clear_plan_cache _cufft_get_plan_cache_max_size
         torch: _cufft_get_plan_cache_size _cufft_set_plan_cache_max_size _lstm_mps

@@ -16,7 +16,6 @@ import pytensorlib as pt
 from .._named import fill
 from .._named_modules import NO_CUDA
 from ..cuda._kind import GPU
-from ._switches import Switches
 
 __all__ = [
     "SDPAParams",
@@ -24,7 +23,12 @@ __all__ = [
     "can_use_cudnn_attention",
     "can_use_efficient_attention",
     "can_use_flash_attention",
+    "cuBLASModule",
+    "cuFFTPlanCache",
+    "cuFFTPlanCacheAttrContextProp",
+    "cuFFTPlanCacheManager",
     "cudnn_sdp_enabled",
+    "cufft_plan_cache",
     "enable_cudnn_sdp",
     "enable_flash_sdp",
     "enable_math_sdp",
@@ -43,10 +47,6 @@ __all__ = [
 ]
 
 
-def _clear() -> None:
-    """Do nothing: no plan is kept."""
-
-
 _PRECISIONS = ("none", "ieee", "tf32")
 
 
@@ -58,7 +58,53 @@ def _set_precision(value: Any, known: tuple[str, ...] = _PRECISIONS) -> None:
         pt.set_float32_matmul_precision("high" if value in ("tf32", "bf16") else "highest")
 
 
-class _Matmul:
+class cuFFTPlanCache:
+    """Plans of Fourier transforms that are kept: none are.
+
+    Parameters
+    ----------
+    device_index : int
+        Of a GPU.
+    """
+
+    size = max_size = 0
+
+    def __init__(self, device_index: int = 0) -> None:
+        self.device_index = device_index
+
+    def clear(self) -> None:
+        """Do nothing: no plan is kept."""
+
+
+class cuFFTPlanCacheManager(cuFFTPlanCache):
+    """The plans of all GPUs: by their numbers, and of the current one."""
+
+    def __getitem__(self, device: Any) -> cuFFTPlanCache:
+        return cuFFTPlanCache(GPU.index(device, "cufft_plan_cache"))
+
+
+class cuFFTPlanCacheAttrContextProp:
+    """A property of a class, made of two functions.
+
+    Parameters
+    ----------
+    getter, setter : callable
+        What gives its value, and what takes one.
+    """
+
+    def __init__(self, getter: Any, setter: Any) -> None:
+        self.getter, self.setter = getter, setter
+
+    def __get__(self, obj: Any, objtype: Any) -> Any:
+        return self.getter()
+
+    def __set__(self, obj: Any, val: Any) -> None:
+        if isinstance(self.setter, str):
+            raise RuntimeError(self.setter)
+        self.setter(val)
+
+
+class cuBLASModule:
     """The switches of products."""
 
     _kept = {
@@ -94,8 +140,8 @@ class _Matmul:
         self._kept[name] = value
 
 
-matmul = _Matmul()
-cufft_plan_cache = Switches(size=0, max_size=0, clear=_clear)
+matmul = cuBLASModule()
+cufft_plan_cache = cuFFTPlanCacheManager()
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
 
 fill(

@@ -1,39 +1,91 @@
-"""Apple's Metal shaders, as PyTorch's device "mps": not used here."""
+"""Whether there is a GPU that answers as "mps", which need not be Apple's."""
 
 from __future__ import annotations
 
-from .._named import fill
-from .._named_modules import NO_MPS
+import os
 
-__all__ = ["is_available", "is_built", "is_macos13_or_newer", "is_macos_or_newer"]
+from .. import _C
+from ..mps._kind import GPU
 
-fill(globals(), NO_MPS, "get_core_count get_name")
+__all__ = [
+    "get_core_count",
+    "get_name",
+    "is_available",
+    "is_built",
+    "is_macos13_or_newer",
+    "is_macos_or_newer",
+]
 
 
 def is_available() -> bool:
-    """Return False.
+    """Return whether there is a GPU that answers as "mps".
 
     Returns
     -------
     bool
-        False.
+        As `torch.mps.is_available`.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> torch.backends.mps.is_available()
-    False
+    >>> torch.backends.mps.is_available() == torch.mps.is_available()
+    True
     """
-    return False
+    return GPU.is_available()
+
+
+def get_name() -> str:
+    """Return the adapter's name.
+
+    Returns
+    -------
+    str
+        As the driver tells it.
+
+    Raises
+    ------
+    RuntimeError
+        There is no GPU that answers as "mps".
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.backends.mps.is_available():
+    ...     name = torch.backends.mps.get_name()
+    """
+    return str(_C._wgpu_info(GPU.index(None, "get_name"))["name"])
+
+
+def get_core_count() -> int:
+    """Return the number of processors: the host's for software, 1 of a card, which does not tell.
+
+    Returns
+    -------
+    int
+        1 or more.
+
+    Raises
+    ------
+    RuntimeError
+        There is no GPU that answers as "mps".
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.backends.mps.is_available():
+    ...     count = torch.backends.mps.get_core_count()
+    """
+    info = _C._wgpu_info(GPU.index(None, "get_core_count"))
+    return (os.cpu_count() or 1) if info["software"] else 1
 
 
 def is_built() -> bool:
-    """Return False.
+    """Return whether GPUs answer as "mps", if there are any.
 
     Returns
     -------
     bool
-        False.
+        False unless a program says so.
 
     Examples
     --------
@@ -41,11 +93,11 @@ def is_built() -> bool:
     >>> torch.backends.mps.is_built()
     False
     """
-    return False
+    return GPU.is_named()
 
 
 def is_macos_or_newer(major: int, minor: int) -> bool:
-    """Return False: "mps" is not here on any system.
+    """Return whether the GPU does what PyTorch's does on a version of macOS.
 
     Parameters
     ----------
@@ -55,7 +107,7 @@ def is_macos_or_newer(major: int, minor: int) -> bool:
     Returns
     -------
     bool
-        False.
+        As `is_available`, on any system: programs ask it about bfloat16, which works.
 
     Examples
     --------
@@ -63,11 +115,11 @@ def is_macos_or_newer(major: int, minor: int) -> bool:
     >>> torch.backends.mps.is_macos_or_newer(14, 0)
     False
     """
-    return False
+    return GPU.is_available()
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Return False: "mps" is not here on any system.
+    """Return whether the GPU does what PyTorch's does on macOS 13 and later.
 
     Parameters
     ----------
@@ -77,7 +129,7 @@ def is_macos13_or_newer(minor: int = 0) -> bool:
     Returns
     -------
     bool
-        False.
+        As `is_available`, on any system.
 
     Examples
     --------
@@ -85,4 +137,4 @@ def is_macos13_or_newer(minor: int = 0) -> bool:
     >>> torch.backends.mps.is_macos13_or_newer()
     False
     """
-    return False
+    return GPU.is_available()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from .. import _C, wgpu
+from .. import _C, _gpu, wgpu
 from .._named import refusal, refusing
 from ._kind import GPU
 
@@ -64,17 +64,6 @@ caching_allocator_delete = refusal("caching_allocator_delete", __name__, _NO_ADD
 
 _fractions: dict[int, float] = {}
 _pools = itertools.count(1)
-
-
-def total(index: int) -> int:
-    """Return the bytes of a GPU's memory: its own, or the host's where the driver does not tell.
-
-    A GPU whose memory the driver does not tell shares the host's.
-    """
-    found = _C._wgpu_info(index)["memory"]
-    if found is None:
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return int(found)
 
 
 def empty_cache() -> None:
@@ -387,7 +376,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     ...     free, total = torch.cuda.mem_get_info()
     """
     index = GPU.index(device, "mem_get_info")
-    stats, whole = _C._wgpu_memory_stats(index), total(index)
+    stats, whole = _C._wgpu_memory_stats(index), _gpu.memory(index)
     cap = whole if stats["cap"] is None else min(stats["cap"], whole)
     return max(cap - stats["reserved"], 0), whole
 
@@ -565,7 +554,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    wgpu.set_memory_cap(None if fraction == 1 else max(int(total(index) * fraction), 1), index)
+    wgpu.set_memory_cap(None if fraction == 1 else max(int(_gpu.memory(index) * fraction), 1), index)
     _fractions[index] = fraction
 
 

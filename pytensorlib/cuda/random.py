@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def get_rng_state(device: Any = "cuda") -> Any:
+def get_rng_state(device: Any = GPU.name) -> Any:
     """Return the state of the generator that a GPU draws from.
 
     Parameters
@@ -69,7 +69,7 @@ def get_rng_state_all() -> list[Any]:
     return [_C.default_generator.get_state() for _ in range(GPU.count())]
 
 
-def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+def set_rng_state(new_state: Any, device: Any = GPU.name) -> None:
     """Put the generator that a GPU draws from into a state; nothing is done where there is none.
 
     Parameters

@@ -1,0 +1,7 @@
+"""Random numbers on GPUs that answer as "xpu"."""
+
+from .._gpu_twin import again
+
+__all__: list[str] = []
+
+again(globals(), "random")
