@@ -532,6 +532,8 @@ class Tensor:
     is_nested: _bool
     is_sparse_csr: _bool
     _is_any_sparse: _bool
+    _is_gpu: _bool
+    def _on(self, kind: str) -> _bool: ...
     is_vulkan: _bool
     is_xla: _bool
     is_xpu: _bool

@@ -24,7 +24,7 @@ def title() -> str:
 
 
 def placed(kind: Any) -> Any:
-    """Return a kind of device as tables have it, in which GPUs have one name whatever they answer as."""
+    """Return a kind of device as tables have it: there GPUs have their own name."""
     return OWN if kind == name() else kind
 
 

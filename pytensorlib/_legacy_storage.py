@@ -125,6 +125,7 @@ for _name, _its in _storage_type_to_dtype_map().items():
     _space = {"_dtype": _its, "__module__": pt.__name__, "__doc__": _DOC.format(_name, _its)}
     globals()[_name] = _LegacyStorageMeta(_name, (_LegacyStorage,), _space)
 
+
 def on_kind(kind: str) -> dict[str, Any]:
     """Return these classes once more, for a kind of device other than the CPU."""
     found = {}

@@ -517,10 +517,10 @@ class _Methods:
             if self._is_any_sparse:
                 place += "sparse." if self.is_sparse else f"{str(self.layout)[len('torch.') :]}."
             return f"torch.{place}{_scalar_name(self.dtype)}Tensor"
-        place, kind = _placed_type(dtype)
-        if place is None:
+        where, kind = _placed_type(dtype)
+        if where is None:
             return self.to(kind, non_blocking=non_blocking)
-        return self.to(self.device if self._on(place) else place, kind, non_blocking=non_blocking)
+        return self.to(self.device if self._on(where) else where, kind, non_blocking=non_blocking)
 
     def __copy__(self: Any) -> Any:
         # A shallow copy is another handle on the same data.
@@ -689,7 +689,11 @@ def _placed_type(kind: Any) -> tuple[str | None, Any]:
     A dtype says nothing of the device, and the device of one on the CPU is "cpu".
     """
     dtype = _dtype_of(kind)
-    if isinstance(kind, _C.dtype) or not isinstance(kind, (str, type)) or kind in (float, int, bool):
+    if (
+        isinstance(kind, _C.dtype)
+        or not isinstance(kind, (str, type))
+        or kind in (float, int, bool)
+    ):
         return None, dtype
     if isinstance(kind, str):
         found = _PLACE.match(kind)

@@ -89,8 +89,9 @@ def answer_as(name: str) -> None:
     >>> import subprocess, sys
     >>> code = "import pytensorlib as torch; torch.wgpu.answer_as('cuda')"
     >>> code += "; print(torch.device('wgpu', 0), torch.cuda.is_available() in (True, False))"
-    >>> subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    'cuda:0 True\\n'
+    >>> done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    >>> done.stdout.strip()
+    'cuda:0 True'
     """
     _C._answer_as(name)
     os.environ["PYTENSORLIB_GPU_AS"] = name

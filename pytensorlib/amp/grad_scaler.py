@@ -12,6 +12,7 @@ from pytensorlib import _gpu
 
 __all__ = ["GradScaler", "OptState"]
 
+
 class OptState(enum.Enum):
     """What a `GradScaler` has done with an optimizer since the last `update`.
 

@@ -47,7 +47,8 @@ __all__ = [
 
 fp32_precision = "none"
 _switches.heard(
-    __name__, fp32_precision=lambda value: cuda._set_precision(value, ("none", "ieee", "tf32", "bf16"))
+    __name__,
+    fp32_precision=lambda value: cuda._set_precision(value, ("none", "ieee", "tf32", "bf16")),
 )
 # Whether switches may be set outside `flags`. PyTorch's module takes it back where that is asked.
 __allow_nonbracketed_mutation_flag = True

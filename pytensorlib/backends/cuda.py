@@ -241,7 +241,7 @@ def fp16_bf16_reduction_math_sdp_allowed() -> bool:
 
 
 def is_flash_attention_available() -> bool:
-    """Return whether there is a GPU that answers as "cuda": attention keeps scores in tiles there."""
+    """Return whether there is a GPU that answers as "cuda", where scores are kept in tiles."""
     return GPU.is_available()
 
 

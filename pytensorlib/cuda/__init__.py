@@ -14,11 +14,12 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from .. import _alias, _C, _legacy
+from .. import _C, _alias, _legacy
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._named import fill, tell_missing
 from .._named_modules import NO_CUDA
 from . import (
+    _devices,
     amp,
     comm,
     graphs,
@@ -32,9 +33,8 @@ from . import (
     streams,
     tunable,
 )
-from . import _devices
 from ._devices import *  # noqa: F403
-from ._devices import _CudaDeviceProperties, _sleep
+from ._devices import _CudaDeviceProperties
 from ._kind import GPU
 from .graphs import (
     CUDAGraph,
@@ -49,138 +49,44 @@ from .random import *  # noqa: F403
 from .streams import Event, ExternalStream, Stream
 
 __all__ = [
-    "BFloat16Storage",
-    "BFloat16Tensor",
-    "BoolStorage",
-    "BoolTensor",
-    "ByteStorage",
-    "ByteTensor",
     "CUDAGraph",
-    "CUDAPluggableAllocator",
-    "CharStorage",
-    "CharTensor",
-    "ComplexDoubleStorage",
-    "ComplexFloatStorage",
     "CudaError",
     "DeferredCudaCallError",
-    "DoubleStorage",
-    "DoubleTensor",
     "Event",
     "ExternalStream",
-    "FloatStorage",
-    "FloatTensor",
     "GreenContext",
-    "HalfStorage",
-    "HalfTensor",
-    "IntStorage",
-    "IntTensor",
-    "LongStorage",
-    "LongTensor",
-    "MemPool",
-    "ShortStorage",
-    "ShortTensor",
     "Stream",
-    "StreamContext",
     "amp",
-    "caching_allocator_alloc",
-    "caching_allocator_delete",
-    "caching_allocator_disabled",
-    "caching_allocator_enable",
-    "can_device_access_peer",
-    "change_current_allocator",
     "check_error",
-    "clock_rate",
     "comm",
     "cudaStatus",
     "cudart",
-    "current_blas_handle",
-    "current_device",
-    "current_solver_handle",
-    "current_stream",
-    "default_generators",
-    "default_stream",
-    "device",
-    "device_count",
-    "device_memory_used",
-    "device_of",
-    "empty_cache",
-    "get_allocator_backend",
-    "get_arch_list",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "get_gencode_flags",
-    "get_per_process_memory_fraction",
-    "get_rng_state",
-    "get_rng_state_all",
-    "get_stream_from_external",
-    "get_sync_debug_mode",
     "graph",
     "graph_pool_handle",
     "graphs",
     "has_half",
     "has_magma",
-    "host_memory_stats",
-    "host_memory_stats_as_nested_dict",
-    "init",
-    "initial_seed",
-    "ipc_collect",
-    "is_available",
-    "is_bf16_supported",
     "is_current_stream_capturing",
-    "is_initialized",
-    "is_tf32_supported",
     "jiterator",
-    "list_gpu_processes",
     "make_graphed_callables",
-    "manual_seed",
-    "manual_seed_all",
-    "max_memory_allocated",
-    "max_memory_cached",
-    "max_memory_reserved",
-    "mem_get_info",
     "memory",
-    "memory_allocated",
-    "memory_cached",
-    "memory_reserved",
-    "memory_snapshot",
-    "memory_stats",
-    "memory_stats_as_nested_dict",
-    "memory_summary",
-    "memory_usage",
     "nccl",
     "nvtx",
-    "power_draw",
     "profiler",
     "random",
-    "reset_accumulated_host_memory_stats",
-    "reset_accumulated_memory_stats",
-    "reset_max_memory_allocated",
-    "reset_max_memory_cached",
-    "reset_peak_host_memory_stats",
-    "reset_peak_memory_stats",
-    "seed",
-    "seed_all",
-    "set_device",
-    "set_per_process_memory_fraction",
-    "set_rng_state",
-    "set_rng_state_all",
-    "set_stream",
-    "set_sync_debug_mode",
     "sparse",
-    "stream",
     "streams",
-    "synchronize",
-    "temperature",
     "tunable",
-    "use_mem_pool",
-    "utilization",
 ]
+__all__ += _devices.__all__
+__all__ += memory.__all__
+__all__ += random.__all__
 
 has_half = has_magma = True
 _initialized = False
 _NO_LIBRARIES = "no library of CUDA's is called here: kernels are of this package."
 
+_devices.lack(globals())
 fill(globals(), _NO_LIBRARIES, "current_blas_handle current_solver_handle _compile_kernel")
 
 _TYPES = {
@@ -195,6 +101,13 @@ _TYPES = {
     "LongTensor": "int64",
     "ShortTensor": "int16",
 }
+_STORAGES = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short"
+_LACKED = (
+    "clock_rate current_blas_handle current_solver_handle get_stream_from_external memory_usage "
+)
+_LACKED += "power_draw temperature utilization"
+_LATER = [f"{name}Storage" for name in _STORAGES.split()]
+__all__.extend([*_TYPES, *_LATER, *_LACKED.split(), "default_generators"])
 globals().update({n: _legacy.old_class(n, dtype, GPU.name) for n, dtype in _TYPES.items()})
 
 

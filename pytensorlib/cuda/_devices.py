@@ -15,7 +15,6 @@ from .streams import Stream
 __all__ = [
     "StreamContext",
     "can_device_access_peer",
-    "clock_rate",
     "current_device",
     "current_stream",
     "default_stream",
@@ -28,7 +27,6 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_gencode_flags",
-    "get_stream_from_external",
     "get_sync_debug_mode",
     "init",
     "ipc_collect",
@@ -36,24 +34,25 @@ __all__ = [
     "is_bf16_supported",
     "is_initialized",
     "is_tf32_supported",
-    "memory_usage",
-    "power_draw",
     "set_device",
     "set_stream",
     "set_sync_debug_mode",
     "stream",
     "synchronize",
-    "temperature",
-    "utilization",
 ]
 
 _sync_debug_mode = 0
 _MODES = {"default": 0, "warn": 1, "error": 2}
-_NO_SENSORS = "wgpu does not tell what a GPU's sensors do; the driver's tools do, such as nvidia-smi."
+_NO_SENSORS = (
+    "wgpu does not tell what a GPU's sensors do; the driver's tools do, such as nvidia-smi."
+)
 _NO_HANDLES = f"wgpu does not take queues of other libraries; torch.{GPU.name}.Stream() makes one."
 
-fill(globals(), _NO_SENSORS, "utilization temperature power_draw clock_rate memory_usage")
-fill(globals(), _NO_HANDLES, "get_stream_from_external _sleep")
+
+def lack(space: dict[str, Any]) -> None:
+    """Put into a package what its devices cannot tell or take."""
+    fill(space, _NO_SENSORS, "utilization temperature power_draw clock_rate memory_usage")
+    fill(space, _NO_HANDLES, "get_stream_from_external _sleep")
 
 
 def is_available() -> bool:
@@ -273,7 +272,7 @@ class _CudaDeviceProperties(NamedTuple):
     pci_device_id: int
     pci_domain_id: int
     uuid: str
-    gcnArchName: str
+    gcnArchName: str  # noqa: N815  (PyTorch's)
     backend: str
     driver: str
 
@@ -708,7 +707,7 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     """
     global _sync_debug_mode
     GPU.need("set_sync_debug_mode")
-    found = _MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    found = _MODES.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
     if found not in _MODES.values():
         raise RuntimeError(
             "invalid value of debug_mode, expected one of `default`, `warn`, `error`"

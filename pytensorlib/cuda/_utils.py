@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """Return the number of the GPU that a number, a name, a device or, if `optional`, None means."""
+    """Return the number of the GPU that is meant: the current one by None, if `optional`."""
     if isinstance(device, int):
         return device
     if isinstance(device, str):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .._named import fill
 
-__all__ = ["GdsFile", "gds_deregister_buffer", "gds_register_buffer"]
+__all__: list[str] = []
 
 fill(
     globals(),
     "a GPU reads no files here; torch.load(..., mmap=True, map_location=...) reads them for it.",
-    "GdsFile gds_deregister_buffer gds_register_buffer",
+    "GdsFile[deregister_handle load_storage register_handle save_storage] "
+    "gds_deregister_buffer gds_register_buffer",
 )

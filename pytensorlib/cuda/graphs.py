@@ -15,7 +15,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C
+from .. import _C, _graph
 from ..utils._python_dispatch import TorchDispatchMode
 from ._kind import GPU
 
@@ -315,6 +315,41 @@ class CUDAGraph:
         with open(debug_path, "w", encoding="utf-8") as f:
             f.write("\n".join([*lines, ""]))
 
+    def register_generator_state(self, generator: Any) -> None:
+        """Do nothing: a replay draws from the generators that were drawn from.
+
+        Parameters
+        ----------
+        generator : Generator
+            Any.
+        """
+
+    @staticmethod
+    def get_currently_capturing_graph() -> Any:
+        """Return the graph that this thread captures.
+
+        Raises
+        ------
+        RuntimeError
+            There is none.
+        """
+        if _here.graph is None:
+            raise RuntimeError(
+                "CUDAGraph.get_currently_capturing_graph: no graph is being captured"
+            )
+        return _here.graph
+
+    def begin_capture_to_if_node(self, scalar_cuda_pred_tensor: Any) -> None:
+        """Raise: what a graph asks for does not hang on numbers of the GPU."""
+        raise NotImplementedError(
+            "CUDAGraph.begin_capture_to_if_node: what is captured runs at each replay; make two "
+            "graphs and choose in the program, or use torch.where"
+        )
+
+    def end_capture_to_conditional_node(self) -> None:
+        """Raise, as `begin_capture_to_if_node`."""
+        self.begin_capture_to_if_node(None)
+
     def raw_cuda_graph(self) -> int:
         """Raise: there is no graph of CUDA's runtime."""
         raise NotImplementedError(
@@ -367,7 +402,7 @@ class graph:
         The current one in the block.
     capture_error_mode : str
         Not used.
-    enable_annotations : bool, default False
+    enable_annotations, check_input_liveness : bool, default False
         Not used.
 
     Examples
@@ -388,6 +423,7 @@ class graph:
         stream: Any = None,
         capture_error_mode: str = "global",
         enable_annotations: bool = False,
+        check_input_liveness: bool = False,
     ) -> None:
         self.cuda_graph, self.pool, self.capture_stream = cuda_graph, pool, stream
         self.capture_error_mode = capture_error_mode
@@ -462,8 +498,7 @@ def make_graphed_callables(
             f"got {len(sample_args)}"
         )
     return tuple(
-        _graphed(f, args, num_warmup_iters)
-        for f, args in zip(callables, sample_args, strict=True)
+        _graphed(f, args, num_warmup_iters) for f, args in zip(callables, sample_args, strict=True)
     )
 
 
@@ -480,7 +515,7 @@ def _graphed(function: Any, args: Any, warmup: int) -> Any:
             "registering hooks on modules after passing them through make_graphed_callables is "
             "allowed."
         )
-    recorded = pt.graph(function.forward if is_module else function)
+    recorded = _graph.graph(function.forward if is_module else function)
     state = _C.default_generator.get_state()
     kept = [b.clone() for b in function.buffers()] if is_module else []
     with pt.no_grad():

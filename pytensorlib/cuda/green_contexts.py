@@ -11,4 +11,5 @@ GreenContext = refusing(
     "GreenContext",
     __name__,
     "wgpu gives a program the whole GPU, which has one queue; several processes may share it.",
+    members="Stream create max_workqueue_concurrency pop_context set_context",
 )

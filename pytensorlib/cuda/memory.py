@@ -57,7 +57,9 @@ _NO_ALLOCATORS = (
     "allocators are libraries of C++, which cannot give memory of wgpu; torch.cuda."
     "set_per_process_memory_fraction limits what is taken."
 )
-CUDAPluggableAllocator = refusing("CUDAPluggableAllocator", __name__, _NO_ALLOCATORS)
+CUDAPluggableAllocator = refusing(
+    "CUDAPluggableAllocator", __name__, _NO_ALLOCATORS, members="allocator"
+)
 change_current_allocator = refusal("change_current_allocator", __name__, _NO_ALLOCATORS)
 caching_allocator_alloc = refusal("caching_allocator_alloc", __name__, _NO_ADDRESSES)
 caching_allocator_delete = refusal("caching_allocator_delete", __name__, _NO_ADDRESSES)
@@ -405,7 +407,10 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         return f"torch.{GPU.name}: no device, no memory allocated"
     index = GPU.index(device, "memory_summary")
     stats, width = memory_stats(index), 75
-    lines = ["=" * (width + 2), f"|{f'PyTensorLib {GPU.name} memory summary, device ID {index}':^75}|"]
+    lines = [
+        "=" * (width + 2),
+        f"|{f'PyTensorLib {GPU.name} memory summary, device ID {index}':^75}|",
+    ]
     told = f"OOMs: {stats['num_ooms']}"
     retries = f"Retries of allocations: {stats['num_alloc_retries']}"
     lines += ["|" + "-" * width + "|", f"|{told:^37}|{retries:^37}|", "|" + "=" * width + "|"]
@@ -554,7 +559,9 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    wgpu.set_memory_cap(None if fraction == 1 else max(int(_gpu.memory(index) * fraction), 1), index)
+    wgpu.set_memory_cap(
+        None if fraction == 1 else max(int(_gpu.memory(index) * fraction), 1), index
+    )
     _fractions[index] = fraction
 
 
@@ -638,7 +645,9 @@ class MemPool:
 
     Parameters
     ----------
-    *args, **kwargs
+    allocator : optional
+        Not used: there is one allocator.
+    use_on_oom, no_split : bool, default False
         Not used.
 
     Attributes
@@ -654,8 +663,12 @@ class MemPool:
     ...     x = torch.ones(1)
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.id, self.allocator, self._used = (0, next(_pools)), None, 1
+    allocator: Any = None
+
+    def __init__(
+        self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False
+    ) -> None:
+        self.id, self._used = (0, next(_pools)), 1
 
     def use_count(self) -> int:
         """Return how many hold the pool."""

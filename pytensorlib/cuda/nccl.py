@@ -10,8 +10,15 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._named import fill
+
 __all__ = ["all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"]
 
+fill(
+    globals(),
+    'processes meet by MPI here: torch.distributed.init_process_group("nccl") is that.',
+    "init_rank unique_id",
+)
 SUM = 0
 # As NCCL numbers them.
 _WAYS = {0: "sum", 1: "product", 2: "max", 3: "min"}
@@ -93,9 +100,7 @@ def reduce(
     output.copy_(_joined(inputs, op, output.device))
 
 
-def broadcast(
-    inputs: Sequence[Any], root: int = 0, streams: Any = None, comms: Any = None
-) -> None:
+def broadcast(inputs: Sequence[Any], root: int = 0, streams: Any = None, comms: Any = None) -> None:
     """Write one of several tensors to the others.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Where a profiler beside the process would begin and end: there is none; `torch.profiler` is here."""
+"""Where a profiler beside the process would begin and end; `torch.profiler` is here."""
 
 from __future__ import annotations
 

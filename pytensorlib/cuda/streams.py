@@ -58,6 +58,12 @@ class Stream(_streams.Stream):
         """Return the least and the greatest priority: there is one."""
         return (0, 0)
 
+    def is_capturing(self) -> bool:
+        """Return whether this thread captures a graph."""
+        from .graphs import is_current_stream_capturing
+
+        return is_current_stream_capturing()
+
     def record_event(self, event: Any = None) -> Any:
         """Record an event behind all that was asked for.
 
@@ -71,10 +77,12 @@ class Stream(_streams.Stream):
         return event
 
     def __repr__(self) -> str:
-        return f"<torch.{GPU.name}.Stream device={self.device} {GPU.name}_stream={self.stream_id:#x}>"
+        return (
+            f"<torch.{GPU.name}.Stream device={self.device} {GPU.name}_stream={self.stream_id:#x}>"
+        )
 
 
-ExternalStream = refusing("ExternalStream", __name__, _NO_HANDLES)
+ExternalStream = refusing("ExternalStream", __name__, _NO_HANDLES, (Stream,))
 
 
 class Event(_streams.Event):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 import os
+import warnings
 from typing import Any
+
+import pytensorlib as pt
 
 from .. import _gpu
 from .._named_modules import BY_MPI
@@ -114,6 +117,27 @@ class BackendConfig:
         return ",".join(f"{d}:{b}" for d, b in self.device_backend_map.items())
 
 
+# The libraries of the makers of GPUs, by what GPUs answer as: MPI stands in for them.
+_MAKERS = {"cuda": Backend.NCCL, "xpu": Backend.XCCL}
+_said: set[str] = set()
+
+
+def _of_gpus() -> str | None:
+    """Return the library that PyTorch has for GPUs as which those here answer, if they do."""
+    name = _gpu.name()
+    return _MAKERS.get(name) if _gpu.is_here(name) else None
+
+
+def _say(name: str) -> None:
+    """Tell once that MPI stands in for a library."""
+    if name not in _said:
+        _said.add(name)
+        warnings.warn(
+            f"torch.distributed: MPI moves the data for the backend {name!r}, also that of GPUs",
+            stacklevel=4,
+        )
+
+
 def check_backend(name: str | None) -> Backend:
     """Return the name that a group has by what it was asked for.
 
@@ -131,7 +155,9 @@ def check_backend(name: str | None) -> Backend:
         one = part.rpartition(":")[2]
         if one not in Backend.backend_list:
             raise ValueError(f"Invalid backend: '{one}': 'mpi' and 'gloo' name MPI here")
-        if one not in (Backend.MPI, Backend.GLOO, Backend.UNDEFINED):
+        if one == _of_gpus():
+            _say(one)
+        elif one not in (Backend.MPI, Backend.GLOO, Backend.UNDEFINED):
             raise RuntimeError(
                 f"Distributed package doesn't have {one.upper()} built in: MPI moves the data, "
                 "also of GPUs; ask for the backend 'mpi', or 'gloo', which means the same"
@@ -191,6 +217,40 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
+    """Return whether the backend "nccl" can be asked for: where GPUs answer as "cuda" it is MPI.
+
+    Returns
+    -------
+    bool
+        False where GPUs answer as "wgpu" only.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.distributed.is_nccl_available()
+    False
+    """
+    return _of_gpus() == Backend.NCCL and _mpi.is_there()
+
+
+def is_xccl_available() -> bool:
+    """Return whether the backend "xccl" can be asked for: where GPUs answer as "xpu" it is MPI.
+
+    Returns
+    -------
+    bool
+        False where GPUs answer as "wgpu" only.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.distributed.is_xccl_available()
+    False
+    """
+    return _of_gpus() == Backend.XCCL and _mpi.is_there()
+
+
+def is_ucc_available() -> bool:
     """Return False: MPI moves the data.
 
     Returns
@@ -201,13 +261,10 @@ def is_nccl_available() -> bool:
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> torch.distributed.is_nccl_available()
+    >>> torch.distributed.is_ucc_available()
     False
     """
     return False
-
-
-is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_backend_available(backend: str) -> bool:
@@ -221,7 +278,8 @@ def is_backend_available(backend: str) -> bool:
     Returns
     -------
     bool
-        False for all but "mpi" and its other name "gloo".
+        False for all but "mpi" and its other name "gloo", and where GPUs answer as "cuda" "nccl",
+        as "xpu" "xccl".
 
     Examples
     --------
@@ -229,7 +287,8 @@ def is_backend_available(backend: str) -> bool:
     >>> torch.distributed.is_backend_available("nccl")
     False
     """
-    return str(backend).lower() in (Backend.MPI, Backend.GLOO) and _mpi.is_there()
+    known = (Backend.MPI, Backend.GLOO, _of_gpus())
+    return str(backend).lower() in known and _mpi.is_there()
 
 
 def get_default_backend_for_device(device: Any) -> str:
@@ -243,7 +302,7 @@ def get_default_backend_for_device(device: Any) -> str:
     Returns
     -------
     str
-        "mpi".
+        "mpi"; of a kind of device of PyTorch's as which GPUs answer, its library, such as "nccl".
 
     Examples
     --------
@@ -251,7 +310,9 @@ def get_default_backend_for_device(device: Any) -> str:
     >>> torch.distributed.get_default_backend_for_device("cpu")
     'mpi'
     """
-    return Backend.MPI
+    kind = pt.device(device).type
+    found = _of_gpus()
+    return found if found is not None and _MAKERS.get(kind) == found else Backend.MPI
 
 
 def is_torchelastic_launched() -> bool:

@@ -40,7 +40,9 @@ def on_kind(kind: str, module: str) -> dict[str, Any]:
         doc = (old.__doc__ or "").replace("on the CPU", f'on a GPU that answers as "{kind}"')
         doc = doc.partition("Examples")[0].rstrip() + "\n"
         doc += "\nExamples\n--------\n>>> import pytensorlib as torch\n"
-        doc += f">>> if torch.{kind}.is_available():\n...     x = torch.{kind}.sparse.{name}(2, 3)\n"
+        doc += (
+            f">>> if torch.{kind}.is_available():\n...     x = torch.{kind}.sparse.{name}(2, 3)\n"
+        )
         space = {"__module__": module, "__doc__": doc, "dtype": old.dtype, "kind": kind}
         found[name] = _OldClass(name, (), space)
     return found

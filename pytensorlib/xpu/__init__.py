@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _alias, _C, _legacy
+from .. import _C, _alias, _legacy
 from .._named import tell_missing
 from .._named_modules import NO_XPU
 from . import _devices, graphs, memory, random, streams
@@ -29,9 +29,14 @@ _TYPES = {
 __all__ = ["default_generators", "get_device_capability", "memory", "random", "streams"]
 
 for _module in (_devices, graphs, memory, random, streams):
-    _names = [name for name in _module.__all__ if name not in ("ExternalStream",)]
+    _names = [name for name in _module.__all__ if name != "ExternalStream"]
     globals().update({name: getattr(_module, name) for name in _names})
     __all__ += [name for name in _names if name not in __all__]
+_any: Any = _devices
+_any.lack(globals())
+__all__.extend(
+    "clock_rate get_stream_from_external memory_usage power_draw temperature utilization".split()
+)
 globals().update({n: _legacy.old_class(n, dtype, GPU.name) for n, dtype in _TYPES.items()})
 _alias.adopt(globals(), [*_devices.__all__, *streams.__all__[:1], *streams.__all__[2:]])
 
@@ -61,8 +66,30 @@ def get_device_capability(device: Any = None) -> dict[str, Any]:
     ...     can = torch.xpu.get_device_capability()["has_fp16"]
     """
     info = _C._wgpu_info(GPU.index(device, "get_device_capability"))
-    found = _devices.get_device_properties(device)._asdict()
+    found = _any.get_device_properties(device)._asdict()
     return found | {"has_fp16": "shader_f16" in info["features"], "has_fp64": info["float64"]}
+
+
+def can_device_access_peer(device: Any, peer: Any) -> bool:
+    """Return False: copies from GPU to GPU pass through the host.
+
+    Parameters
+    ----------
+    device, peer : device, str or int
+        Two GPUs.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.xpu.can_device_access_peer(0, 1)
+    False
+    """
+    return False
 
 
 tell_missing(globals(), NO_XPU)

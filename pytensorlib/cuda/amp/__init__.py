@@ -1,4 +1,4 @@
-"""Older names of `torch.amp` on "cuda", where it is disabled: there is none."""
+"""Older names of `torch.amp` on "cuda"; where no GPU answers as that it is disabled."""
 
 from . import autocast_mode, common, grad_scaler
 from .autocast_mode import autocast, custom_bwd, custom_fwd

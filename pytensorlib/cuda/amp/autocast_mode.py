@@ -54,7 +54,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None
     fwd : callable
         ``forward(ctx, *args)``.
     cast_inputs : dtype, optional
-        What tensors would be cast to; there are none on "cuda".
+        What tensors on "cuda" are cast to.
 
     Returns
     -------

@@ -29,7 +29,8 @@ def _devices(module: Any) -> list[Any]:
 class DataParallel(Module):
     """Runs a module on several devices, each with its part of the batch.
 
-    With one device, and on the CPU, it calls the module itself.
+    With one device it calls the module itself, with what it was given there; with none, as on the
+    CPU, as it was given.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module on every part and join the results."""
-        if len(self.device_ids) <= 1:
+        if not self.device_ids:
             return self.module(*inputs, **kwargs)
         home = self.device_ids[0]
         for tensor in _tensors(self.module):

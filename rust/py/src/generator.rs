@@ -71,7 +71,10 @@ impl PyGenerator {
         if let Device::Wgpu(index) = device {
             Gpu::at(index).py()?;
         }
-        Ok(PyGenerator(Arc::new(Generator::on(device, rng::DEFAULT_SEED))))
+        Ok(PyGenerator(Arc::new(Generator::on(
+            device,
+            rng::DEFAULT_SEED,
+        ))))
     }
     /// Start anew with a seed.
     ///
