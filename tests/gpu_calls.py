@@ -175,6 +175,22 @@ def graphs_are_refused() -> bool:
     return empty and inner and twice and not C.is_current_stream_capturing()
 
 
+def sync_is_told() -> bool:
+    x = filled(2)
+    modes = []
+    for mode in ("warn", "error", 0):
+        C.set_sync_debug_mode(mode)
+        modes.append(C.get_sync_debug_mode())
+    C.set_sync_debug_mode("error")
+    try:
+        told = raises(RuntimeError, (x * 2).sum().item, "called a synchronizing CUDA operation")
+        C.synchronize()
+    finally:
+        C.set_sync_debug_mode("default")
+    unknown = raises(RuntimeError, lambda: C.set_sync_debug_mode("loud"), "invalid value")
+    return modes == [1, 2, 0] and told and unknown and x.sum().item() == 2
+
+
 def dumped() -> bool:
     graph = C.CUDAGraph()
     with C.graph(graph):
@@ -414,11 +430,7 @@ CALLS: dict[str, Any] = {
         )
     ),
     "AcceleratorError": lambda: C.AcceleratorError is torch.AcceleratorError,
-    "set_sync_debug_mode": lambda: (
-        [C.set_sync_debug_mode(m) or C.get_sync_debug_mode() for m in ("warn", "error", 0)]
-        == [1, 2, 0]
-        and raises(RuntimeError, lambda: C.set_sync_debug_mode("loud"), "invalid value")
-    ),
+    "set_sync_debug_mode": sync_is_told,
     "get_sync_debug_mode": lambda: C.get_sync_debug_mode() == 0,
     # Memory
     "memory_allocated": memory_grows_and_shrinks,

@@ -687,12 +687,15 @@ def set_stream(stream: Any) -> None:
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Keep whether calls that wait for the GPU are to be told; they are not.
+    """Say what happens where elements of a GPU are read on the host, which waits for it.
+
+    ``.item()``, ``.cpu()``, printing and operators without a kernel for GPUs do; `synchronize` is
+    not told.
 
     Parameters
     ----------
     debug_mode : {"default", "warn", "error"} or int
-        0, 1 or 2 in the place of a name.
+        Nothing, a warning or an error; 0, 1 or 2 in the place of a name.
 
     Raises
     ------
@@ -713,6 +716,7 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
             "invalid value of debug_mode, expected one of `default`, `warn`, `error`"
         )
     _sync_debug_mode = found
+    _C._set_waiting(found)
 
 
 def get_sync_debug_mode() -> int:

@@ -573,8 +573,11 @@ def _placed(value: Any, param: Any, group: dict[str, Any], key: str | None = Non
     """Return loaded state `value` on the device, and if floating in the dtype, of `param`."""
     if isinstance(value, pt.Tensor):
         if key == "step" or (key in _NUMBERS and value.ndim == 0):
-            on_device = group.get("capturable") or group.get("fused")
-            return value.to(dtype=pt.float32, device=param.device) if on_device else value
+            if group.get("capturable"):
+                return value.to(dtype=pt.float32, device=param.device)
+            if group.get("fused"):
+                value = value.to(dtype=pt.float32)
+            return value.cpu() if value._is_gpu else value
         if param.is_floating_point() or param.is_complex():
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
@@ -589,11 +592,14 @@ def _placed(value: Any, param: Any, group: dict[str, Any], key: str | None = Non
 
 
 def new_step(p: Any, group: dict[str, Any]) -> Any:
-    """Return a step count of zero; on the parameter's device only if the group asks for it."""
-    dtype = pt.float64 if pt.get_default_dtype() == pt.float64 else pt.float32
-    if group.get("capturable") or group.get("fused"):
+    """Return a step count of zero: on the host, where it is read, unless the group is capturable.
+
+    A fused step takes it as a number, and would wait for a GPU that has it.
+    """
+    if group.get("capturable"):
         return pt.zeros((), dtype=pt.float32, device=p.device)
-    return pt.tensor(0.0, dtype=dtype)
+    double = pt.get_default_dtype() == pt.float64 and not group.get("fused")
+    return pt.tensor(0.0, dtype=pt.float64 if double else pt.float32, device="cpu")
 
 
 def step_value(step: Any, group: dict[str, Any]) -> Any:

@@ -36,6 +36,8 @@ static HOST: OnceLock<Host> = OnceLock::new();
 static DETERMINISM: AtomicU8 = AtomicU8::new(0);
 /// Whether it then asks for known values in memory that nothing was written to.
 static FILLS: AtomicBool = AtomicBool::new(true);
+/// What happens where the host waits for what a GPU computed: 0 nothing, 1 a warning, 2 an error.
+static WAITING: AtomicU8 = AtomicU8::new(0);
 /// Whether a kernel may be chosen by time alone where another one gives other bits.
 static CHOICE: AtomicBool = AtomicBool::new(true);
 thread_local!(static KEEP: Cell<u32> = const { Cell::new(0) });
@@ -155,6 +157,23 @@ pub fn set_determinism(level: u8, fills: bool) {
 /// Whether `use_deterministic_algorithms` asks for anything.
 pub fn is_deterministic() -> bool {
     DETERMINISM.load(Ordering::Relaxed) != 0
+}
+
+/// Says what happens where the host waits for what a GPU computed.
+pub fn set_waiting(level: u8) {
+    WAITING.store(level, Ordering::Relaxed);
+}
+
+/// Tells that the host is about to wait for what a GPU computed, where someone wants to hear of it.
+pub fn waits_for_gpu() -> Result<()> {
+    const TEXT: &str = "called a synchronizing CUDA operation: elements are read on the host, which waits for the \
+         GPU (torch.cuda.set_sync_debug_mode)";
+    match WAITING.load(Ordering::Relaxed) {
+        0 => {}
+        1 => warn(TEXT),
+        _ => crate::bail!(Runtime, "{TEXT}"),
+    }
+    Ok(())
 }
 
 /// Says whether kernels may be chosen by time where their bits differ (`cudnn.deterministic` forbids it).

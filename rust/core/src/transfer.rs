@@ -340,6 +340,7 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
             let size = x.dtype().size();
             // SAFETY: `y` is contiguous host memory that this call alone writes.
             let bytes = unsafe { std::slice::from_raw_parts_mut(y.bytes_ptr(), y.numel() * size) };
+            host::waits_for_gpu()?;
             host::unlocked(|| gpu_of(x)?.read(buffer(x)?, x.offset() * size, bytes))
         }
     }

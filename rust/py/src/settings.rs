@@ -82,6 +82,12 @@ fn _set_determinism(level: u8, fills: bool) -> PyResult<()> {
     Ok(())
 }
 
+/// Says what happens where the host waits for what a GPU computed: 0 nothing, 1 a warning, 2 an error.
+#[pyfunction]
+fn _set_waiting(level: u8) {
+    host::set_waiting(level);
+}
+
 /// Says whether kernels may be chosen by time where their bits differ.
 #[pyfunction]
 fn _set_kernel_choice(free: bool) {
@@ -241,6 +247,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
     m.add_function(wrap_pyfunction!(_set_determinism, m)?)?;
     m.add_function(wrap_pyfunction!(_set_kernel_choice, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_waiting, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(put_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;

@@ -100,6 +100,7 @@ fn _wgpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> 
     d.set_item("refused", m.refused)?;
     d.set_item("dispatches", s.dispatches)?;
     d.set_item("submissions", s.submissions)?;
+    d.set_item("waits", s.waits)?;
     d.set_item("pipelines", s.pipelines)?;
     d.set_item("shader_bytes", s.shader_bytes)?;
     d.set_item("bind_groups", s.bind_groups)?;

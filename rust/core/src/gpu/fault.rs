@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 
 /// What a kernel notes: `[seen, index, size, who, dispatch]`, the index as two words, padded.
 const WORDS: usize = 8;
+/// What kernels leave for the host, as bytes; zeros are nothing.
+pub(super) type Note = [u8; 4 * WORDS];
+pub(super) const NO_NOTE: Note = [0; 4 * WORDS];
 
 thread_local! {
     /// The node whose kernels are being recorded.
@@ -142,15 +145,26 @@ impl Gpu {
     }
 
     pub(super) fn check_index(&self) -> Result<()> {
-        if !std::mem::take(&mut self.faults.state.lock().armed) {
+        let Some(buffer) = self.noted() else {
             return Ok(());
-        }
+        };
+        let mut note = NO_NOTE;
+        self.read_piece(buffer, 0, &mut note, None)?;
+        self.judge(note)
+    }
+
+    /// Where kernels left what they found since someone last looked, if any could have.
+    pub(super) fn noted(&self) -> Option<&Buffer> {
+        let armed = std::mem::take(&mut self.faults.state.lock().armed);
+        self.faults.buffer.get().filter(|_| armed)
+    }
+
+    /// Raises what kernels left there.
+    pub(super) fn judge(&self, note: Note) -> Result<()> {
         let Some(buffer) = self.faults.buffer.get() else {
             return Ok(());
         };
-        let mut bytes = [0u8; 4 * WORDS];
-        self.read_piece(buffer, 0, &mut bytes)?;
-        let note: [u32; WORDS] = bytemuck::cast(bytes);
+        let note: [u32; WORDS] = bytemuck::cast(note);
         let [seen, low, high, size, who, dispatch, ..] = note;
         let index = (low as u64 | (high as u64) << 32) as i64;
         let places = std::mem::take(&mut self.faults.state.lock().places);

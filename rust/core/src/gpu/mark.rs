@@ -107,6 +107,7 @@ impl Mark {
     pub fn wait(&self) -> Result<()> {
         let gpu = self.gpu()?;
         if !self.passed.load(Ordering::Acquire) {
+            gpu.stream.lock().stats.waits += 1;
             let _ = gpu.device.poll(wgpu::PollType::Wait {
                 submission_index: Some(self.submission.clone()),
                 timeout: None,

@@ -594,23 +594,37 @@ impl Gpu {
                 .try_for_each(|p| self.read(&p.of, p.start, &mut data[p.range]));
         }
         self.settle([(src, false)])?;
+        // What kernels noted comes with the first piece, so that there is no second wait for it.
+        let (noted, mut note) = (self.noted(), fault::NO_NOTE);
         for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
-            self.read_piece(src, offset + i * READ_CHUNK as usize, piece)?;
+            let also = noted.filter(|_| i == 0).map(|from| (from, &mut note));
+            self.read_piece(src, offset + i * READ_CHUNK as usize, piece, also)?;
         }
         self.trim_stale();
-        self.check_index()?;
+        self.judge(note)?;
         self.check()
     }
 
-    fn read_piece(&self, src: &Buffer, offset: usize, data: &mut [u8]) -> Result<()> {
+    /// Reads a part of a buffer, and a note with it, waiting once.
+    fn read_piece(
+        &self,
+        src: &Buffer,
+        offset: usize,
+        data: &mut [u8],
+        note: Option<(&Buffer, &mut fault::Note)>,
+    ) -> Result<()> {
         self.spoil();
         let first = offset / 4 * 4;
         let span = ((offset + data.len()).next_multiple_of(4) - first) as u64;
-        let kept = self.staging.lock().take().filter(|b| b.size() >= span);
+        let whole = match note {
+            Some(_) => span.next_multiple_of(8) + fault::NO_NOTE.len() as u64,
+            None => span,
+        };
+        let kept = self.staging.lock().take().filter(|b| b.size() >= whole);
         let staging = kept.unwrap_or_else(|| {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("read"),
-                size: span.next_power_of_two().max(4096),
+                size: whole.next_power_of_two().max(4096),
                 usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
                 mapped_at_creation: false,
             })
@@ -618,10 +632,15 @@ impl Gpu {
         self.check()?;
         {
             let mut stream = self.stream.lock();
-            let encoder = stream.encoder(&[src], span);
+            let noted = note.as_ref().map(|(from, _)| *from);
+            let encoder = stream.encoder(&[src, noted.unwrap_or(src)], span);
             let from = src.start() + first as u64;
             encoder.copy_buffer_to_buffer(src.wgpu(), from, &staging, 0, span);
-            let slice = staging.slice(0..span);
+            if let Some(noted) = noted {
+                let (to, size) = (span.next_multiple_of(8), fault::NO_NOTE.len() as u64);
+                encoder.copy_buffer_to_buffer(noted.wgpu(), noted.start(), &staging, to, size);
+            }
+            let slice = staging.slice(0..whole);
             stream.flush();
             slice.map_async(wgpu::MapMode::Read, |_| {});
             stream.wait();
@@ -629,9 +648,12 @@ impl Gpu {
         self.check()?;
         {
             let view = staging
-                .get_mapped_range(0..span)
+                .get_mapped_range(0..whole)
                 .map_err(|e| Error::runtime(format!("wgpu: reading back failed: {e:?}")))?;
             data.copy_from_slice(&view[offset - first..offset - first + data.len()]);
+            if let Some((_, note)) = note {
+                note.copy_from_slice(&view[span.next_multiple_of(8) as usize..]);
+            }
         }
         staging.unmap();
         if staging.size() <= 1 << 20 {

@@ -109,6 +109,8 @@ type Entry<'a> = (&'a Raw, Option<Window>);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamStats {
     pub dispatches: u64,
+    /// How often the host waited until the GPU had done all that was asked for, or came to a mark.
+    pub waits: u64,
     pub submissions: u64,
     pub bind_groups: u64,
     pub pipelines: u64,
@@ -421,6 +423,7 @@ impl Stream {
     /// Submits and waits until the GPU is idle.
     pub fn wait(&mut self) {
         self.flush();
+        self.stats.waits += 1;
         self.in_flight.clear();
         self.batch_limit = FIRST_BATCH;
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
