@@ -2,7 +2,8 @@
 
 ``python tests/programs/run.py [names]`` runs them, each in a process of its own, where ``import
 torch`` means pytensorlib; ``--few`` runs those that need little beside the tools of development
-(``--lock`` prints what, for pip). ``--record`` runs them under PyTorch instead (in an
+(``--lock`` prints what, for pip). With ``--gpu-as cuda`` programs that ask for a CUDA device get
+the GPU; ``cuda_*.py`` are written for one. ``--record`` runs them under PyTorch instead (in an
 environment that has it) and writes ``expected.json``; ``--table`` prints the README's table.
 """
 
@@ -21,11 +22,20 @@ HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "expected.json"
 LOCK = HERE / "requirements.lock"
 TOLERANCE = 1e-4
+# Where the programs' devices are a GPU.
+TOLERANCE_GPU = 1e-3
 
 # Program: the distributions whose versions are recorded beside its numbers.
 PROGRAMS = {
     "accelerate_loop": ["accelerate"],
     "captum_attributions": ["captum"],
+    "cuda_amplifier": [],
+    "cuda_char_gpt": [],
+    "cuda_diffusion": [],
+    "cuda_gan": [],
+    "cuda_image_classifier": [],
+    "cuda_lora": [],
+    "cuda_policy": [],
     "denoising_diffusion_images": ["denoising-diffusion-pytorch", "ema-pytorch"],
     "diffusers_unet": ["diffusers"],
     "einops_layers": ["einops"],
@@ -72,6 +82,13 @@ PROGRAMS = {
 # scikit-learn, matplotlib, tqdm).
 FEW = {
     "captum_attributions": ["captum"],
+    "cuda_amplifier": [],
+    "cuda_char_gpt": [],
+    "cuda_diffusion": [],
+    "cuda_gan": [],
+    "cuda_image_classifier": [],
+    "cuda_lora": [],
+    "cuda_policy": [],
     "einops_layers": ["einops"],
     "gpytorch_exact": ["gpytorch", "linear_operator", "jaxtyping", "wadler_lindig", "opt_einsum"],
     "ignite_engine": ["pytorch_ignite"],
@@ -162,11 +179,13 @@ def record(names: list[str]) -> int:
     return failed
 
 
-def check(names: list[str]) -> int:
+def check(names: list[str], gpu_as: str | None) -> int:
     """Run programs and compare; returns how many fail, or agree where that was not known."""
     expected, failed, agreed = json.loads(EXPECTED.read_text()), 0, 0
+    tolerance = TOLERANCE if gpu_as is None else TOLERANCE_GPU
+    under = ["-m", "pytensorlib", *([] if gpu_as is None else ["--gpu-as", gpu_as])]
     for name in names:
-        found, seconds = run(name, under=["-m", "pytensorlib"])
+        found, seconds = run(name, under=under)
         if isinstance(found, str):
             verdict = f"FAILED\n{found}"
         else:
@@ -174,7 +193,7 @@ def check(names: list[str]) -> int:
             gaps = {k: difference(found.get(k, []), v) for k, v in wanted.items()}
             worst = max(gaps, key=gaps.__getitem__)
             verdict = f"{gaps[worst]:.1e}"
-            if not gaps[worst] <= TOLERANCE or found.keys() != wanted.keys():
+            if not gaps[worst] <= tolerance or found.keys() != wanted.keys():
                 verdict = f"FAILED {verdict} in {worst!r}"
                 verdict += (
                     f"\n got      {found.get(worst, [])[:16]}\n expected {wanted[worst][:16]}"
@@ -186,7 +205,7 @@ def check(names: list[str]) -> int:
             why = f"not yet: {NOT_YET[name]}"
             verdict = f"FAILED: agrees now, and is in NOT_YET ({why})" if agrees else why
         print(f"{name:<28} {seconds:6.1f} s  {verdict}", flush=True)
-    print(f"{agreed} of {len(names)} programs agree within {TOLERANCE:g}")
+    print(f"{agreed} of {len(names)} programs agree within {tolerance:g}")
     return failed
 
 
@@ -220,6 +239,7 @@ def main() -> int:
     """Return the number of programs that failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(PROGRAMS)}")
+    parser.add_argument("--gpu-as", metavar="NAME", help="what GPUs answer as: cuda, mps or xpu")
     parser.add_argument("--few", action="store_true", help=f"run {', '.join(FEW)}")
     parser.add_argument("--lock", action="store_true", help="print what --few needs")
     parser.add_argument("--record", action="store_true", help="under PyTorch, into expected.json")
@@ -231,7 +251,7 @@ def main() -> int:
     if unknown := set(options.names) - set(PROGRAMS):
         parser.error(f"unknown program {', '.join(sorted(unknown))}")
     names = options.names or list(FEW if options.few else PROGRAMS)
-    return record(names) if options.record else check(names)
+    return record(names) if options.record else check(names, options.gpu_as)
 
 
 if __name__ == "__main__":

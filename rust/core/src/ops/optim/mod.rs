@@ -19,6 +19,7 @@ use crate::dispatch::{self, Overlap};
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta, Told};
 use crate::ops::pointwise::Float;
@@ -89,6 +90,28 @@ impl<S: Step> Update<S> {
     /// The tensors of parameter `i`, list after list.
     fn of<'a>(&self, x: &[&'a Tensor], i: usize) -> SmallVec<[&'a Tensor; 5]> {
         (0..self.lists).map(|k| x[k * self.n + i]).collect()
+    }
+
+    /// Updates parameters of other orders of elements, such as channels-last, on a GPU.
+    fn launch_in_rows(&self, gpu: &Gpu, times: &[f64], lists: &[&Tensor]) -> Result<bool> {
+        if meet(lists, |k| k / self.n != GRADS) {
+            return Ok(false);
+        }
+        let mut flat: Vec<Option<Tensor>> = vec![None; lists.len()];
+        let mut back = Vec::new();
+        for i in 0..self.n {
+            for (k, row) in rows(&self.of(lists, i), &mut back)?.into_iter().enumerate() {
+                flat[k * self.n + i] = Some(row);
+            }
+        }
+        let flat: Vec<&Tensor> = flat.iter().flatten().collect();
+        let done = self.step.launch(gpu, times, self.room, &flat)?;
+        if done {
+            for (t, copy) in back {
+                t.write_from(&copy)?;
+            }
+        }
+        Ok(done)
     }
 
     /// Updates parameters on the host, all at once: no two of them meet in memory. With `shared` a
@@ -232,6 +255,9 @@ impl<S: Step> Op for Update<S> {
             return Ok(false);
         }
         let times = self.times(x)?;
+        if !lists.iter().all(|t| t.is_contiguous()) {
+            return self.launch_in_rows(gpu, &times, lists);
+        }
         if !meet(lists, |k| k / self.n != GRADS) {
             return self.step.launch(gpu, &times, self.room, lists);
         }
@@ -282,14 +308,54 @@ impl<S: Step> Op for Update<S> {
     }
 }
 
-/// Whether kernels take these tensors of one parameter.
+/// The tensors of one parameter as their elements in the parameter's own order: the same memory where it has that
+/// order, else copies, of which those that are written to go to `back`.
+fn rows<'a>(
+    own: &[&'a Tensor],
+    back: &mut Vec<(&'a Tensor, Tensor)>,
+) -> Result<SmallVec<[Tensor; 5]>> {
+    let lead = own[0].layout();
+    let order = match lead.is_dense() {
+        true => Layout {
+            offset: 0,
+            ..lead.clone()
+        },
+        false => Layout::contiguous(&lead.shape),
+    };
+    let alike = |t: &Tensor| {
+        let strides = t.layout().strides.iter().zip(&order.strides);
+        t.layout().is_dense()
+            && strides
+                .zip(&order.shape)
+                .all(|((a, b), &n)| n == 1 || a == b)
+    };
+    let line = Layout::contiguous(&[own[0].numel()]);
+    let each = own.iter().enumerate().map(|(k, &t)| {
+        if alike(t) {
+            return Ok(t.alias(Layout {
+                offset: t.offset(),
+                ..line.clone()
+            }));
+        }
+        let copy = Tensor::empty(&line.shape, t.dtype(), t.device())?;
+        let shaped = copy.alias(order.clone());
+        shaped.write_from(t)?;
+        if k != GRADS {
+            back.push((t, shaped));
+        }
+        Ok(copy)
+    });
+    each.collect()
+}
+
+/// Whether kernels take these tensors of one parameter, in some order of their elements.
 fn launchable<'a>(x: impl Iterator<Item = &'a Tensor>) -> bool {
     x.enumerate().all(|(list, t)| {
         let type_fits = match list {
             GRADS => transfer::small_floats(&[t]),
             _ => t.dtype() == DType::F32,
         };
-        type_fits && t.is_contiguous()
+        type_fits
     })
 }
 
