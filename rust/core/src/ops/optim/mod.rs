@@ -350,12 +350,9 @@ fn rows<'a>(
 
 /// Whether kernels take these tensors of one parameter, in some order of their elements.
 fn launchable<'a>(x: impl Iterator<Item = &'a Tensor>) -> bool {
-    x.enumerate().all(|(list, t)| {
-        let type_fits = match list {
-            GRADS => transfer::small_floats(&[t]),
-            _ => t.dtype() == DType::F32,
-        };
-        type_fits
+    x.enumerate().all(|(list, t)| match list {
+        GRADS => transfer::small_floats(&[t]),
+        _ => t.dtype() == DType::F32,
     })
 }
 
