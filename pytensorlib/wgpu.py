@@ -12,6 +12,10 @@ float16 and bfloat16, also under `torch.autocast`, and of float32 in less than t
 trial on the adapter is right and quicker (``PYTENSORLIB_WGPU_COOPERATIVE``: "0" never, "force"
 wherever they can be): float16 as it is, bfloat16 as float16 scaled for each row and column, sums in
 float32.
+
+``PYTENSORLIB_GPU_AS`` ("cuda", "mps" or "xpu") lets GPUs answer as one of PyTorch's devices, as
+`answer_as` does: programs that ask for that one get a GPU of any maker. Where it is "cuda",
+``CUDA_VISIBLE_DEVICES`` hides them if it is empty or "-1", and otherwise chooses by number.
 """
 
 from __future__ import annotations

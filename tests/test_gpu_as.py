@@ -28,7 +28,8 @@ NO_ADAPTER = {"PYTENSORLIB_ADAPTER": "no adapter of this name"}
 
 def python(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run Python with these arguments and variables."""
-    known = {k: v for k, v in os.environ.items() if k != "PYTENSORLIB_GPU_AS"}
+    hidden = ("PYTENSORLIB_GPU_AS", "CUDA_VISIBLE_DEVICES")
+    known = {k: v for k, v in os.environ.items() if k not in hidden}
     return subprocess.run(
         [sys.executable, *args],
         env={**known, **env}, capture_output=True, text=True, timeout=300, check=False,
@@ -157,6 +158,28 @@ def test_without_an_adapter_errors_say_what_to_do() -> None:
     lines = run(code, "cuda", **NO_ADAPTER).splitlines()
     assert len(lines) == 3 and len(set(lines)) == 1
     assert lines[0].startswith("wgpu: no adapter's name contains")
+
+
+@needs_gpu
+@pytest.mark.parametrize(
+    ("visible", "here"), [("", False), ("-1", False), ("0", True), ("GPU-abc", True), ("77", True)]
+)
+def test_cuda_visible_devices_hides_gpus_from_programs_for_cuda(visible: str, here: bool) -> None:
+    code = """
+        import torch
+        print(torch.cuda.is_available(), torch.cuda.device_count() > 0)
+        try:
+            torch.ones(1).cuda()
+        except RuntimeError as e:
+            print("CUDA_VISIBLE_DEVICES" in str(e))
+    """
+    told = run(code, "cuda", CUDA_VISIBLE_DEVICES=visible).split()
+    assert told == (["True", "True"] if here else ["False", "False", "True"])
+    # It is no matter of GPUs by their own name, and a program may set it itself.
+    code = "import torch; print(torch.wgpu.is_available())"
+    assert run(code, CUDA_VISIBLE_DEVICES=visible) == "True\n"
+    code = f"import os; os.environ['CUDA_VISIBLE_DEVICES'] = {visible!r}; import torch"
+    assert run(f"{code}; print(torch.cuda.is_available())", "cuda") == f"{here}\n"
 
 
 @pytest.mark.parametrize("name", [None, "", "wgpu"])

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"
 def run(name: str, dtype: str, *more: str) -> dict[str, list[float]]:
     """Return what a program reports, with its device's types chosen by its own variable."""
     env = {**os.environ, "DTYPE": dtype, "PYTENSORLIB_WGPU_FALLBACK": "error"}
+    env.pop("CUDA_VISIBLE_DEVICES", None)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "pytensorlib", *more, f"{name}.py"],
         cwd=FOLDER, env=env, capture_output=True, text=True, timeout=300, check=False,

@@ -119,8 +119,9 @@ def run(name: str, *, under: list[str]) -> tuple[dict[str, list[float]] | str, f
         "TRANSFORMERS_VERBOSITY": "error",
         "PYTHONWARNINGS": "ignore",
         "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
     }
+    if "--gpu-as" not in under:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     start = time.perf_counter()
     try:
         done = subprocess.run(

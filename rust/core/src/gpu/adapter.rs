@@ -1,5 +1,6 @@
 //! Which adapter, with which features and limits.
 
+use crate::device::gpu_name;
 use crate::error::{Error, Kind, Result};
 use crate::machine::read;
 use crate::{bail, ensure};
@@ -131,6 +132,9 @@ pub fn found() -> Result<Vec<wgpu::Adapter>> {
         let named = wanted.iter().map(|w| matching(&adapters, w));
         adapters = named.collect::<Result<Vec<_>>>()?.concat();
     }
+    if gpu_name() == "cuda" {
+        adapters = visible(adapters)?;
+    }
     ensure!(
         !adapters.is_empty(),
         Runtime,
@@ -138,6 +142,28 @@ pub fn found() -> Result<Vec<wgpu::Adapter>> {
          Vulkan (Debian: mesa-vulkan-drivers), or use device=\"cpu\"."
     );
     Ok(adapters)
+}
+
+/// Of several adapters those that `CUDA_VISIBLE_DEVICES` leaves, where GPUs answer as that: none where it is empty
+/// or -1, those of its numbers where there are such. What else it may say is of CUDA alone.
+fn visible(adapters: Vec<wgpu::Adapter>) -> Result<Vec<wgpu::Adapter>> {
+    const NAME: &str = "CUDA_VISIBLE_DEVICES";
+    let Some(text) = std::env::var_os(NAME) else {
+        return Ok(adapters);
+    };
+    let text = text.to_string_lossy();
+    ensure!(
+        !matches!(text.trim(), "" | "-1"),
+        Runtime,
+        "wgpu: no GPU adapter may be used: the environment variable {NAME} is '{text}', which hides them from a \
+         program for which they answer as 'cuda'. Unset it, or use device=\"cpu\"."
+    );
+    let chosen = text.split(',').map(|n| {
+        let n = n.trim().parse::<usize>().ok()?;
+        adapters.get(n).cloned()
+    });
+    let chosen: Option<Vec<_>> = chosen.collect();
+    Ok(chosen.unwrap_or(adapters))
 }
 
 /// The adapters whose names contain `wanted`.
