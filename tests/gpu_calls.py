@@ -172,7 +172,16 @@ def graphs_are_refused() -> bool:
             raise Stop
     except Stop:
         pass
-    return empty and inner and twice and not C.is_current_stream_capturing()
+    other, x = C.CUDAGraph(), filled(2)
+    with C.graph(other):
+        y = x * 2
+        reads = [
+            raises(RuntimeError, call, "stream is capturing") for call in (y.cpu, x.sum().item)
+        ]
+    after = y.tolist() == [2, 2]
+    return (
+        empty and inner and twice and all(reads) and after and not C.is_current_stream_capturing()
+    )
 
 
 def sync_is_told() -> bool:

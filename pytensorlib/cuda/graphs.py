@@ -200,6 +200,7 @@ class CUDAGraph:
         self._mode: Any = None
         self._hooks: list[Any] = []
         self._program: Any = None
+        self._waiting = 0
         self._pool = graph_pool_handle()
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
@@ -215,7 +216,8 @@ class CUDAGraph:
         Raises
         ------
         RuntimeError
-            This graph or another is being captured, or it was captured already.
+            This graph or another is being captured, or it was captured already. In the block:
+            elements are read on the host.
         """
         from ..optim.optimizer import (
             register_optimizer_step_post_hook,
@@ -236,6 +238,7 @@ class CUDAGraph:
             register_optimizer_step_pre_hook(self._mode.begins),
             register_optimizer_step_post_hook(self._mode.ends),
         ]
+        self._waiting = _C._set_waiting(3)
         self._mode.__enter__()
 
     def capture_end(self) -> None:
@@ -256,6 +259,7 @@ class CUDAGraph:
         """Note nothing any more."""
         _here.graph = None
         self._mode.__exit__(None, None, None)
+        _C._set_waiting(self._waiting)
         for hook in self._hooks:
             hook.remove()
         with pt.no_grad():

@@ -36,7 +36,8 @@ static HOST: OnceLock<Host> = OnceLock::new();
 static DETERMINISM: AtomicU8 = AtomicU8::new(0);
 /// Whether it then asks for known values in memory that nothing was written to.
 static FILLS: AtomicBool = AtomicBool::new(true);
-/// What happens where the host waits for what a GPU computed: 0 nothing, 1 a warning, 2 an error.
+/// What happens where the host waits for what a GPU computed: 0 nothing, 1 a warning, 2 an error, 3 an error since
+/// what is asked for is being captured.
 static WAITING: AtomicU8 = AtomicU8::new(0);
 /// Whether a kernel may be chosen by time alone where another one gives other bits.
 static CHOICE: AtomicBool = AtomicBool::new(true);
@@ -159,9 +160,9 @@ pub fn is_deterministic() -> bool {
     DETERMINISM.load(Ordering::Relaxed) != 0
 }
 
-/// Says what happens where the host waits for what a GPU computed.
-pub fn set_waiting(level: u8) {
-    WAITING.store(level, Ordering::Relaxed);
+/// Says what happens where the host waits for what a GPU computed; returns what did.
+pub fn set_waiting(level: u8) -> u8 {
+    WAITING.swap(level, Ordering::Relaxed)
 }
 
 /// Tells that the host is about to wait for what a GPU computed, where someone wants to hear of it.
@@ -171,6 +172,11 @@ pub fn waits_for_gpu() -> Result<()> {
     match WAITING.load(Ordering::Relaxed) {
         0 => {}
         1 => warn(TEXT),
+        3 => crate::bail!(
+            Runtime,
+            "operation not permitted when stream is capturing: elements are read on the host, where a replay could \
+             not follow. Read them after the block"
+        ),
         _ => crate::bail!(Runtime, "{TEXT}"),
     }
     Ok(())

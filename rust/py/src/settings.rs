@@ -82,10 +82,11 @@ fn _set_determinism(level: u8, fills: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// Says what happens where the host waits for what a GPU computed: 0 nothing, 1 a warning, 2 an error.
+/// Says what happens where the host waits for what a GPU computed, and returns what did: 0 nothing, 1 a warning,
+/// 2 an error, 3 an error of what is being captured.
 #[pyfunction]
-fn _set_waiting(level: u8) {
-    host::set_waiting(level);
+fn _set_waiting(level: u8) -> u8 {
+    host::set_waiting(level)
 }
 
 /// Says whether kernels may be chosen by time where their bits differ.
