@@ -1,4 +1,4 @@
-"""What `torch.compile` makes of a function: Python runs in every call, and its tensor work together."""
+"""What `torch.compile` makes of a function: Python runs in each call, work on tensors together."""
 
 from __future__ import annotations
 

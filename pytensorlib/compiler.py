@@ -52,8 +52,8 @@ def compile(
 ) -> Any:
     """Return a function or module that gives the same in less time and memory.
 
-    Python runs in every call, as without `compile`: what it prints, counts, draws, sets or raises is
-    what it would be. The work on tensors is compared with that of earlier calls. While it is the
+    Python runs in every call, as without `compile`: what it prints, counts, draws, sets or raises
+    is what it would be. The work on tensors is compared with that of earlier calls. While it is the
     same, nothing is computed at once; all of it runs together when the call ends, or when something
     wants elements (``item()``, printing, NumPy, a branch on a value): elementwise operators and
     reductions in one pass over memory, in memory that is laid out once. Where the work differs, the
@@ -64,7 +64,7 @@ def compile(
     end with an error that hangs on elements (a matrix that cannot be inverted) runs where it is
     asked for, and so does what reads or writes memory that NumPy or another library shares. What
     waits is settled before another thread looks at it, and before a setting changes that kernels
-    look at. Ctrl-C is looked at between two operators of Python's and when work that waited is done.
+    look at. Ctrl-C takes effect when work that waited is done.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A compiled function does what the function does: everything is compared with the function as it is."""
+"""A compiled function does what the function does, with which everything is compared."""
 
 import copy
 import gc
@@ -11,9 +11,9 @@ import weakref
 from pathlib import Path
 
 import pytest
+from fuzz import compiled as law
 
 import pytensorlib as torch
-from fuzz import compiled as law
 from pytensorlib import _C, nn
 
 F = nn.functional
@@ -70,7 +70,9 @@ class Net(nn.Module):
         return self.out(self.drop(x.flatten(1)))
 
 
-def trained(steps, wrap=lambda f: f, module=lambda m: m, scaler=False, sizes=(8,), optimizer="AdamW"):
+def trained(
+    steps, wrap=lambda f: f, module=lambda m: m, scaler=False, sizes=(8,), optimizer="AdamW"
+):
     """Return losses, parameters, buffers and state of a small network after some steps."""
     torch.manual_seed(3)
     net = Net()
@@ -147,8 +149,7 @@ def test_learning_rate_and_other_numbers_may_change_in_each_call():
 
     (plain, _), (got, step) = run(lambda f: f), run(torch.compile)
     assert same(plain, got)
-    # Numbers are no part of what is matched: all calls but the first, and the one that finds that they
-    # change, are the same way.
+    # Numbers are no part of what is matched: all calls but the first are the same way.
     assert step.counts["programs"] <= 2 and step.counts["runs"] >= 6
 
 
@@ -254,9 +255,19 @@ def test_elements_are_what_they_are_where_python_looks_at_them():
     def f(x):
         y = x * 2
         seen = [y.sum().item(), y.tolist(), str(y), y.numpy().copy().tolist(), y.data_ptr() != 0]
-        seen += [bool((y > 0).all()), len(y.nonzero()), y.untyped_storage().nbytes(), y.is_contiguous()]
+        seen += [
+            bool((y > 0).all()),
+            len(y.nonzero()),
+            y.untyped_storage().nbytes(),
+            y.is_contiguous(),
+        ]
         z = y.clone()
-        return [*seen, pickle.dumps(z) != b"", copy.deepcopy(z).tolist(), bytes(z.untyped_storage()) != b""]
+        return [
+            *seen,
+            pickle.dumps(z) != b"",
+            copy.deepcopy(z).tolist(),
+            bytes(z.untyped_storage()) != b"",
+        ]
 
     g, x = torch.compile(f), torch.randn(50)
     for _ in range(4):
@@ -362,5 +373,7 @@ def test_ctrl_c_ends_a_compiled_loop_and_leaves_tensors_whole():
         assert w.unique().numel() == 1 and n <= w[0].item() <= n + 1
         print("whole")
     """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
     assert done.stdout == "whole\n", done.stderr

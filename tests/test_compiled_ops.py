@@ -9,7 +9,6 @@ import pytest
 from op_db import OPS, Op
 from test_ops import differentiable_calls, gradients, leaves, named, scalars_fit, tensors
 
-
 import pytensorlib as torch
 from pytensorlib import _C, wgpu
 
@@ -91,7 +90,9 @@ def test_gradients_of_a_compiled_call_are_those_of_the_call(op: Op) -> None:
 
 @pytest.mark.filterwarnings("ignore:wgpu.*runs on the CPU")
 @pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
-@pytest.mark.parametrize("op", named([op for op in OPS if "float32" in op.dtypes and op.name not in OPEN]))
+@pytest.mark.parametrize(
+    "op", named([op for op in OPS if "float32" in op.dtypes and op.name not in OPEN])
+)
 def test_results_of_a_compiled_call_on_a_gpu_are_those_of_the_call(op: Op) -> None:
     from test_ops import mapped
 

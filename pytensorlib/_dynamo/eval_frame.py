@@ -13,7 +13,7 @@ __all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported"]
 class OptimizedModule(nn.Module):
     """What `torch.compile` makes of a module: its calls are matched with those before.
 
-    Attributes are the module's own, whether they are read, set or deleted, but for the hooks that are
+    Attributes are the module's own, whether they are read, set or deleted, but for hooks that are
     registered here.
 
     Parameters

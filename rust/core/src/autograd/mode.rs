@@ -9,6 +9,7 @@ struct Switches {
     inference: Cell<bool>,
     interpreted: Cell<bool>,
     looked: Cell<bool>,
+    read: Cell<bool>,
 }
 thread_local!(static HERE: Switches = const {
     Switches {
@@ -16,6 +17,7 @@ thread_local!(static HERE: Switches = const {
         inference: Cell::new(false),
         interpreted: Cell::new(false),
         looked: Cell::new(false),
+        read: Cell::new(false),
     }
 });
 static ANOMALY: AtomicU8 = AtomicU8::new(0);
@@ -60,12 +62,17 @@ pub fn look() {
     HERE.with(|s| {
         if s.interpreted.get() {
             s.looked.set(true);
+            s.read.set(true);
         }
     })
 }
 /// Whether that happened since this was last asked.
 pub fn has_looked() -> bool {
     HERE.with(|s| s.looked.replace(false))
+}
+/// The same for calls that are matched, which may be recorded, too.
+pub fn has_been_read() -> bool {
+    HERE.with(|s| s.read.replace(false))
 }
 /// Anomaly mode: whether nodes keep the call stack, and whether gradients are checked for NaN.
 #[inline]

@@ -191,6 +191,9 @@ fn slots() -> Result<&'static [Slot]> {
     }
 }
 
+/// How many devices were opened.
+static LIVES: AtomicU32 = AtomicU32::new(0);
+
 impl Gpu {
     /// The GPU of this number, opened on first use, and anew after it was lost. Fails where there is no such adapter, and in
     /// a forked child.
@@ -282,6 +285,11 @@ impl Gpu {
         self.index
     }
 
+    /// How many devices were opened: one more where a lost one was opened again.
+    pub fn openings() -> u32 {
+        LIVES.load(Ordering::Relaxed)
+    }
+
     /// Its number among all that were opened: another one after a loss.
     pub fn life(&self) -> u32 {
         self.life
@@ -296,7 +304,6 @@ impl Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
         let stored = stored::Stored::open(&o.device, &o.info);
         let pipelines = Pipelines::new(stored, &o.info, o.fault.clone());
-        static LIVES: AtomicU32 = AtomicU32::new(0);
         Gpu {
             lost: o.lost,
             life: LIVES.fetch_add(1, Ordering::Relaxed),

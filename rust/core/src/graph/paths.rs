@@ -6,6 +6,7 @@ use super::{Program, Run, Slot, Source, Step, Value};
 use crate::device::Device;
 use crate::dispatch::metas;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Metas, Op, TensorMeta};
 use crate::tensor::Tensor;
@@ -37,7 +38,7 @@ pub fn change_settings() -> Result<()> {
 }
 
 fn settings() -> u64 {
-    SETTINGS.load(Ordering::Relaxed)
+    SETTINGS.load(Ordering::Relaxed) + Gpu::openings() as u64
 }
 
 /// A request as calls made it before.
@@ -227,7 +228,8 @@ impl Paths {
         slot: impl Fn(usize) -> (usize, Device),
     ) -> Result<&mut Part> {
         let now = settings();
-        let is_it = |p: &Part| (p.to, p.from) == (to, from) && p.live == live && p.settings == now;
+        self.parts.retain(|p| p.settings == now);
+        let is_it = |p: &Part| (p.to, p.from) == (to, from) && p.live == live;
         match self.parts.iter().position(is_it) {
             Some(i) => self.parts[..=i].rotate_right(1),
             None => {

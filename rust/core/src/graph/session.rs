@@ -13,7 +13,7 @@ use crate::host;
 use crate::op::{Op, TensorMeta, Tensors};
 use crate::storage::{set_settle, Held, Storage, WeakStorage};
 use crate::tensor::{byte_count, Tensor};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -196,7 +196,7 @@ impl Calls {
         CALLS
             .lock()
             .retain(|c| !std::ptr::eq(c.as_ptr(), Arc::as_ptr(session)));
-        let mut work = session.0.lock();
+        let mut work = session.lock();
         let slots = std::mem::take(&mut work.slots);
         work.off = true;
         let paths = std::mem::take(&mut work.paths);
@@ -301,7 +301,7 @@ impl Interpreter for Session {
         }
         loop {
             let sure = !op.draws() && self.is_sure(op, request.x)?;
-            let answer = self.0.lock().ask(op, request.x, y, into, sure)?;
+            let answer = self.lock().ask(op, request.x, y, into, sure)?;
             match answer {
                 Answer::Later(results) => return Ok(results),
                 Answer::Now(false) => return dispatch::apply(request),
@@ -311,7 +311,7 @@ impl Interpreter for Session {
                         None => &results[..],
                         Some(_) => y,
                     };
-                    self.0.lock().note(op, request.x, made, into);
+                    self.lock().note(op, request.x, made, into);
                     return Ok(results);
                 }
                 // All that waits, also for other threads.
@@ -330,6 +330,16 @@ impl Interpreter for Session {
 }
 
 impl Session {
+    /// The work, for which nobody waits with the host's lock in hand: who has it may want that.
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        loop {
+            if let Some(work) = self.0.try_lock() {
+                return work;
+            }
+            host::unlocked(|| drop(self.0.lock()));
+        }
+    }
+
     /// Whether an op may run later. Numbers that work only reads can be looked at.
     fn is_sure(&self, op: &dyn Op, x: &[&Tensor]) -> Result<bool> {
         let numbers = |t: &&Tensor| t.dtype().is_int() && t.storage().waits();
@@ -337,7 +347,7 @@ impl Session {
             return op.sure(x);
         }
         let seen: SmallVec<[Tensor; 4]> = {
-            let work = self.0.lock();
+            let work = self.lock();
             let read = |t: &&Tensor| match work.find(t) {
                 Some(Slot {
                     held: Some((storage, held)),
@@ -407,7 +417,7 @@ impl Work {
                 false => Answer::Now(false),
             });
         }
-        if mode::has_looked() {
+        if mode::has_been_read() {
             self.forget_noted();
         }
         let would = |t: &Tensor| self.find(t).is_some_and(|s| s.would_wait);

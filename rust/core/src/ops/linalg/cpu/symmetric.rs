@@ -78,7 +78,10 @@ fn divide<T: Entry>(a: &[T], n: usize, k: usize, hermitian: bool) -> impl Fn(T, 
     let (d, e, turn) = (last.over(unit), first.over(unit), off.over(unit));
     let scale = one.over(d * e - one).over(unit);
     move |x, y| match hermitian {
-        true => (scale * (d * x - turn * y), scale * (e * y - turn.conj() * x)),
+        true => (
+            scale * (d * x - turn * y),
+            scale * (e * y - turn.conj() * x),
+        ),
         false => (scale * (d * x - y), scale * (e * y - x)),
     }
 }
