@@ -12,29 +12,15 @@ CUDA for a GPU refuses; `torch.wgpu.elementwise` takes WGSL.
 from __future__ import annotations
 
 import enum
+import importlib
 from typing import Any
 
 from .. import _C, _alias, _legacy
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._named import fill, tell_missing
 from .._named_modules import NO_CUDA
-from . import (
-    _devices,
-    amp,
-    comm,
-    graphs,
-    jiterator,
-    memory,
-    nccl,
-    nvtx,
-    profiler,
-    random,
-    sparse,
-    streams,
-    tunable,
-)
+from . import _devices, amp, graphs, memory, random, streams
 from ._devices import *  # noqa: F403
-from ._devices import _CudaDeviceProperties
 from ._kind import GPU
 from .graphs import (
     CUDAGraph,
@@ -43,7 +29,6 @@ from .graphs import (
     is_current_stream_capturing,
     make_graphed_callables,
 )
-from .green_contexts import GreenContext
 from .memory import *  # noqa: F403
 from .random import *  # noqa: F403
 from .streams import Event, ExternalStream, Stream
@@ -54,11 +39,9 @@ __all__ = [
     "DeferredCudaCallError",
     "Event",
     "ExternalStream",
-    "GreenContext",
     "Stream",
     "amp",
     "check_error",
-    "comm",
     "cudaStatus",
     "cudart",
     "graph",
@@ -67,16 +50,10 @@ __all__ = [
     "has_half",
     "has_magma",
     "is_current_stream_capturing",
-    "jiterator",
     "make_graphed_callables",
     "memory",
-    "nccl",
-    "nvtx",
-    "profiler",
     "random",
-    "sparse",
     "streams",
-    "tunable",
 ]
 __all__ += _devices.__all__
 __all__ += memory.__all__
@@ -107,7 +84,10 @@ _LACKED = (
 )
 _LACKED += "power_draw temperature utilization"
 _LATER = [f"{name}Storage" for name in _STORAGES.split()]
-__all__.extend([*_TYPES, *_LATER, *_LACKED.split(), "default_generators"])
+# Modules that are loaded when they are asked for.
+_MODULES = ("comm", "jiterator", "nccl", "nvtx", "profiler", "sparse", "tunable")
+__all__.extend([*_TYPES, *_LATER, *_LACKED.split(), *_MODULES])
+__all__.extend(["GreenContext", "default_generators"])
 globals().update({n: _legacy.old_class(n, dtype, GPU.name) for n, dtype in _TYPES.items()})
 
 
@@ -264,6 +244,12 @@ _later = globals()["__getattr__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES or name in ("gds", "green_contexts"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "_CudaDeviceProperties":
+        return importlib.import_module(f"{__name__}._properties")._CudaDeviceProperties
+    if name == "GreenContext":
+        return importlib.import_module(f"{__name__}.green_contexts").GreenContext
     if name == "default_generators":
         return tuple(_C.default_generator for _ in range(GPU.count()))
     if name.endswith("Storage"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _C, _gpu, wgpu
 from .._named import fill
@@ -247,44 +247,6 @@ class device_of(device):
         super().__init__(obj.device.index if obj.device.type == GPU.name else None)
 
 
-class _CudaDeviceProperties(NamedTuple):
-    """What a GPU is; what wgpu does not tell is 0."""
-
-    name: str
-    major: int
-    minor: int
-    total_memory: int
-    multi_processor_count: int
-    is_integrated: bool
-    is_multi_gpu_board: bool
-    max_threads_per_block: int
-    max_threads_per_multi_processor: int
-    regs_per_multiprocessor: int
-    shared_memory_per_block: int
-    shared_memory_per_block_optin: int
-    shared_memory_per_multiprocessor: int
-    warp_size: int
-    L2_cache_size: int
-    clock_rate: int
-    memory_clock_rate: int
-    memory_bus_width: int
-    pci_bus_id: int
-    pci_device_id: int
-    pci_domain_id: int
-    uuid: str
-    gcnArchName: str  # noqa: N815  (PyTorch's)
-    backend: str
-    driver: str
-
-    def __repr__(self) -> str:
-        return (
-            f"_CudaDeviceProperties(name={self.name!r}, major={self.major}, minor={self.minor}, "
-            f"total_memory={self.total_memory >> 20}MB, "
-            f"multi_processor_count={self.multi_processor_count}, backend={self.backend!r}, "
-            f"driver={self.driver!r})"
-        )
-
-
 def _capability(info: dict[str, Any]) -> tuple[int, int]:
     if info["cooperative_matrices"]:
         return (8, 0)
@@ -377,6 +339,8 @@ def get_device_properties(device: Any = None) -> Any:
     >>> if torch.cuda.is_available():
     ...     size = torch.cuda.get_device_properties(0).total_memory
     """
+    from ..cuda._properties import _CudaDeviceProperties
+
     index = GPU.index(device, "get_device_properties")
     info = _C._wgpu_info(index)
     limits, capability = info["limits"], _capability(info)

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C, _graph
-from ..utils._python_dispatch import TorchDispatchMode
+from .. import _C
 from ._kind import GPU
 
 __all__ = [
@@ -74,98 +73,6 @@ def graph_pool_handle() -> tuple[int, int]:
     return (0, next(_pools))
 
 
-def _tensors(x: Any) -> list[Any]:
-    """Return the tensors in arguments or results."""
-    if isinstance(x, pt.Tensor):
-        return [x]
-    if isinstance(x, dict):
-        return [t for value in x.values() for t in _tensors(value)]
-    if isinstance(x, (tuple, list)):
-        return [t for value in x for t in _tensors(value)]
-    return []
-
-
-def _memory(t: Any) -> Any:
-    return t.untyped_storage()._cdata
-
-
-class _Step:
-    """An operator on its tensors, and which of its results are to be written anew."""
-
-    __slots__ = ("args", "func", "kwargs", "made")
-
-    def __init__(self, func: Any, args: Any, kwargs: Any, made: list[tuple[int, Any]]) -> None:
-        self.func, self.args, self.kwargs, self.made = func, args, kwargs, made
-
-    def __call__(self) -> None:
-        results = _tensors(self.func(*self.args, **self.kwargs))
-        for index, out in self.made:
-            found = results[index]
-            if found.shape != out.shape:
-                raise RuntimeError(
-                    f"CUDAGraph.replay: {self.func} gives a result of shape {tuple(found.shape)} "
-                    f"where {tuple(out.shape)} was captured: what a graph computes must not "
-                    "change its shapes. Leave it out of the graph."
-                )
-            out.copy_(found)
-
-
-class _Capture(TorchDispatchMode):
-    """Notes the operators of a block."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps: list[Callable[[], Any]] = []
-        # Tensors made in the block, and those from before that it writes to with what they held.
-        self.own: dict[Any, Any] = {}
-        self.before: dict[Any, tuple[Any, Any]] = {}
-        self.rng = _C.default_generator.get_state()
-        self.optimizer: Any = None
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        given = _tensors((args, kwargs))
-        if func._schema.is_mutable:
-            self._keep(given)
-        results = func(*args, **kwargs)
-        if self.optimizer is not None:
-            return results
-        known = {_memory(t) for t in given}
-        # Detached, since a step is no part of a graph; these are the same memory.
-        made = [(i, t.detach()) for i, t in enumerate(_tensors(results)) if _memory(t) not in known]
-        self.own.update({_memory(t): t for _, t in made})
-        if made or func._schema.is_mutable:
-            self.steps.append(_Step(func, args, kwargs, made))
-        return results
-
-    def _keep(self, given: list[Any]) -> None:
-        """Keep what tensors from before hold that may be written to."""
-        for t in given:
-            place = _memory(t)
-            if place not in self.own and place not in self.before:
-                flat = t.untyped_storage()
-                self.before[place] = (flat, flat.clone())
-
-    def begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Note that an optimizer steps: it is asked to at each replay, with its numbers of then."""
-        self.optimizer = optimizer
-        state = [t for s in optimizer.state.values() for t in _tensors(s)]
-        held = [p for group in optimizer.param_groups for p in group["params"]]
-        self._keep([*state, *held])
-
-    def ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Note that an optimizer has stepped."""
-        self.optimizer = None
-        self.steps.append(lambda: optimizer.step(*args[1:], **kwargs))
-
-    def undo(self) -> None:
-        """Put tensors from before the block back to what they held, and random numbers too."""
-        for place, kept in self.before.values():
-            place.copy_(kept)
-        self.before.clear()
-        _C.default_generator.set_state(self.rng)
-
-
 class CUDAGraph:
     """What a block asked a GPU for, which `replay` asks for again.
 
@@ -219,6 +126,7 @@ class CUDAGraph:
             This graph or another is being captured, or it was captured already. In the block:
             elements are read on the host.
         """
+        from ..cuda._capture import Capture
         from ..optim.optimizer import (
             register_optimizer_step_post_hook,
             register_optimizer_step_pre_hook,
@@ -233,7 +141,7 @@ class CUDAGraph:
             )
         if pool is not None:
             self._pool = getattr(pool, "id", pool)
-        _here.graph, self._mode = self, _Capture()
+        _here.graph, self._mode = self, Capture()
         self._hooks = [
             register_optimizer_step_pre_hook(self._mode.begins),
             register_optimizer_step_post_hook(self._mode.ends),
@@ -292,8 +200,10 @@ class CUDAGraph:
         """
         steps = self._captured("replay")
         if self._program is None:
-            self._program = _Program(all(isinstance(step, _Step) for step in steps))
-        self._program(self._run)
+            from ..cuda._capture import Program, Step
+
+            self._program = Program(all(isinstance(step, Step) for step in steps))
+        self._program(self._run, is_current_stream_capturing())
 
     def reset(self) -> None:
         """Forget what was captured, and let its memory go."""
@@ -315,7 +225,7 @@ class CUDAGraph:
             Where to.
         """
         steps = self._captured("debug_dump")
-        lines = [str(s.func) if isinstance(s, _Step) else "optimizer.step" for s in steps]
+        lines = [str(getattr(step, "func", "optimizer.step")) for step in steps]
         with open(debug_path, "w", encoding="utf-8") as f:
             f.write("\n".join([*lines, ""]))
 
@@ -362,35 +272,6 @@ class CUDAGraph:
         )
 
     raw_cuda_graph_exec = get_graph_data = raw_cuda_graph
-
-
-class _Program:
-    """Runs a function on fixed memory: as a recorded program once two runs of it were alike."""
-
-    def __init__(self, may: bool) -> None:
-        self._may, self._trace, self._program = may, None, None
-
-    def __call__(self, run: Callable[[], None]) -> None:
-        if self._program is not None and self._program([], []) is not None:
-            return
-        if not self._may or self._program is not None or _here.graph is not None:
-            run()
-            return
-        recorder = _C._Recorder([], self._trace)
-        recorder.start()
-        try:
-            run()
-        finally:
-            recorder.stop()
-        trace = recorder.finish([], False)
-        if isinstance(trace, str):
-            self._may = False
-        elif self._trace is None:
-            self._trace = trace
-        else:
-            program = trace.program(self._trace)
-            self._trace, self._may = None, False
-            self._program = None if isinstance(program, str) else program
 
 
 class graph:
@@ -519,6 +400,8 @@ def _graphed(function: Any, args: Any, warmup: int) -> Any:
             "registering hooks on modules after passing them through make_graphed_callables is "
             "allowed."
         )
+    from .. import _graph
+
     recorded = _graph.graph(function.forward if is_module else function)
     state = _C.default_generator.get_state()
     kept = [b.clone() for b in function.buffers()] if is_module else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import pickle
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -495,6 +494,8 @@ def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[
 
 def _dump_snapshot(filename: str = "dump_snapshot.pickle", *args: Any, **kwargs: Any) -> None:
     """Write the blocks of memory that are in use to a file."""
+    import pickle
+
     with open(filename, "wb") as f:
         pickle.dump(_snapshot(), f)
 
