@@ -87,7 +87,7 @@ def data(kind: str) -> tuple[Any, Any]:
 
 # The same of a step that `torch.graph` recorded or `torch.compile` matched, once it is run again.
 RECORDED = {"mlp": 13, "cnn": 29, "gpt": 101, "lstm": 57}
-# Python runs in each call of a compiled step, and makes its constants anew, such as the first gradient.
+# Python runs in each call of a compiled step, and makes constants anew, such as the first gradient.
 COMPILED = {"mlp": 14, "cnn": 32, "gpt": 101, "lstm": 58}
 STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], int]] = {
     "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 15),
