@@ -112,7 +112,7 @@ class Program:
         self._may, self._trace, self._program = may, None, None
 
     def __call__(self, run: Callable[[], None], captures: bool) -> None:
-        if self._program is not None and self._program([], []) is not None:
+        if self._program is not None and self._program([]) is not None:
             return
         if not self._may or self._program is not None or captures:
             run()
@@ -123,7 +123,7 @@ class Program:
             run()
         finally:
             recorder.stop()
-        trace = recorder.finish([], False)
+        trace = recorder.finish([])
         if isinstance(trace, str):
             self._may = False
         elif self._trace is None:
