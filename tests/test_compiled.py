@@ -356,6 +356,8 @@ def test_ctrl_c_ends_a_compiled_loop_and_leaves_tensors_whole():
         import os, signal, threading
         import pytensorlib as torch
 
+        # A process in the background may ignore it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         w = torch.zeros(1000)
 
         @torch.compile
