@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -57,7 +58,12 @@ class Compiled:
         return self._calls.call(self._function, args, kwargs)
 
     def __reduce__(self) -> Any:
-        return Compiled, (self._function,)
+        # A decorated function is found by its name; others are made of what they call.
+        name = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self, "__module__", None) or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (Compiled, (self._function,))
 
     def reset(self) -> None:
         """Forget the calls so far."""

@@ -351,6 +351,18 @@ def test_compiled_module_hands_attributes_on():
         assert same(other(torch.ones(1, 2)), c(torch.ones(1, 2)))
 
 
+@torch.compile
+def tripled(x):
+    return 3 * x
+
+
+def test_compiled_functions_are_pickled_as_functions_are():
+    assert pickle.loads(pickle.dumps(tripled)) is tripled
+    other = pickle.loads(pickle.dumps(torch.compile(torch.neg)))
+    assert same(other(torch.ones(2)), -torch.ones(2)) and type(other) is type(tripled)
+    assert copy.deepcopy(tripled)(torch.ones(1)) == 3
+
+
 def test_ctrl_c_ends_a_compiled_loop_and_leaves_tensors_whole():
     program = textwrap.dedent("""
         import os, signal, threading

@@ -27,7 +27,7 @@ const IDLE: usize = 1 << 20;
 /// Trees that are begun anew because they were full.
 const TREES: usize = 4;
 
-/// Settings that kernels look at when they run: counts those that were changed.
+/// Counts changes of settings that kernels look at when they run.
 static SETTINGS: AtomicU64 = AtomicU64::new(0);
 
 /// Has work done that waits, and notes that kernels may be others from now on.
