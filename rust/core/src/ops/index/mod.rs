@@ -182,6 +182,7 @@ impl Bounds {
         matches!(self, Bounds::Wrap | Bounds::Take)
     }
     /// Whether indices of dimensions are in bounds, as far as the host knows.
+    #[inline(never)]
     fn hold(self, of: &Layout, dims: &[usize], indices: &[&Tensor]) -> bool {
         let holds = |(&d, index): (&usize, &&Tensor)| {
             // A tensor without dimensions counts as one of size 1.
