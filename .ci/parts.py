@@ -189,8 +189,8 @@ def main(wanted: list[str]) -> int:
         result, seconds = rows[name]
         print(f"{name:<17} {seconds:>8.1f}  {result}")
     print(f"{'all':<17} {time.perf_counter() - begin:>8.1f}")
-    failed = sum(result.startswith("FAILED") for result, _ in rows.values())
-    print(f"\nparts: {len(rows) - failed} passed, {failed} failed")
+    failed = [name for name in names if rows[name][0].startswith("FAILED")]
+    print(f"\nparts: {len(rows) - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
     return 1 if failed else 0
 
 

@@ -3,7 +3,6 @@
 use super::scan::Cumsum;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::{bail, ensure};
 use crate::error::Result;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
@@ -12,6 +11,7 @@ use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// Tensors one after the other along `dim`, of equal type.
@@ -152,9 +152,8 @@ fn gradient(a: &Args) -> Result<Value> {
 
 /// What `spacing` says of each dimension.
 fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
-    let fits =
-        |n: usize| {
-            ensure!(
+    let fits = |n: usize| {
+        ensure!(
             n == dims.len() || !chosen,
             Runtime,
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim \
@@ -162,15 +161,15 @@ fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
              argument of length {}.",
             dims.len()
         );
-            ensure!(
+        ensure!(
             n == dims.len(),
             Runtime,
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal \
              to 'self.dim() = {}', since dim argument was not given, but got a list of length {n}",
             dims.len()
         );
-            Ok(())
-        };
+        Ok(())
+    };
     if let Some(steps) = a.opt_floats(1) {
         fits(steps.len())?;
         let steps = steps

@@ -242,7 +242,8 @@ impl MaxPool {
         // Of windows along one dimension numbers are the same in either order.
         let several = of.kernel.iter().filter(|&&k| k > 1).count() > 1;
         let numbered = self.indices == Indices::Numbers && !several;
-        let fits = |(d, _): &_| of.behind(*d) != [1; 2] && (numbered || self.indices == Indices::None);
+        let fits =
+            |(d, _): &_| of.behind(*d) != [1; 2] && (numbered || self.indices == Indices::None);
         if let Some((d, turned)) = of.turned().filter(fits) {
             // Columns as rows, and back.
             let columns = |t: &Tensor, size: [usize; 3], behind: usize| {

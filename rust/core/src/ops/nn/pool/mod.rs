@@ -270,7 +270,10 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
     let out = w.outputs(name, x)?;
     // The dimension of the windows, if they lie along one: what is behind it has one element.
     let lead = x.ndim() - n;
-    let along = (0..n).rev().find(|&d| x.size(lead + d) > 1).unwrap_or(n - 1);
+    let along = (0..n)
+        .rev()
+        .find(|&d| x.size(lead + d) > 1)
+        .unwrap_or(n - 1);
     let plain = |d: usize| (w.kernel[d], w.stride[d], w.padding[d]) == (1, 1, 0);
     if (0..n).all(|d| d == along || plain(d)) {
         let by = match fixed {

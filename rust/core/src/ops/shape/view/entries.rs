@@ -153,7 +153,13 @@ fn as_strided_scatter(
 ) -> Result<Tensor> {
     let capacity = x.storage().bytes() / x.dtype().size();
     let start = x.offset() as i64;
-    let view = Layout::as_strided(size, stride, offset.unwrap_or(start), capacity, x.dtype().size())?;
+    let view = Layout::as_strided(
+        size,
+        stride,
+        offset.unwrap_or(start),
+        capacity,
+        x.dtype().size(),
+    )?;
     ensure!(
         src.shape() == &view.shape,
         Runtime,

@@ -483,7 +483,13 @@ impl Tensor {
     pub fn as_strided(&self, size: &[i64], stride: &[i64], offset: Option<i64>) -> Result<Tensor> {
         let capacity = self.storage().bytes() / self.dtype().size();
         let offset = offset.unwrap_or(self.offset() as i64);
-        self.as_strided_view(Layout::as_strided(size, stride, offset, capacity, self.dtype().size())?)
+        self.as_strided_view(Layout::as_strided(
+            size,
+            stride,
+            offset,
+            capacity,
+            self.dtype().size(),
+        )?)
     }
 
     /// A recorded view under any layout of the same storage.
