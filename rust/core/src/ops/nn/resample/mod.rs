@@ -267,22 +267,29 @@ impl Op for Resample {
         } else {
             y.dtype().compute()
         };
-        let x = x[0].prepared(t)?;
-        let out = if y.dtype() == t {
-            y.clone()
-        } else {
-            Tensor::empty(y.shape(), t, y.device())?
+        let turned = if rounded { None } else { op.turned() };
+        let (x, to) = match &turned {
+            Some((d, _)) => {
+                let last = |t: &Tensor| Ok(t.alias(t.layout().transpose(*d, -1)?));
+                (last(x[0])?, last(y)?)
+            }
+            None => (x[0].clone(), y.clone()),
         };
+        let out = match turned {
+            Some((_, turned)) => {
+                op = turned;
+                Tensor::empty(to.shape(), t, to.device())?
+            }
+            None => to.draft(t)?,
+        };
+        let x = x.prepared(t)?;
         if out.numel() > 0 {
             with_compute!(t, T => {
                 // SAFETY: contiguous tensors of type T; the output is this call's own.
                 unsafe { op.planes::<T>(x.slice(), out.slice_mut(), rounded) };
             });
         }
-        if y.dtype() != t {
-            y.write_from(&out)?;
-        }
-        Ok(())
+        to.write_from(&out)
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
@@ -309,6 +316,30 @@ impl Op for Resample {
 }
 
 impl Resample {
+    /// Where the last dimension is short, a long one, from the end, and the map with that one last: vectors
+    /// need long rows.
+    fn turned(&self) -> Option<(i64, Resample)> {
+        let last = self.axes.len() - 1;
+        let long = |a: &Axis| a.inputs.min(a.outputs());
+        let d = (0..last).max_by_key(|&d| long(&self.axes[d]))?;
+        if self.axes[last].outputs() >= LANES || long(&self.axes[d]) < 4 * LANES {
+            return None;
+        }
+        let mut axes = (*self.axes).clone();
+        axes.swap(d, last);
+        let divisors = self.divisors.as_ref().map(|all| {
+            let mut all = (**all).clone();
+            all.swap(d, last);
+            Arc::new(all)
+        });
+        let turned = Resample {
+            axes: Arc::new(axes),
+            divisors,
+            ..self.clone()
+        };
+        Some((d as i64 - last as i64 - 1, turned))
+    }
+
     /// Complex numbers as pairs: one more dimension, which stays.
     fn pairs(&self, x: &Tensor, y: &Tensor) -> Result<()> {
         let t = if y.dtype() == DType::C64 {

@@ -1,65 +1,52 @@
-//! Singular values of complex matrices, and eigenvalues of general ones, by `faer`, in double precision.
+//! Singular values of complex matrices, and eigenvalues of general ones, by `faer`.
 
-use super::super::field::Complex;
+use super::super::field::{Complex, Entry};
 use super::super::{columns_mut, params, transpose, Number, Room, ITERATE, SEQ};
-use crate::alloc::{full, gathered};
+use super::{one, zero};
+use crate::alloc::full;
 use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors, EvdParams};
 use faer::linalg::svd::{self as faer_svd, ComputeSvdVectors, SvdParams};
-use faer::{c64, Auto, MatRef, Spec};
+use faer::{Auto, MatRef, Spec};
 
-const ZERO: c64 = c64::new(0.0, 0.0);
-const ONE: c64 = c64::new(1.0, 0.0);
+/// The same number as `faer` has it.
+pub type Far<T> = rustfft::num_complex::Complex<T>;
 
-/// Numbers in double precision.
-pub fn widened<T: Number>(x: &[Complex<T>]) -> Vec<c64> {
-    gathered(x.iter().map(|z| c64::new(z.re.to_f64(), z.im.to_f64())))
+fn far<T>(x: &[Complex<T>]) -> &[Far<T>] {
+    // SAFETY: both are a real and an imaginary part in this order (`repr(C)`).
+    unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) }
 }
 
-/// Numbers in their own precision.
-pub fn narrowed<T: Number>(from: &[c64], to: &mut [Complex<T>]) {
-    for (to, z) in to.iter_mut().zip(from) {
-        (to.re, to.im) = (T::of_f64(z.re), T::of_f64(z.im));
-    }
-}
-
-/// The size that LAPACK compares pivots by.
-fn size(z: c64) -> f64 {
-    z.re.abs() + z.im.abs()
-}
-
-/// A quotient whose squares stay in range.
-fn quotient(x: c64, d: c64) -> c64 {
-    let unit = size(d);
-    match unit > 0.0 && unit.is_finite() {
-        true => (x / unit) / (d / unit),
-        false => x / d,
-    }
+fn far_mut<T>(x: &mut [Complex<T>]) -> &mut [Far<T>] {
+    // SAFETY: as in `far`; the memory is lent out once.
+    unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) }
 }
 
 /// The 2-norm, whose squares stay in range.
-fn norm(x: &[c64]) -> f64 {
-    let top = x.iter().fold(0.0, |top: f64, &z| top.max(size(z)));
+fn norm<T: Number>(x: &[Complex<T>]) -> f64 {
+    let top = x.iter().fold(0.0, |top: f64, z| top.max(z.size().to_f64()));
     match top > 0.0 && top.is_finite() {
-        true => top * x.iter().map(|z| (z / top).norm_sqr()).sum::<f64>().sqrt(),
+        true => {
+            top * x
+                .iter()
+                .map(|z| z.squared_by(1.0 / top))
+                .sum::<f64>()
+                .sqrt()
+        }
         false => top,
     }
 }
 
-fn real_parts(from: &[c64], to: &mut [f64]) {
-    to.iter_mut().zip(from).for_each(|(to, z)| *to = z.re);
-}
-
-type Pair<'a> = (&'a mut [c64], &'a mut [c64]);
+type Pair<'a, T> = (&'a mut [Complex<T>], &'a mut [Complex<T>]);
 
 /// Singular values, descending, and vectors: columns of `u`, conjugated rows of `vh`.
-pub fn svd(
-    a: &[c64],
+pub fn svd<T: Number>(
+    a: &[Complex<T>],
     (m, n): (usize, usize),
-    s: &mut [f64],
-    vectors: Option<Pair>,
+    s: &mut [T],
+    vectors: Option<Pair<T>>,
     full_size: bool,
-    room: &mut Room<c64>,
+    room: &mut Room<Far<T>>,
 ) -> bool {
     let k = m.min(n);
     let (want, p, q) = match (&vectors, full_size) {
@@ -67,23 +54,28 @@ pub fn svd(
         (_, true) => (ComputeSvdVectors::Full, m, n),
         (_, false) => (ComputeSvdVectors::Thin, k, k),
     };
-    let mut params: SvdParams = Auto::<c64>::auto();
+    let mut params: SvdParams = Auto::<Far<T>>::auto();
     params.recursion_threshold = ITERATE;
     let params = Spec::new(params);
-    let mut values = full(ZERO, k);
-    let (mut left, mut right) = (full(ZERO, m * p), full(ZERO, n * q));
-    let stack = room.get(faer_svd::svd_scratch::<c64>(m, n, want, want, SEQ, params));
-    let (u, v) = (columns_mut(&mut left, m, p), columns_mut(&mut right, n, q));
+    let mut values = full(zero(), k);
+    let (mut left, mut right) = (full(zero(), m * p), full(zero(), n * q));
+    let stack = room.get(faer_svd::svd_scratch::<Far<T>>(
+        m, n, want, want, SEQ, params,
+    ));
+    let (u, v) = (
+        columns_mut(far_mut(&mut left), m, p),
+        columns_mut(far_mut(&mut right), n, q),
+    );
     let (u, v) = (
         vectors.is_some().then_some(u),
         vectors.is_some().then_some(v),
     );
-    let a = MatRef::from_row_major_slice(a, m, n);
-    let to = DiagMut::from_slice_mut(&mut values);
+    let a = MatRef::from_row_major_slice(far(a), m, n);
+    let to = DiagMut::from_slice_mut(far_mut(&mut values));
     if faer_svd::svd(a, to, u, v, SEQ, stack, params).is_err() {
         return false;
     }
-    real_parts(&values, s);
+    s.iter_mut().zip(&values).for_each(|(to, z)| *to = z.re);
     if let Some((u, vh)) = vectors {
         transpose(&left, p, m, u);
         vh.iter_mut().zip(&right).for_each(|(to, z)| *to = z.conj());
@@ -92,28 +84,30 @@ pub fn svd(
 }
 
 /// Eigenvalues and, as columns of length 1 whose largest element is real, eigenvectors.
-pub fn eig(
-    a: &[c64],
+pub fn eig<T: Number>(
+    a: &[Complex<T>],
     n: usize,
-    w: &mut [c64],
-    v: Option<&mut [c64]>,
-    room: &mut Room<c64>,
+    w: &mut [Complex<T>],
+    v: Option<&mut [Complex<T>]>,
+    room: &mut Room<Far<T>>,
 ) -> bool {
-    let mut vectors = full(ONE, if v.is_some() { n * n } else { 0 });
+    let mut vectors = full(one(), if v.is_some() { n * n } else { 0 });
     if n == 1 {
         w[0] = a[0];
     } else if n > 1 {
-        let params: Spec<EvdParams, c64> = params();
+        let params: Spec<EvdParams, Far<T>> = params();
         let which = match v {
             Some(_) => ComputeEigenvectors::Yes,
             None => ComputeEigenvectors::No,
         };
         let none = ComputeEigenvectors::No;
-        let stack = room.get(evd::evd_scratch::<c64>(n, none, which, SEQ, params));
-        let to = v.is_some().then(|| columns_mut(&mut vectors, n, n));
+        let stack = room.get(evd::evd_scratch::<Far<T>>(n, none, which, SEQ, params));
+        let to = v
+            .is_some()
+            .then(|| columns_mut(far_mut(&mut vectors), n, n));
         let (a, s) = (
-            MatRef::from_row_major_slice(a, n, n),
-            DiagMut::from_slice_mut(w),
+            MatRef::from_row_major_slice(far(a), n, n),
+            DiagMut::from_slice_mut(far_mut(w)),
         );
         if evd::evd_cplx(a, s, None, to, SEQ, stack, params).is_err() {
             return false;
@@ -121,11 +115,14 @@ pub fn eig(
     }
     let Some(v) = v else { return true };
     for (j, x) in vectors.chunks_exact(n.max(1)).enumerate() {
-        let better = |p: usize, i: usize| if x[i].norm() > x[p].norm() { i } else { p };
-        let largest = (0..n).fold(0, better);
-        let unit = quotient(x[largest], x[largest].norm().into()) * norm(x);
-        (0..n).for_each(|i| v[i * n + j] = quotient(x[i], unit));
-        v[largest * n + j].im = 0.0;
+        let length = norm(x);
+        let square = |i: usize| x[i].squared_by(1.0 / length);
+        let better = |p: usize, i: usize| if square(i) > square(p) { i } else { p };
+        let top = x[(0..n).fold(0, better)];
+        // Of the length of the vector, and of the direction of its largest element.
+        let unit = top.scaled(T::of_f64(length / norm(&[top])));
+        (0..n).for_each(|i| v[i * n + j] = x[i].over(unit));
+        v[(0..n).fold(0, better) * n + j].im = T::default();
     }
     true
 }

@@ -14,7 +14,7 @@ use crate::alloc::{self, full, gathered};
 use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::tensor::Tensor;
-use faer::c64;
+use far::Far;
 use lu::Lu;
 use parts::Columns;
 use reflected::Reflected;
@@ -92,10 +92,10 @@ fn least_squares<T: Number>(
 }
 
 /// Runs on `a` in the middle of the range of numbers, and brings what it gives back from there.
-fn at_scale<T: Number>(
+fn at_scale<T: Number, V: Entry<Part = T>>(
     a: &[Complex<T>],
-    values: &mut [T],
-    run: impl FnOnce(&[Complex<T>], &mut [T]) -> bool,
+    values: &mut [V],
+    run: impl FnOnce(&[Complex<T>], &mut [V]) -> bool,
 ) -> bool {
     let top = a.iter().fold(0.0, |top: f64, z| top.max(z.size().to_f64()));
     // As LAPACK's.
@@ -104,60 +104,17 @@ fn at_scale<T: Number>(
         return run(a, values);
     }
     let power = (top.log2().floor() as i32).clamp(-1000, 1000);
-    let by = |x: T, power: i32| T::of_f64(x.to_f64() * 2f64.powi(power));
-    let scaled = gathered(a.iter().map(|z| Complex {
-        re: by(z.re, -power),
-        im: by(z.im, -power),
+    // In two steps: one may be past the range.
+    let steps = [power / 2, power - power / 2].map(|k| 2f64.powi(k));
+    let scaled = gathered(a.iter().map(|z| {
+        let down = |z: Complex<T>, by: f64| z.scaled(T::of_f64(1.0 / by));
+        down(down(*z, steps[0]), steps[1])
     }));
     let done = run(&scaled, values);
-    values.iter_mut().for_each(|v| *v = by(*v, power));
-    done
-}
-
-/// Singular values, descending, and vectors: columns of `u`, conjugated rows of `vh`.
-fn svd<T: Number>(
-    a: &[Complex<T>],
-    size: (usize, usize),
-    s: &mut [T],
-    vectors: Option<(&mut [Complex<T>], &mut [Complex<T>])>,
-    full_size: bool,
-    room: &mut Room<c64>,
-) -> bool {
-    let (wide, mut values) = (far::widened(a), full(0.0, s.len()));
-    let done = match vectors {
-        None => far::svd(&wide, size, &mut values, None, full_size, room),
-        Some((u, vh)) => {
-            let [mut p, mut q] = [u.len(), vh.len()].map(|n| full(c64::new(0.0, 0.0), n));
-            let to = Some((&mut p[..], &mut q[..]));
-            let done = far::svd(&wide, size, &mut values, to, full_size, room);
-            far::narrowed(&p, u);
-            far::narrowed(&q, vh);
-            done
-        }
-    };
-    for (to, &v) in s.iter_mut().zip(&values) {
-        *to = T::of_f64(v);
-    }
-    done
-}
-
-/// Eigenvalues and, as columns of length 1 whose largest element is real, eigenvectors.
-fn eig<T: Number>(
-    a: &[Complex<T>],
-    n: usize,
-    w: &mut [Complex<T>],
-    v: Option<&mut [Complex<T>]>,
-    room: &mut Room<c64>,
-) -> bool {
-    let nothing = c64::new(0.0, 0.0);
-    let (wide, mut values) = (far::widened(a), full(nothing, n));
-    let mut vectors = full(nothing, v.as_ref().map_or(0, |v| v.len()));
-    let to = v.is_some().then_some(&mut vectors[..]);
-    let done = far::eig(&wide, n, &mut values, to, room);
-    far::narrowed(&values, w);
-    if let Some(v) = v {
-        far::narrowed(&vectors, v);
-    }
+    let up = |v: V, by: f64| v.scaled(T::of_f64(by));
+    values
+        .iter_mut()
+        .for_each(|v| *v = up(up(*v, steps[0]), steps[1]));
     done
 }
 
@@ -166,11 +123,11 @@ fn cofactors<T: Number>(
     a: &[Complex<T>],
     n: usize,
     y: &mut [Complex<T>],
-    room: &mut Room<c64>,
+    room: &mut Room<Far<T>>,
 ) -> bool {
     let mut s = full(T::default(), n);
     let [mut u, mut vh] = [full(zero(), n * n), full(zero(), n * n)];
-    if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
+    if !far::svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
         return false;
     }
     let det = |x: &[Complex<T>]| Lu::new(x, n, n, true).determinant();
@@ -200,7 +157,7 @@ struct Case<'a, T> {
 }
 
 /// One computation; `false` where it did not converge.
-fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<c64>) -> bool {
+fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<Far<T>>) -> bool {
     let (m, n) = (c.m, c.n);
     let ([y, y1, y2], [info, info1]) = (c.y, c.ints);
     match kind {
@@ -241,14 +198,17 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<c64>) -> bool {
         Kind::Eigh => return at_scale(c.a, c.reals, |a, w| eigh::eigh(a, n, w, Some(y))),
         Kind::Eigenvalues => return at_scale(c.a, c.reals, |a, w| eigh::eigh(a, n, w, None)),
         Kind::Svd { full } => {
-            let run = |a: &[_], s: &mut [T]| svd(a, (m, n), s, Some((y, y1)), full, room);
+            let run = |a: &[_], s: &mut [T]| far::svd(a, (m, n), s, Some((y, y1)), full, room);
             return at_scale(c.a, c.reals, run);
         }
         Kind::SingularValues => {
-            let run = |a: &[_], s: &mut [T]| svd(a, (m, n), s, None, false, room);
+            let run = |a: &[_], s: &mut [T]| far::svd(a, (m, n), s, None, false, room);
             return at_scale(c.a, c.reals, run);
         }
-        Kind::Eig { vectors } => return eig(c.a, n, y, vectors.then_some(y1), room),
+        Kind::Eig { vectors } => {
+            let run = |a: &[_], w: &mut [_]| far::eig(a, n, w, vectors.then_some(y1), room);
+            return at_scale(c.a, y, run);
+        }
         Kind::LeastSquares { rcond } => {
             let done = least_squares((c.a, c.b), (m, n), y, f64::from_bits(rcond));
             info[0] = !done as i32;
