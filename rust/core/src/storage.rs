@@ -11,7 +11,9 @@ use crate::{bail, ensure};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
+};
 use std::sync::{Arc, OnceLock};
 
 enum Owner {
@@ -25,6 +27,8 @@ enum Owner {
     Gpu(Box<OnGpu>),
     /// There is no memory, only its size.
     Meta,
+    /// Somebody else, who keeps it while this handle is used: see [`Storage::behind`].
+    Behind,
     /// There is no memory: what is held here stands for the elements.
     Held(Box<(Box<dyn Any + Send + Sync>, Device)>),
 }
@@ -71,6 +75,8 @@ pub struct Allocation {
     waits: AtomicU8,
     /// Whether it was handed out for good, so that no tensor leaves this memory for a larger one.
     fixed: AtomicBool,
+    /// What the call of a compiled function that met it last noted: see [`Storage::mark`].
+    mark: AtomicU64,
     /// The version from when a tensor that moved to other memory went on counting with it.
     shared: OnceLock<Arc<AtomicU32>>,
     owner: Owner,
@@ -228,21 +234,38 @@ impl Storage {
             let buffer = own.buffer.get().expect("memory that was made");
             return Storage::on_gpu(buffer.lent(), self.bytes());
         }
-        let owner = Owner::Lender(Box::new(()));
-        Storage::new(held.0, self.bytes(), owner)
+        Storage::new(held.0, self.bytes(), Owner::Behind)
     }
 
-    /// Whether it is such a handle on this memory.
-    pub fn is_behind(&self, other: &Storage, held: &Held) -> bool {
-        self.bytes() == other.bytes()
-            && match (&self.0.owner, &other.0.owner) {
-                (Owner::Gpu(a), Owner::Gpu(b)) => match (a.buffer.get(), b.buffer.get()) {
-                    (Some(a), Some(b)) => a.is_same(b),
-                    _ => false,
-                },
-                (Owner::Lender(_), _) => self.0.ptr.load(Ordering::Relaxed) == held.0,
-                _ => false,
-            }
+    /// Makes such a handle one on this memory; false where it is of a GPU.
+    pub fn put_behind(&self, handle: &Storage, held: &Held) -> bool {
+        let is_it = matches!(handle.0.owner, Owner::Behind) && self.device() == Device::Cpu;
+        if is_it {
+            handle.0.ptr.store(held.0, Ordering::Relaxed);
+            handle.0.bytes.store(self.bytes(), Ordering::Relaxed);
+        }
+        is_it
+    }
+
+    /// The number that was noted last, zero at first.
+    #[inline]
+    pub fn mark(&self) -> u64 {
+        self.0.mark.load(Ordering::Relaxed)
+    }
+
+    /// Notes a number.
+    #[inline]
+    pub fn set_mark(&self, mark: u64) {
+        self.0.mark.store(mark, Ordering::Relaxed);
+    }
+
+    /// Whether it is such a handle on the same memory of a GPU.
+    pub fn is_behind(&self, other: &Storage) -> bool {
+        let (Owner::Gpu(a), Owner::Gpu(b)) = (&self.0.owner, &other.0.owner) else {
+            return false;
+        };
+        let same = matches!((a.buffer.get(), b.buffer.get()), (Some(a), Some(b)) if a.is_same(b));
+        same && self.bytes() == other.bytes()
     }
 
     /// Has work on the memory done that waits.
@@ -411,6 +434,7 @@ impl Storage {
             pinned: AtomicBool::new(false),
             waits: AtomicU8::new(NO_WORK),
             fixed: AtomicBool::new(false),
+            mark: AtomicU64::new(0),
             shared: OnceLock::new(),
             owner,
         }))
@@ -600,7 +624,10 @@ impl Storage {
 
     /// Whether the memory is somebody else's.
     pub fn is_lent(&self) -> bool {
-        matches!(self.0.owner, Owner::Lender(_) | Owner::Map(_))
+        matches!(
+            self.0.owner,
+            Owner::Lender(_) | Owner::Behind | Owner::Map(_)
+        )
     }
 
     pub fn downgrade(&self) -> WeakStorage {
@@ -632,11 +659,11 @@ impl Storage {
     /// Whether nobody else can see this memory.
     pub fn is_unique(&self) -> bool {
         // Who puts work off has a handle, and looks at the memory when nobody else can.
-        let held = self.0.waits.load(Ordering::Acquire) == HELD;
+        let held = matches!(self.0.waits.load(Ordering::Acquire), HELD | TO_COME);
         Shared::handles(&self.0) == 1 + held as usize
             && match &self.0.owner {
                 Owner::Cache(resized) => resized.get().is_none_or(|r| r.map.get().is_none()),
-                Owner::Lender(_) | Owner::Map(_) | Owner::Held(_) => false,
+                Owner::Lender(_) | Owner::Behind | Owner::Map(_) | Owner::Held(_) => false,
                 Owner::Gpu(_) | Owner::Meta => true,
             }
     }

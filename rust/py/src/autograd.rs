@@ -11,9 +11,7 @@ use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::hooks::Place;
 use pytensorlib_core::autograd::node::{NodeHook, SavedHooks};
-use pytensorlib_core::autograd::{engine, mode, saved, Edge, Hook, Request};
-use pytensorlib_core::device::Device;
-use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::autograd::{engine, mode, one, saved, Edge, Hook, Request};
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::graph::backward;
 use pytensorlib_core::op::Grads;
@@ -218,11 +216,7 @@ fn _backward_from(t: &Bound<'_, PyAny>, keep_graph: bool) -> PyResult<bool> {
     let Some(edge) = t.edge().py()? else {
         return Ok(false);
     };
-    let one = match (t.dtype(), t.device()) {
-        (dtype @ DType::F32, Device::Cpu) => Tensor::from_slice(&[1f32], t.shape(), dtype),
-        (dtype, device) => Tensor::full(t.shape(), Scalar::Int(1), dtype, device),
-    };
-    let roots = [(edge, one.py()?)];
+    let roots = [(edge, one(t.shape(), t.dtype(), t.device()).py()?)];
     drop(t);
     let request = Request {
         roots: &roots,
@@ -279,9 +273,7 @@ fn _run_backward(
                     "grad can be implicitly created only for scalar outputs",
                 ));
             }
-            let one = pytensorlib_core::dtype::Scalar::Int(1);
-            let ones = Tensor::full(t.shape(), one, t.dtype(), t.device()).py()?;
-            roots.push((edge, ones));
+            roots.push((edge, one(t.shape(), t.dtype(), t.device()).py()?));
         } else {
             roots.push((edge, borrow(g)?));
         }

@@ -2,12 +2,13 @@
 //!
 //! `node` is the graph: nodes, what they save, hooks and leaves' places, which hold each other.
 //! `op_node` and `accumulate` are its two kinds of node, `vjp` what a derivative sees, `tensor` and
-//! `hooks` what can be asked of a tensor, `saved` what backward needs again, `engine` the executor, `step` gradients with a slope
+//! `hooks` what can be asked of a tensor, `saved` what backward needs again, `engine` the executor, `first` what it begins with, `step` gradients with a slope
 //! of nothing, `inplace` the rules for modification in place and for views, `mode` the thread's
 //! switches.
 
 mod accumulate;
 pub mod engine;
+mod first;
 pub mod hooks;
 pub mod inplace;
 pub mod mode;
@@ -19,5 +20,6 @@ mod tensor;
 pub mod vjp;
 
 pub use engine::{backward, Request};
+pub use first::one;
 pub use node::{Backward, Edge, History, Hook, Node, Saved};
 pub use vjp::Vjp;

@@ -90,6 +90,8 @@ pub(super) struct Paths {
     /// The latest first.
     parts: Vec<Part>,
     arena: Arena,
+    /// Slots and waiting requests of the last call.
+    pub rooms: [usize; 2],
     /// Trees before this one.
     trees: usize,
     full: bool,
@@ -101,6 +103,7 @@ impl Default for Paths {
             points: vec![Point::default()],
             parts: Vec::new(),
             arena: Arena::default(),
+            rooms: [0; 2],
             trees: 0,
             full: false,
         }

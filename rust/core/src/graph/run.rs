@@ -261,8 +261,8 @@ impl Run {
     /// Binds what is behind memory that is held to input `i`.
     pub(super) fn bind_memory(&mut self, i: usize, storage: &Storage, held: &Held) {
         let s = self.inputs[i];
-        let same = |m: &Storage| m.is_behind(storage, held);
-        if !self.memory[s].as_ref().is_some_and(same) {
+        let there = |m: &Storage| storage.put_behind(m, held) || m.is_behind(storage);
+        if !self.memory[s].as_ref().is_some_and(there) {
             self.bind(s, storage.behind(held));
         }
     }

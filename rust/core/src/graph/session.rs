@@ -11,19 +11,19 @@ use crate::ensure;
 use crate::error::Result;
 use crate::host;
 use crate::op::{Op, TensorMeta, Tensors};
-use crate::storage::{set_settle, Held, Storage, WeakStorage};
+use crate::storage::{set_settle, Held, Storage};
 use crate::tensor::{byte_count, Tensor};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Requests that wait at most, and slots of a call that is followed.
 const QUEUE: usize = 4096;
 const SLOTS: usize = 1 << 16;
+/// Digits of a mark that name a slot: a request may go past [`SLOTS`]. The others name the call.
+const DIGITS: u32 = 24;
 /// Elements up to which work in host memory is done at once, where nothing of it waits.
 static TINY: AtomicUsize = AtomicUsize::new(16);
 
@@ -32,6 +32,8 @@ pub fn set_tiny(elements: usize) {
     TINY.store(elements, Ordering::Relaxed);
 }
 
+/// Counts calls.
+static NUMBER: AtomicU64 = AtomicU64::new(1);
 /// The calls at work, of all threads.
 static CALLS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
 
@@ -82,29 +84,6 @@ pub struct Counts {
 /// A call at work.
 pub struct Session(Mutex<Work>);
 
-/// Identities are addresses, spread by one product.
-#[derive(Clone, Copy, Default)]
-struct Spread(u64);
-
-impl BuildHasher for Spread {
-    type Hasher = Spread;
-    fn build_hasher(&self) -> Spread {
-        *self
-    }
-}
-
-impl Hasher for Spread {
-    fn write(&mut self, _: &[u8]) {}
-    fn write_usize(&mut self, id: usize) {
-        // The fractional part of the golden ratio; low bits of addresses are alike, high ones of products not.
-        let all = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = all.rotate_left(26);
-    }
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 struct Work {
     paths: Box<Paths>,
     /// The point of the last request, and that from which on they wait.
@@ -115,8 +94,8 @@ struct Work {
     /// Whether nothing is followed any more.
     off: bool,
     slots: Vec<Slot>,
-    /// Slots by the identity of their memory.
-    index: HashMap<usize, usize, Spread>,
+    /// What memory is marked by that has slot 0; higher marks name higher slots.
+    first: u64,
     /// Of requests that wait, ops with other numbers than those before.
     queue: Vec<Option<Arc<dyn Op>>>,
     waiting: Vec<usize>,
@@ -126,13 +105,12 @@ struct Work {
 }
 
 struct Slot {
-    memory: WeakStorage,
     bytes: usize,
     device: Device,
-    /// Memory that was there, while work on it waits.
+    /// Memory that is still to be made.
+    to_come: Option<Storage>,
+    /// Memory that is there, while work on it waits.
     held: Option<(Storage, Held)>,
-    /// Whether the memory is still to be made.
-    to_come: bool,
     /// Whether work on it would wait, if the calls before had gone the same way.
     would_wait: bool,
     /// Whether work that waits writes to memory that was there.
@@ -168,16 +146,17 @@ impl Calls {
             return None;
         }
         set_settle(settle);
+        let [slots, queue] = paths.rooms;
         let session = Arc::new(Session(Mutex::new(Work {
             paths,
             at: START,
             from: START,
             known: true,
             off: false,
-            slots: Vec::new(),
-            index: HashMap::default(),
-            queue: Vec::new(),
-            waiting: Vec::new(),
+            slots: Vec::with_capacity(slots),
+            first: NUMBER.fetch_add(1, Ordering::Relaxed) << DIGITS,
+            queue: Vec::with_capacity(queue),
+            waiting: Vec::with_capacity(slots),
             noted: Vec::new(),
             counts: Counts::default(),
         })));
@@ -199,7 +178,8 @@ impl Calls {
         let mut work = session.lock();
         let slots = std::mem::take(&mut work.slots);
         work.off = true;
-        let paths = std::mem::take(&mut work.paths);
+        let mut paths = std::mem::take(&mut work.paths);
+        paths.rooms = [slots.len(), work.queue.capacity()];
         let new = work.counts;
         drop(work);
         drop(slots);
@@ -473,7 +453,7 @@ impl Work {
                 false => Ok(Answer::After),
             };
         };
-        if !all().zip(&slots).all(|(t, &at)| self.wait(t.storage(), at)) {
+        if !all().zip(&slots).all(|(t, &at)| self.wait(t, at)) {
             return Ok(Answer::After);
         }
         self.counts.matched += 1;
@@ -488,14 +468,13 @@ impl Work {
                 let m = &v.meta;
                 let bytes = byte_count(m.shape(), m.dtype())?;
                 let storage = Storage::to_come(bytes, m.device());
-                self.index.insert(storage.id(), self.slots.len());
+                storage.set_mark(self.first + self.slots.len() as u64);
                 self.waiting.push(self.slots.len());
                 self.slots.push(Slot {
-                    memory: storage.downgrade(),
                     bytes,
                     device: m.device(),
+                    to_come: Some(storage.clone()),
                     held: None,
-                    to_come: true,
                     would_wait: false,
                     written: false,
                 });
@@ -506,9 +485,14 @@ impl Work {
         Ok(Answer::Later(results))
     }
 
+    /// The slot of a tensor's memory. Another thread may have marked it since: then it counts as new.
+    fn place(&self, t: &Tensor) -> Option<usize> {
+        let at = t.storage().mark().wrapping_sub(self.first);
+        (at < self.slots.len() as u64).then_some(at as usize)
+    }
+
     fn find(&self, t: &Tensor) -> Option<&Slot> {
-        let i = self.index.get(&t.storage().id());
-        i.map(|&i| &self.slots[i])
+        self.place(t).map(|i| &self.slots[i])
     }
 
     /// Notes that work on a slot would wait.
@@ -526,20 +510,21 @@ impl Work {
     }
 
     /// The slot of memory that is there.
-    fn slot(&mut self, storage: &Storage) -> usize {
-        let slots = &mut self.slots;
-        *self.index.entry(storage.id()).or_insert_with(|| {
-            slots.push(Slot {
-                memory: storage.downgrade(),
-                bytes: storage.bytes(),
-                device: storage.device(),
-                held: None,
-                to_come: false,
-                would_wait: false,
-                written: false,
-            });
-            slots.len() - 1
-        })
+    fn slot(&mut self, t: &Tensor) -> usize {
+        if let Some(at) = self.place(t) {
+            return at;
+        }
+        let storage = t.storage();
+        storage.set_mark(self.first + self.slots.len() as u64);
+        self.slots.push(Slot {
+            bytes: storage.bytes(),
+            device: storage.device(),
+            to_come: None,
+            held: None,
+            would_wait: false,
+            written: false,
+        });
+        self.slots.len() - 1
     }
 
     /// The slots of a request's tensors, those of new memory in its order; `None` where some of it may not
@@ -548,7 +533,7 @@ impl Work {
         let mut new: SmallVec<[usize; 8]> = SmallVec::new();
         let mut slot = |t: &Tensor| {
             let (s, id) = (t.storage(), t.storage().id());
-            let known = self.index.get(&id).copied();
+            let known = self.place(t);
             let may = match s.waits() {
                 // If not here, then for another thread.
                 true => known.is_some_and(|i| self.slots[i].waits()),
@@ -570,11 +555,11 @@ impl Work {
     }
 
     /// Holds the memory of a slot, on which work now waits; false where another thread does.
-    fn wait(&mut self, storage: &Storage, at: usize) -> bool {
+    fn wait(&mut self, t: &Tensor, at: usize) -> bool {
         if at == self.slots.len() {
-            self.slot(storage);
+            self.slot(t);
         }
-        let slot = &mut self.slots[at];
+        let (slot, storage) = (&mut self.slots[at], t.storage());
         if slot.waits() {
             return true;
         }
@@ -592,7 +577,7 @@ impl Work {
             return;
         }
         let mut value = |t: &Tensor| Value {
-            slot: self.slot(t.storage()),
+            slot: self.slot(t),
             meta: t.meta().clone(),
         };
         let known = Known {
@@ -613,52 +598,55 @@ impl Work {
 
     /// Runs what waits. Gives what is dropped then.
     fn run(&mut self) -> Result<Vec<Storage>> {
-        let mut keep: Vec<(usize, Storage)> = Vec::new();
         let waiting = std::mem::take(&mut self.waiting);
+        let mut gone = Vec::with_capacity(waiting.len());
+        let mut live = Vec::with_capacity(waiting.len());
         for &s in &waiting {
-            if self.slots[s].to_come {
-                keep.extend(self.slots[s].memory.upgrade().map(|m| (s, m)));
+            // Of memory to come, that which somebody else still has.
+            match &self.slots[s].to_come {
+                Some(storage) if storage.handles() > 1 => live.push(s),
+                Some(_) => gone.extend(self.slots[s].to_come.take()),
+                None => {}
             }
         }
-        let done = self.run_on(&keep);
-        let mut gone = Vec::new();
-        for s in waiting {
-            let slot = &mut self.slots[s];
-            let made = std::mem::take(&mut slot.to_come);
-            slot.written = false;
-            match slot.held.take() {
-                Some((storage, held)) => {
-                    match made && done.is_err() {
-                        // Its elements never came.
-                        true => storage.fail(Some(held)),
-                        false => storage.let_go(held),
-                    }
+        let done = self.run_on(&live);
+        if done.is_err() {
+            // Their elements never came.
+            for &s in &live {
+                if let Some((storage, held)) = self.slots[s].held.take() {
+                    storage.fail(Some(held));
+                    gone.push(storage);
+                } else if let Some(storage) = self.slots[s].to_come.take() {
+                    storage.fail(None);
                     gone.push(storage);
                 }
-                None => {
-                    if let Some(storage) = slot.memory.upgrade() {
-                        storage.fail(None);
-                    }
-                }
             }
         }
-        gone.extend(keep.into_iter().map(|(_, m)| m));
+        for s in waiting {
+            let slot = &mut self.slots[s];
+            slot.written = false;
+            if let Some((storage, held)) = slot.held.take() {
+                storage.let_go(held);
+                gone.push(storage);
+            }
+        }
         self.queue.clear();
         self.from = self.at;
         done.map(|()| gone)
     }
 
-    fn run_on(&mut self, keep: &[(usize, Storage)]) -> Result<()> {
+    fn run_on(&mut self, live: &[usize]) -> Result<()> {
         if self.queue.is_empty() {
             return Ok(());
         }
-        for (s, storage) in keep {
-            self.slots[*s].held = Some((storage.clone(), storage.come()?));
+        for &s in live {
+            let slot = &mut self.slots[s];
+            let made = slot.to_come.as_ref().map(Storage::come).transpose()?;
+            slot.held = slot.to_come.take().zip(made);
         }
-        let live: Vec<usize> = keep.iter().map(|(s, _)| *s).collect();
         let slots = &self.slots;
         let known = |s: usize| (slots[s].bytes, slots[s].device);
-        let part = self.paths.part(self.from, self.at, &live, known)?;
+        let part = self.paths.part(self.from, self.at, live, known)?;
         let (bound, steps) = (part.bound.clone(), part.steps.clone());
         let run = part.run();
         for (i, &s) in bound.iter().enumerate() {
@@ -678,6 +666,6 @@ impl Work {
 impl Slot {
     /// Whether work on it waits.
     fn waits(&self) -> bool {
-        self.to_come || self.held.is_some()
+        self.to_come.is_some() || self.held.is_some()
     }
 }
