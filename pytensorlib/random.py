@@ -1,4 +1,4 @@
-"""The default generator of random numbers."""
+"""The default generators of random numbers: one for the CPU, and one for each GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def get_rng_state() -> Any:
-    """Return the state of the default generator: uint8, 5056 bytes, in PyTorch's format.
+    """Return the state of the CPU's default generator: uint8, 5056 bytes, in PyTorch's format.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def get_rng_state() -> Any:
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Put the default generator into a state that `get_rng_state` returned.
+    """Put the CPU's default generator into a state that `get_rng_state` returned.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def set_rng_state(new_state: Any) -> None:
 
 
 def seed() -> int:
-    """Seed the default generator with a number nobody can foresee, and return it.
+    """Seed the default generators of all devices with a number nobody can foresee, and return it.
 
     Returns
     -------
@@ -82,11 +82,13 @@ def seed() -> int:
     >>> torch.seed() == torch.initial_seed()
     True
     """
-    return default_generator.seed()
+    seed = default_generator.seed()
+    _C._seed_gpus(seed)
+    return seed
 
 
 def initial_seed() -> int:
-    """Return the seed that the default generator started from.
+    """Return the seed that the CPU's default generator started from.
 
     Returns
     -------
@@ -103,16 +105,37 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
+def _states(numbers: Any = None) -> list[tuple[Any, Any]]:
+    """Return the default generators, of the GPUs in use or of those given, with their states."""
+    gpus = _C._generators_in_use() if numbers is None else map(_C._generator_of, numbers)
+    return [(g, g.get_state()) for g in (default_generator, *gpus)]
+
+
+def _restore(states: Any) -> None:
+    """Put generators back into the states of `_states`."""
+    for generator, state in states:
+        generator.set_state(state)
+
+
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
-    """Give the block random numbers of its own: afterwards the generator is as before.
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str = "cuda",
+) -> Iterator[None]:
+    """Give the block random numbers of its own: afterwards the generators are as before.
 
     Parameters
     ----------
     devices : sequence, optional
-        Accepted; only the default generator has a state.
+        The GPUs, by number, whose generators are put back beside that of the CPU: by default all
+        that are in use.
     enabled : bool, default True
         False does nothing.
+    device_type : str
+        Accepted; all GPUs here are of one kind.
 
     Examples
     --------
@@ -126,11 +149,13 @@ def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[No
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    if devices is not None:
+        devices = [d if isinstance(d, int) else _C.device(d).index or 0 for d in devices]
+    states = _states(devices)
     try:
         yield
     finally:
-        set_rng_state(state)
+        _restore(states)
 
 
 assert _C.default_generator is default_generator

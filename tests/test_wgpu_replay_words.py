@@ -137,7 +137,7 @@ def test_numbers_of_the_host_and_those_of_the_gpu_come_in_their_order() -> None:
     x = torch.zeros(16, device="wgpu")
 
     def step(x: Any) -> Any:
-        # All from one generator: the host draws its numbers between those of the GPU.
+        # The host draws between those of the GPU, each from a generator of its own.
         a = torch.rand_like(x)
         b = torch.rand(4)
         return a, b, F.dropout(x + 1, 0.5)

@@ -87,13 +87,11 @@ def data(kind: str) -> tuple[Any, Any]:
 
 # The same of a step that `torch.graph` recorded or `torch.compile` matched, once it is run again.
 RECORDED = {"mlp": 13, "cnn": 29, "gpt": 101, "lstm": 57}
-# Python runs in each call of a compiled step, and makes constants anew, such as the first gradient.
-COMPILED = {"mlp": 14, "cnn": 32, "gpt": 101, "lstm": 58}
 STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], int]] = {
-    "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 15),
-    "cnn": (cnn, lambda p: torch.optim.SGD(p, lr=0.05), 31),
-    "gpt": (GPT, lambda p: torch.optim.AdamW(p, lr=1e-3), 102),
-    "lstm": (Recurrent, lambda p: torch.optim.AdamW(p, lr=1e-3), 62),
+    "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 14),
+    "cnn": (cnn, lambda p: torch.optim.SGD(p, lr=0.05), 30),
+    "gpt": (GPT, lambda p: torch.optim.AdamW(p, lr=1e-3), 101),
+    "lstm": (Recurrent, lambda p: torch.optim.AdamW(p, lr=1e-3), 61),
 }
 
 
@@ -223,7 +221,7 @@ def test_compiled_training_step_dispatches_are_few_and_losses_equal_eager(
         wgpu.set_fallback_error(False)
     assert got == train(kind, "wgpu", 7)[0]
     # The first calls are recorded, and the one that is kept is recorded with its dispatches.
-    assert max(counts[4:]) <= (RECORDED if way is torch.graph else COMPILED)[kind]
+    assert max(counts[4:]) <= RECORDED[kind]
 
 
 @pytest.mark.slow

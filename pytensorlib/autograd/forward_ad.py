@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NamedTuple
 
-from .. import _C
+from .. import _C, random
 from ..utils import _pytree as pytree
 from ..utils.weak import WeakTensorKeyDictionary
 from ._levels import Level, Linear, _switch, _writes
@@ -188,7 +188,7 @@ class _Duals:
         if name in _SAMPLERS:
             self.written(target).zero_()
             return func(*args, **kwargs)
-        generator = _C.default_generator.get_state()
+        states = random._states()
         level = Level()
         level.recording = level.recording and any(
             t.requires_grad for t in (*duals.values(), *map(self.tangent, duals.values()))
@@ -201,7 +201,7 @@ class _Duals:
             places, named = spec.unflatten([inside.get(id(t), t) for t in flat])
             func(*places, **named)
             (product,) = self.products(level, [changed], duals, name)
-        _C.default_generator.set_state(generator)
+        random._restore(states)
         y = func(*args, **kwargs)
         tangent = self.written(target)
         if tangent.shape != target.shape or tangent.stride() != target.stride():

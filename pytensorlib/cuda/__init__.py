@@ -251,7 +251,7 @@ def __getattr__(name: str) -> Any:
     if name == "GreenContext":
         return importlib.import_module(f"{__name__}.green_contexts").GreenContext
     if name == "default_generators":
-        return tuple(_C.default_generator for _ in range(GPU.count()))
+        return tuple(_C._generator_of(i) for i in range(GPU.count()))
     if name.endswith("Storage"):
         from .._legacy_storage import on_kind
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C
+from .. import _C, random
 from ..utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["Capture", "Program", "Step"]
@@ -58,7 +58,7 @@ class Capture(TorchDispatchMode):
         # Tensors made in the block, and those from before that it writes to with what they held.
         self.own: dict[Any, Any] = {}
         self.before: dict[Any, tuple[Any, Any]] = {}
-        self.rng = _C.default_generator.get_state()
+        self.rng = random._states()
         self.optimizer: Any = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -102,7 +102,7 @@ class Capture(TorchDispatchMode):
         for place, kept in self.before.values():
             place.copy_(kept)
         self.before.clear()
-        _C.default_generator.set_state(self.rng)
+        random._restore(self.rng)
 
 
 class Program:

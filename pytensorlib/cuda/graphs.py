@@ -15,7 +15,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C
+from .. import _C, random
 from ._kind import GPU
 
 __all__ = [
@@ -403,14 +403,14 @@ def _graphed(function: Any, args: Any, warmup: int) -> Any:
     from .. import _graph
 
     recorded = _graph.graph(function.forward if is_module else function)
-    state = _C.default_generator.get_state()
+    states = random._states()
     kept = [b.clone() for b in function.buffers()] if is_module else []
     with pt.no_grad():
         for _ in range(max(warmup, 2)):
             recorded(*args)
         for buffer, value in zip(function.buffers() if is_module else (), kept, strict=True):
             buffer.copy_(value)
-    _C.default_generator.set_state(state)
+    random._restore(states)
     if not is_module:
         return recorded
     function.forward = recorded

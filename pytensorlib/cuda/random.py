@@ -1,7 +1,4 @@
-"""Random numbers on GPUs that answer as "cuda".
-
-All devices draw from one generator here, the default one: seeding it for GPUs seeds it for the CPU.
-"""
+"""Random numbers on GPUs that answer as "cuda": each draws from a generator of its own."""
 
 from __future__ import annotations
 
@@ -48,8 +45,7 @@ def get_rng_state(device: Any = GPU.name) -> Any:
     >>> if torch.cuda.is_available():
     ...     state = torch.cuda.get_rng_state()
     """
-    _checked(device, "get_rng_state")
-    return _C.default_generator.get_state()
+    return _generator(device, "get_rng_state").get_state()
 
 
 def get_rng_state_all() -> list[Any]:
@@ -66,7 +62,7 @@ def get_rng_state_all() -> list[Any]:
     >>> len(torch.cuda.get_rng_state_all()) == torch.cuda.device_count()
     True
     """
-    return [_C.default_generator.get_state() for _ in range(GPU.count())]
+    return [_C._generator_of(index).get_state() for index in range(GPU.count())]
 
 
 def set_rng_state(new_state: Any, device: Any = GPU.name) -> None:
@@ -85,8 +81,7 @@ def set_rng_state(new_state: Any, device: Any = GPU.name) -> None:
     >>> torch.cuda.set_rng_state(torch.get_rng_state())
     """
     if GPU.is_available():
-        _checked(device, "set_rng_state")
-        _C.default_generator.set_state(new_state)
+        _generator(device, "set_rng_state").set_state(new_state)
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
@@ -120,7 +115,7 @@ def manual_seed(seed: int) -> None:
     >>> torch.cuda.manual_seed(0)
     """
     if GPU.is_available():
-        _C.default_generator.manual_seed(int(seed))
+        _generator(GPU.name, "manual_seed").manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
@@ -136,7 +131,7 @@ def manual_seed_all(seed: int) -> None:
     >>> import pytensorlib as torch
     >>> torch.cuda.manual_seed_all(0)
     """
-    manual_seed(seed)
+    _C._seed_gpus(int(seed) & (2**64 - 1))
 
 
 def seed() -> None:
@@ -150,7 +145,7 @@ def seed() -> None:
     >>> torch.cuda.seed()
     """
     if GPU.is_available():
-        _C.default_generator.seed()
+        _generator(GPU.name, "seed").seed()
 
 
 def seed_all() -> None:
@@ -163,7 +158,8 @@ def seed_all() -> None:
     >>> import pytensorlib as torch
     >>> torch.cuda.seed_all()
     """
-    seed()
+    if GPU.is_available():
+        _C._seed_gpus(_generator(GPU.name, "seed_all").seed())
 
 
 def initial_seed() -> int:
@@ -185,10 +181,9 @@ def initial_seed() -> int:
     >>> if torch.cuda.is_available():
     ...     number = torch.cuda.initial_seed()
     """
-    GPU.need("initial_seed")
-    return _C.default_generator.initial_seed()
+    return _generator(GPU.name, "initial_seed").initial_seed()
 
 
-def _checked(device: Any, what: str) -> None:
-    """Raise where there is no such GPU; the name of the kind is the current one."""
-    GPU.index(None if device == GPU.name else device, what)
+def _generator(device: Any, what: str) -> Any:
+    """Return the generator of a GPU; the name of the kind is the current one."""
+    return _C._generator_of(GPU.index(None if device == GPU.name else device, what))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import _C
+from .. import _C, random
 from ..autograd._levels import Watch, quiet
 from ..utils import _pytree as pytree
 from ..utils._pytree_spec import _broadcast_to_and_flatten
@@ -31,14 +31,14 @@ class Draws:
 
     def __init__(self, randomness: str) -> None:
         self.randomness = randomness
-        # A generator, and its state before the first run.
-        self.states = {_C.default_generator: _C.default_generator.get_state()}
+        # Generators, and their states before the first run.
+        self.states = random._states()
 
     def check(self) -> None:
         """Refuse that numbers were drawn, where they may not be; they count as not drawn."""
         if self.randomness != "error":
             return
-        drawn = [g for g, state in self.states.items() if not _C.equal(g.get_state(), state)]
+        drawn = [g for g, state in self.states if not _C.equal(g.get_state(), state)]
         if drawn:
             self.again()
             raise RuntimeError(
@@ -49,8 +49,7 @@ class Draws:
 
     def again(self) -> None:
         """Put the generators into the states before the first run."""
-        for generator, state in self.states.items():
-            generator.set_state(state)
+        random._restore(self.states)
 
 
 def called(func: Func) -> str:

@@ -92,7 +92,7 @@ def synchronize() -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the generator that the GPU draws from, the default one; nothing is done without a GPU.
+    """Seed the generator that the GPU draws from; nothing is done without a GPU.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def manual_seed(seed: int) -> None:
     >>> torch.mps.manual_seed(0)
     """
     if GPU.is_available():
-        _C.default_generator.manual_seed(int(seed))
+        _C._generator_of(GPU.index(None, "manual_seed")).manual_seed(int(seed))
 
 
 def seed() -> None:
@@ -122,8 +122,7 @@ def seed() -> None:
     >>> if torch.mps.is_available():
     ...     torch.mps.seed()
     """
-    GPU.need("seed")
-    _C.default_generator.seed()
+    _C._generator_of(GPU.index(None, "seed")).seed()
 
 
 def get_rng_state(device: Any = "mps") -> Any:
@@ -150,8 +149,7 @@ def get_rng_state(device: Any = "mps") -> Any:
     >>> if torch.mps.is_available():
     ...     state = torch.mps.get_rng_state()
     """
-    GPU.need("get_rng_state")
-    return _C.default_generator.get_state()
+    return _C._generator_of(GPU.index(None, "get_rng_state")).get_state()
 
 
 def set_rng_state(new_state: Any, device: Any = "mps") -> None:
@@ -175,8 +173,7 @@ def set_rng_state(new_state: Any, device: Any = "mps") -> None:
     >>> if torch.mps.is_available():
     ...     torch.mps.set_rng_state(torch.mps.get_rng_state())
     """
-    GPU.need("set_rng_state")
-    _C.default_generator.set_state(new_state)
+    _C._generator_of(GPU.index(None, "set_rng_state")).set_state(new_state)
 
 
 def empty_cache() -> None:

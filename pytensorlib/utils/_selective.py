@@ -9,7 +9,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _ops
+from .. import _ops, random
 from ._python_dispatch import TorchDispatchMode
 from ._pytree import tree_map
 
@@ -120,7 +120,7 @@ class _First(_Selecting):
         out = func(*args, **kwargs)
         if saves:
             draws = any(word in func._opname for word in _DRAWING)
-            state = pt.get_rng_state() if draws else None
+            state = random._states() if draws else None
             self.kept[func].append((tree_map(_Kept, out), state))
         return out
 
@@ -144,7 +144,7 @@ class _Again(_Selecting):
             )
         out, state = kept.pop(0)
         if state is not None:
-            pt.set_rng_state(state)
+            random._restore(state)
         return tree_map(lambda k: k.get(self.changes), out)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C, _alias, _gpu
+from .. import _C, _alias, _gpu, random
 from ..amp.autocast_mode import _saved as _autocast_of_now
 from ..autograd import Function
 from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
@@ -276,17 +276,17 @@ def check_backward_validity(inputs: Sequence[Any]) -> None:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """Return the states of the generators of devices: all draw from that of the CPU.
+    """Return the GPUs on which tensors are, and the states of their generators.
 
     Parameters
     ----------
     *args : object
-        Tensors tell devices.
+        Tensors, also in lists, tuples and dicts.
 
     Returns
     -------
     tuple of lists
-        Both empty.
+        Numbers of GPUs, and uint8 tensors.
 
     Examples
     --------
@@ -294,13 +294,15 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
     >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
     ([], [])
     """
-    return [], []
+    tensors = [t for t in pt.utils._pytree.tree_leaves(args) if isinstance(t, pt.Tensor)]
+    numbers = sorted({t.device.index or 0 for t in tensors if t.device._is_gpu})
+    return numbers, [_C._generator_of(n).get_state() for n in numbers]
 
 
 def set_device_states(
     devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None
 ) -> None:
-    """Do nothing: devices have no generators of their own.
+    """Put the generators of GPUs into states.
 
     Parameters
     ----------
@@ -314,6 +316,8 @@ def set_device_states(
     >>> import pytensorlib as torch
     >>> torch.utils.checkpoint.set_device_states([], [])
     """
+    for number, state in zip(devices, states, strict=True):
+        _C._generator_of(number).set_state(state)
 
 
 @contextlib.contextmanager
@@ -322,12 +326,12 @@ def _random_numbers(state: Any) -> Iterator[None]:
     if state is None:
         yield
         return
-    now = pt.get_rng_state()
-    pt.set_rng_state(state)
+    now = random._states()
+    random._restore(state)
     try:
         yield
     finally:
-        pt.set_rng_state(now)
+        random._restore(now)
 
 
 def checkpoint(
@@ -442,7 +446,7 @@ class _Part:
     ) -> None:
         self.function, self.context, self.early_stop = function, context, stop
         self.compares, self.tells, self.complete = True, False, False
-        self.state = pt.get_rng_state() if preserve else None
+        self.state = random._states() if preserve else None
         self.autocast = _autocast_of_now()
         # Arguments are saved as any node saves them: hooks around this part see them, and writing
         # to one before backward is noticed.
@@ -595,7 +599,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         # A leaf that nobody can ask for: where it gets no gradient, some leaves were named.
         ctx.leaf, ctx.function = leaf, run_function
-        ctx.state = pt.get_rng_state() if preserve_rng_state else None
+        ctx.state = random._states() if preserve_rng_state else None
         ctx.autocast = _autocast_of_now()
         ctx.at = [i for i, a in enumerate(args) if isinstance(a, pt.Tensor)]
         ctx.args = [None if i in ctx.at else a for i, a in enumerate(args)]

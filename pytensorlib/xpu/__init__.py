@@ -98,5 +98,5 @@ _later = globals()["__getattr__"]
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
-        return tuple(_C.default_generator for _ in range(GPU.count()))
+        return tuple(_C._generator_of(i) for i in range(GPU.count()))
     return _later(name)

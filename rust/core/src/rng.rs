@@ -48,25 +48,35 @@ impl Default for Generator {
     }
 }
 
-/// Returns the generator that is used where none is named.
-pub fn default_generator() -> Arc<Generator> {
+/// The generators of GPUs, by their numbers, and the seed with which new ones start.
+static OF_GPUS: Mutex<(Vec<Arc<Generator>>, u64)> = Mutex::new((Vec::new(), DEFAULT_SEED));
+
+/// Returns the generator that is used on a device where none is named: each GPU has its own, and all other devices
+/// share one.
+pub fn default_generator(device: Device) -> Arc<Generator> {
     static DEFAULT: OnceLock<Arc<Generator>> = OnceLock::new();
-    DEFAULT.get_or_init(Default::default).clone()
+    let Device::Wgpu(index) = device else {
+        return DEFAULT.get_or_init(Default::default).clone();
+    };
+    let (all, seed) = &mut *OF_GPUS.lock();
+    while all.len() <= index as usize {
+        let device = Device::Wgpu(all.len() as u8);
+        all.push(Arc::new(Generator::on(device, *seed)));
+    }
+    all[index as usize].clone()
 }
 
-/// Seeds the default generator.
+/// Seeds the generators of all GPUs, also of those that are yet to be used.
+pub fn seed_gpus(seed: u64) {
+    let (all, first) = &mut *OF_GPUS.lock();
+    *first = seed;
+    all.iter().for_each(|g| g.manual_seed(seed));
+}
+
+/// Seeds the default generators of all devices.
 pub fn manual_seed(seed: u64) {
-    default_generator().manual_seed(seed);
-}
-
-/// Seeds the default generator with a number nobody can foresee, and returns it.
-pub fn seed() -> u64 {
-    default_generator().seed()
-}
-
-/// Returns the seed that the default generator started from.
-pub fn initial_seed() -> u64 {
-    default_generator().initial_seed()
+    default_generator(Device::Cpu).manual_seed(seed);
+    seed_gpus(seed);
 }
 
 impl Generator {

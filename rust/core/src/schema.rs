@@ -539,11 +539,11 @@ impl Args<'_> {
             _ => None,
         }
     }
-    /// The generator named, or the default one.
-    pub fn generator(&self, i: usize) -> Arc<Generator> {
+    /// The generator named, or the default one of the device.
+    pub fn generator(&self, i: usize, device: Device) -> Arc<Generator> {
         match &self.values[i] {
             Value::Generator(g) => g.clone(),
-            _ => crate::rng::default_generator(),
+            _ => crate::rng::default_generator(device),
         }
     }
 

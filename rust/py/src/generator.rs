@@ -240,7 +240,7 @@ impl PyGenerator {
     }
 }
 
-/// Seed the default generator, which gives the same numbers for the same seed.
+/// Seed the default generators of all devices, which give the same numbers for the same seed.
 ///
 /// Parameters
 /// ----------
@@ -250,7 +250,7 @@ impl PyGenerator {
 /// Returns
 /// -------
 /// Generator
-///     The default generator.
+///     The default generator of the CPU.
 ///
 /// Examples
 /// --------
@@ -260,18 +260,39 @@ impl PyGenerator {
 /// tensor([0.4963])
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<PyGenerator> {
-    let g = rng::default_generator();
     let seed = seed.py().get_type::<PyInt>().call1((seed,))?;
-    g.manual_seed(seed_of(&seed)?);
-    Ok(PyGenerator(g))
+    rng::manual_seed(seed_of(&seed)?);
+    Ok(PyGenerator(rng::default_generator(Device::Cpu)))
+}
+
+/// Seeds the default generators of all GPUs.
+#[pyfunction]
+fn _seed_gpus(seed: u64) {
+    rng::seed_gpus(seed);
+}
+
+/// The default generator of a GPU.
+#[pyfunction]
+fn _generator_of(index: u8) -> PyGenerator {
+    PyGenerator(rng::default_generator(Device::Wgpu(index)))
+}
+
+/// The default generators of the GPUs in use.
+#[pyfunction]
+fn _generators_in_use() -> Vec<PyGenerator> {
+    let numbers = Gpu::opened().map(Gpu::number);
+    numbers.map(_generator_of).collect()
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyGenerator>()?;
     m.add_function(wrap_pyfunction!(manual_seed, m)?)?;
+    m.add_function(wrap_pyfunction!(_seed_gpus, m)?)?;
+    m.add_function(wrap_pyfunction!(_generator_of, m)?)?;
+    m.add_function(wrap_pyfunction!(_generators_in_use, m)?)?;
     m.add(
         "default_generator",
-        Py::new(m.py(), PyGenerator(rng::default_generator()))?,
+        Py::new(m.py(), PyGenerator(rng::default_generator(Device::Cpu)))?,
     )?;
     Ok(())
 }

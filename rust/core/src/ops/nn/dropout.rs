@@ -354,7 +354,7 @@ impl Tensor {
         let op = Dropout {
             p: Bitwise(p),
             scale: Bitwise(scale),
-            generator: default_generator(),
+            generator: default_generator(self.device()),
         };
         let mut y = dispatch::call(op, &[self])?;
         let mask = y.swap_remove(1);

@@ -372,7 +372,7 @@ fn rrelu(a: &Args) -> Result<Value> {
     }
     // One number for each element that needs one, as PyTorch draws them.
     let slopes = match x.has_data() {
-        true => drawn_slopes(x, low, high, a.generator(4))?,
+        true => drawn_slopes(x, low, high, a.generator(4, x.device()))?,
         false => Tensor::empty(x.shape(), DType::F64, x.device())?,
     };
     let wide = if x.dtype().is_half() {

@@ -11,7 +11,7 @@ use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMe
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Minimum};
 use crate::rng::{Generator, Sample};
-use crate::schema::Value;
+use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
 use crate::transfer::ran;
 use crate::{bail, ensure, shape};
@@ -241,24 +241,22 @@ fn spread(x: &[&Tensor], y: &Tensor) -> Result<SmallVec<[Tensor; 3]>> {
         .collect()
 }
 
-fn draw<const N: usize>(
-    family: Family,
-    x: [&Tensor; N],
-    generator: Arc<Generator>,
-) -> Result<Value> {
+/// Draws for the parameters `x`; the generator is the argument behind them.
+fn draw<const N: usize>(a: &Args, family: Family, x: [&Tensor; N]) -> Result<Value> {
+    let generator = a.generator(N, x[0].device());
     Ok(dispatch::call1(Draws { family, generator }, &x)?.into())
 }
 
 crate::entries! {
     /// Numbers of the gamma distributions of these shapes and scale 1.
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", FN,
-    |a| draw(Family::Gamma, [a.tensor(0)?], a.generator(1));
+    |a| draw(a, Family::Gamma, [a.tensor(0)?]);
     /// How gamma numbers move with their shapes.
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", FN,
     |a| Ok(dispatch::call1(Slope::Gamma, &[a.tensor(0)?, a.tensor(1)?])?.into());
     /// Rows of the Dirichlet distributions of these weights.
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", FN,
-    |a| draw(Family::Dirichlet, [a.tensor(0)?], a.generator(1));
+    |a| draw(a, Family::Dirichlet, [a.tensor(0)?]);
     /// How numbers of a Dirichlet row move with their weights, over 1 less the number.
     "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", FN,
     |a| {
@@ -267,5 +265,5 @@ crate::entries! {
     };
     /// Numbers of successes in `count` trials of probability `prob`.
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", FN,
-    |a| draw(Family::Binomial, [a.tensor(0)?, a.tensor(1)?], a.generator(2));
+    |a| draw(a, Family::Binomial, [a.tensor(0)?, a.tensor(1)?]);
 }

@@ -207,12 +207,8 @@ fn op() -> Acc {
 /// The integers below the number of elements, in the order of random keys.
 fn permutation(gpu: &Gpu, s: Philox, y: &Tensor) -> Result<()> {
     let n = y.numel();
-    let (keys, range) = match gpu.info().int64 {
-        true => (DType::I64, 0),
-        false => (DType::I32, 1 << 32),
-    };
-    let keys = Tensor::empty(&[n], keys, y.device())?;
-    integers(gpu, s, 0, range, &keys)?;
+    let keys = Tensor::empty(&[n], DType::I64, y.device())?;
+    integers(gpu, s, 0, 0, &keys)?;
     if !is_short(y.device(), n, DType::I64) {
         let (_, at) = keys.sort(0, false)?;
         return y.write_from(&at.reshape_to(y.shape())?);

@@ -269,7 +269,7 @@ fn fill_(a: &Args, name: &'static str, what: Distribution, g: usize) -> Result<V
     let draw = Draw {
         name,
         what,
-        generator: a.generator(g),
+        generator: a.generator(g, x.device()),
     };
     dispatch::call_into(draw, &[x], x, true)?;
     Ok(x.clone().into())
@@ -528,7 +528,7 @@ fn random(a: &Args, size: usize, default: DType, what: Distribution) -> Result<V
     let dtype = o.dtype_or(a, || default)?;
     check(dtype, what)?;
     let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
-    fill(&y, what, a.generator(size + 1))?;
+    fill(&y, what, a.generator(size + 1, y.device()))?;
     o.give(a, y)
 }
 
@@ -537,7 +537,11 @@ fn randint(a: &Args, low: i64, high: i64, size: usize) -> Result<Value> {
     let shape = shape::sizes(a.ints(size)?)?;
     let dtype = o.dtype_or(a, || DType::I64)?;
     let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
-    fill(&y, range(low, Some(high), dtype)?, a.generator(size + 1))?;
+    fill(
+        &y,
+        range(low, Some(high), dtype)?,
+        a.generator(size + 1, y.device()),
+    )?;
     o.give(a, y)
 }
 
@@ -564,12 +568,14 @@ fn randperm(a: &Args) -> Result<Value> {
     }
     let device = o.device_or(a);
     let y = Tensor::empty(&shape, dtype, device)?;
-    fill(&y, Distribution::Permutation, a.generator(1))?;
+    fill(&y, Distribution::Permutation, a.generator(1, device))?;
     o.give(a, y)
 }
 
 fn random_like(a: &Args, options: usize, what: Distribution) -> Result<Value> {
-    like(a, options, |y| fill(y, what, a.generator(options + 6)))
+    like(a, options, |y| {
+        fill(y, what, a.generator(options + 6, y.device()))
+    })
 }
 
 fn randint_like(a: &Args, low: i64, high: i64, options: usize) -> Result<Value> {
@@ -577,7 +583,7 @@ fn randint_like(a: &Args, low: i64, high: i64, options: usize) -> Result<Value> 
         fill(
             y,
             range(low, Some(high), y.dtype())?,
-            a.generator(options + 6),
+            a.generator(options + 6, y.device()),
         )
     })
 }

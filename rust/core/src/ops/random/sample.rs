@@ -146,7 +146,11 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
         ensure!(fine, Runtime, "normal expects all elements of std >= 0.0");
     }
     let y = Tensor::empty(&shape, first.dtype(), first.device())?;
-    fill(&y, Distribution::Normal(0.0, scale), a.generator(2))?;
+    fill(
+        &y,
+        Distribution::Normal(0.0, scale),
+        a.generator(2, y.device()),
+    )?;
     let y = crate::autograd::mode::with_grad(false, || -> Result<Tensor> {
         let y = match std {
             Some(s) => y.mul(s)?,
@@ -323,7 +327,8 @@ impl Op for Multinomial {
 }
 
 fn poisson(a: &Args) -> Result<Value> {
-    Ok(dispatch::call1(Poisson(a.generator(1)), &[a.tensor(0)?])?.into())
+    let x = a.tensor(0)?;
+    Ok(dispatch::call1(Poisson(a.generator(1, x.device())), &[x])?.into())
 }
 
 fn multinomial(a: &Args) -> Result<Value> {
@@ -361,7 +366,7 @@ fn multinomial(a: &Args) -> Result<Value> {
     let op = Multinomial {
         n: n as usize,
         replacement,
-        generator: a.generator(3),
+        generator: a.generator(3, x.device()),
     };
     let y = dispatch::call1(op, &[&x.detach()])?;
     let Dest::Out(out) = a.dest else {
@@ -401,7 +406,8 @@ crate::entries! {
     /// Ones with the probabilities in `self`, else zeros.
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        let y = bernoulli(a.tensor(0)?, a.tensor(0)?, a.generator(1))?;
+        let x = a.tensor(0)?;
+        let y = bernoulli(x, x, a.generator(1, x.device()))?;
         let Dest::Out(out) = a.dest else {
             return Ok(y.into());
         };
@@ -415,7 +421,7 @@ crate::entries! {
     |a| {
         let x = a.tensor(0)?;
         let y = x.empty_like(x.dtype(), x.device(), MemoryFormat::Contiguous)?;
-        fill(&y, Distribution::Bernoulli(a.float(1)?), a.generator(2))?;
+        fill(&y, Distribution::Bernoulli(a.float(1)?), a.generator(2, x.device()))?;
         let op = Unmoved { name: "BernoulliBackward0", inputs: 1 };
         dispatch::record(op, &[x], std::slice::from_ref(&y))?;
         Ok(y.into())
@@ -432,7 +438,7 @@ crate::entries! {
             shape::Show(p.shape()),
             shape::Show(x.shape())
         );
-        dispatch::call_into(BernoulliEach(a.generator(2)), &[x, p], x, true)?;
+        dispatch::call_into(BernoulliEach(a.generator(2, x.device())), &[x, p], x, true)?;
         Ok(x.clone().into())
     };
     /// Draws indices with probabilities in proportion to each row.

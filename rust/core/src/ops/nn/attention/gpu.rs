@@ -1,6 +1,7 @@
 //! Attention by tiles on the GPU: no matrix of weights, nor of what dropout keeps.
 
 use super::cpu::flash::{self, Flash};
+use crate::device::Device;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
@@ -49,16 +50,18 @@ const TRIPS: usize = 60_000;
 pub struct Dropped {
     p: Bitwise,
     random: [u32; 4],
+    device: Device,
 }
 
 /// Where the numbers' key and stream lie in the parameters.
 const RANDOM: usize = std::mem::offset_of!(Params, random);
 
 impl Dropped {
-    pub fn new(p: f64) -> Dropped {
+    pub fn new(p: f64, device: Device) -> Dropped {
         Dropped {
             p: Bitwise(p),
-            random: default_generator().philox().words(),
+            random: default_generator(device).philox().words(),
+            device,
         }
     }
 
@@ -68,7 +71,7 @@ impl Dropped {
 
     pub fn keyed(&self, key: Option<[u32; 4]>) -> Dropped {
         match key {
-            None => Dropped::new(self.p.0),
+            None => Dropped::new(self.p.0, self.device),
             Some(random) => Dropped { random, ..*self },
         }
     }
@@ -202,7 +205,7 @@ fn heads(t: &Tensor) -> usize {
 
 /// Whether a kernel can bind the operands, and the result.
 pub fn is_whole(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> bool {
-    let crate::device::Device::Wgpu(index) = q.device() else {
+    let Device::Wgpu(index) = q.device() else {
         return true;
     };
     let width = q.size(q.ndim() - 1).max(1);
@@ -214,7 +217,7 @@ pub fn is_whole(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> bo
 
 /// Whether kernels take these.
 pub fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Result<bool> {
-    let crate::device::Device::Wgpu(index) = q.device() else {
+    let Device::Wgpu(index) = q.device() else {
         return Ok(false);
     };
     let gpu = Gpu::at(index)?;

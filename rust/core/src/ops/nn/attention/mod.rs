@@ -281,7 +281,8 @@ impl Call<'_> {
             ahead: 0,
             mask: self.mask.is_some(),
             factor: factor.is_some(),
-            dropped: (self.dropout > 0.0 && counted).then(|| gpu::Dropped::new(self.dropout)),
+            dropped: (self.dropout > 0.0 && counted)
+                .then(|| gpu::Dropped::new(self.dropout, q.device())),
         };
         let mut x: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[q, k, v]);
         x.extend(self.mask);
