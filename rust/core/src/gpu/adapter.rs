@@ -195,10 +195,72 @@ fn limited(name: &str, limit: u64) -> Result<u64> {
     Ok(read(name, &must, bytes)?.map_or(limit, |n| n.min(limit)))
 }
 
+/// Names of what `PYTENSORLIB_WGPU_WITHOUT` hides, and what that is.
+const OPTIONAL: &[(&str, wgpu::Features)] = &[
+    ("int64", wgpu::Features::SHADER_INT64),
+    ("float64", wgpu::Features::SHADER_F64),
+    ("float16", wgpu::Features::SHADER_F16),
+    ("atomics", wgpu::Features::SHADER_FLOAT32_ATOMIC),
+    ("subgroups", SUBGROUPS),
+    ("timestamps", TIMESTAMPS),
+    ("cache", wgpu::Features::PIPELINE_CACHE),
+    ("immediates", wgpu::Features::IMMEDIATES),
+    (
+        "cooperative",
+        wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX,
+    ),
+    ("limits", wgpu::Features::empty()),
+];
+const SUBGROUPS: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features::SUBGROUP_BARRIER);
+const TIMESTAMPS: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
+    .union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS)
+    .union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
+/// What other ways to a GPU lack, each by one name: what WebGPU asks of every adapter, Metal, and DX12 without
+/// the DXC compiler.
+const PROFILES: &[(&str, &str)] = &[
+    (
+        "webgpu",
+        "int64,float64,float16,atomics,subgroups,timestamps,cache,immediates,cooperative,limits",
+    ),
+    ("metal", "float64,cache"),
+    (
+        "dx12",
+        "int64,float64,float16,atomics,subgroups,cache,cooperative",
+    ),
+];
+
+/// What `PYTENSORLIB_WGPU_WITHOUT` hides, so that a program can be tried as on an adapter that lacks it: features,
+/// and whether limits are WebGPU's least ones.
+fn hidden() -> Result<(wgpu::Features, bool)> {
+    let names: Vec<&str> = [
+        OPTIONAL.iter().map(|o| o.0).collect(),
+        PROFILES.iter().map(|p| p.0).collect::<Vec<_>>(),
+    ]
+    .concat();
+    let must = format!("names with commas between them, of {}", names.join(", "));
+    let named = |text: &str| -> Option<(wgpu::Features, bool)> {
+        let mut all = (wgpu::Features::empty(), false);
+        let of = |name: &str| PROFILES.iter().find(|p| p.0 == name).map(|p| p.1);
+        for name in text
+            .split(',')
+            .flat_map(|n| of(n.trim()).unwrap_or(n).split(','))
+        {
+            let (name, features) = OPTIONAL.iter().find(|o| o.0 == name.trim())?;
+            all = (all.0 | *features, all.1 | (*name == "limits"));
+        }
+        Some(all)
+    };
+    Ok(read("PYTENSORLIB_WGPU_WITHOUT", &must, named)?.unwrap_or((wgpu::Features::empty(), false)))
+}
+
 /// Opens an adapter.
 pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
-    let features = adapter.features() & useful();
-    let limits = adapter.limits();
+    let (hidden, least) = hidden()?;
+    let features = (adapter.features() & useful()) - hidden;
+    let limits = match least {
+        true => wgpu::Limits::default(),
+        false => adapter.limits(),
+    };
     // A test of what does not fit makes them small.
     let max_buffer = limited("PYTENSORLIB_WGPU_MAX_BUFFER", limits.max_buffer_size)?;
     let max_binding = limited(
@@ -248,7 +310,10 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
             .trim()
             .to_string(),
         features,
-        cooperative: adapter.cooperative_matrix_properties(),
+        cooperative: match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+            true => adapter.cooperative_matrix_properties(),
+            false => Vec::new(),
+        },
         subgroups: [about.subgroup_min_size, about.subgroup_max_size],
         int64: features.contains(wgpu::Features::SHADER_INT64),
         float64: features.contains(wgpu::Features::SHADER_F64),

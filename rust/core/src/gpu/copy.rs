@@ -22,11 +22,6 @@ pub fn copy(gpu: &Gpu, x: View, y: View) -> Result<()> {
         (DType::F64, _) | (_, DType::F64) => Acc::F64,
         _ => Acc::of(x.dtype)?,
     };
-    let acc = if acc == Acc::I64 && !gpu.info().int64 {
-        Acc::F32
-    } else {
-        acc
-    };
     pointwise(gpu, acc, IDENTITY, &[x], y, &[])
 }
 

@@ -361,8 +361,8 @@ impl Gpu {
     /// An error where this adapter cannot compute in `acc`.
     pub fn require(&self, acc: Acc, what: &str) -> Result<()> {
         let ok = match acc {
-            Acc::F32 | Acc::I32 | Acc::C64 => true,
-            Acc::I64 => self.info().int64,
+            // Without 64-bit integers these are two words (see `super::words`).
+            Acc::F32 | Acc::I32 | Acc::I64 | Acc::C64 => true,
             Acc::F64 | Acc::C128 => self.info().int64 && self.info().float64,
         };
         ensure!(

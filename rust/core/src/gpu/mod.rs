@@ -41,6 +41,7 @@ mod transpose;
 pub mod tune;
 mod unroll;
 mod view;
+mod words;
 
 pub use adapter::Info;
 pub use buffer::{Buffer, Living, MemoryStats, Tenant, Together};

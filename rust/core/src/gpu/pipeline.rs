@@ -7,9 +7,10 @@ use super::shader::{Acc, Source};
 use super::stored::Stored;
 use super::text::Constants;
 use super::unroll::unrolled;
-use super::{clock, guest};
+use super::{clock, guest, words};
 use crate::bail;
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -144,6 +145,8 @@ pub(super) struct Pipelines {
     fault: Fault,
     /// Whether marked loops are written out.
     unrolls: bool,
+    /// Whether 64-bit integers are those of the adapter.
+    int64: bool,
     /// How many threads compile; none: who asks for a pipeline waits for it.
     compilers: usize,
     pipelines: Map<Key, Arc<Pipeline>>,
@@ -158,6 +161,7 @@ impl Pipelines {
             stored,
             fault,
             unrolls: info.unrolls,
+            int64: info.int64,
             compilers: info.compilers,
             pipelines: Map::default(),
             layouts: Map::default(),
@@ -224,6 +228,7 @@ impl Pipelines {
             trusted: make.trusted,
             layout: layout.pipeline.clone(),
             cache: self.stored.as_ref().map(|s| s.cache.clone()),
+            in_words: !self.int64 && words::has_long(&text),
             text,
         };
         let pipeline = Arc::new(Pipeline {
@@ -263,15 +268,21 @@ struct Job {
     trusted: bool,
     layout: wgpu::PipelineLayout,
     cache: Option<wgpu::PipelineCache>,
+    /// Whether 64-bit integers become two words each.
+    in_words: bool,
     text: String,
 }
 
 impl Job {
     fn run(self) -> Result<wgpu::ComputePipeline> {
         let (device, name) = (&self.device, &self.name);
+        let source = match self.in_words {
+            true => wgpu::ShaderSource::Naga(Cow::Owned(words::module(name, &self.text)?)),
+            false => wgpu::ShaderSource::Wgsl(self.text.into()),
+        };
         let desc = wgpu::ShaderModuleDescriptor {
             label: Some(name),
-            source: wgpu::ShaderSource::Wgsl(self.text.into()),
+            source,
         };
         let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);

@@ -158,7 +158,7 @@ impl Source {
 }
 
 /// Whether a line has to stand in front of all declarations.
-fn is_directive(line: &str) -> bool {
+pub(super) fn is_directive(line: &str) -> bool {
     line.starts_with("enable ") || line.starts_with("diagnostic(")
 }
 
