@@ -28,6 +28,9 @@ FORCED = {
 }
 if platform.machine() not in {"x86_64", "AMD64"}:
     FORCED = {"portable": FORCED["portable"]}
+# GPUs that lack features (rust/core/src/gpu/adapter.rs): the replay of the weakest, and tests of
+# kernels of all.
+PROFILES = {name: {"PYTENSORLIB_WGPU_WITHOUT": name} for name in ("webgpu", "metal", "dx12")}
 KERNELS = (
     "complex conv denormals determinism fft fuzz gradients indexing linalg math matmul nn "
     "norm_columns ops order pads pointwise_layouts recurrent reduce_streams tiled_layers"
@@ -58,6 +61,9 @@ UNTIMED = "not timed and not slow"
 SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
+WEAK = [*TESTS, "-m", UNTIMED, "--every=4"]
+WEAK += [f"tests/test_wgpu_{n}.py" for n in "kernels networks numbers order products words".split()]
+WEAK += ["tests/test_wgpu.py", "tests/test_ops.py", "-k", "wgpu"]
 CUTS = ["tests/test_wgpu_cuts.py", "tests/test_wgpu_segments.py"]
 # Some of them look at times.
 GPU_SLOW = sorted(f"tests/{p.name}" for p in ROOT.glob("tests/test_wgpu_*.py"))
@@ -97,19 +103,25 @@ PARTS = {
     "loops": [*TESTS, "-m", "slow", "tests/test_loops.py"],
     "programs": ["make", "--no-print-directory", "few"],
     "distributed": ["make", "--no-print-directory", "distributed"],
+    "webgpu-replay": [*REPLAY, "--device", "wgpu"],
+    **dict.fromkeys(PROFILES, WEAK),
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
     # Last, for it would only wait while the other one compiles.
     "aarch64-portable": LEVELLED,
 }
-VARIABLES = FORCED | {
-    "aarch64": CROSS,
-    "races": SANITIZER,
-    "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
-}
+VARIABLES = (
+    FORCED
+    | PROFILES
+    | {
+        "aarch64": CROSS,
+        "races": SANITIZER,
+        "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
+    }
+)
 NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
 NEEDS_BUILD |= {"programs", "distributed", "wgpu-slow", *(n for n in PARTS if "pytest" in n)}
-NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
+NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named.
 ASKED = {"wgpu-slow"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test

@@ -227,6 +227,7 @@ def test_every_file_has_a_test():
     elsewhere = {
         "matmul_cooperative": "test_wgpu_cooperative.py",
         "conv_cooperative": "test_wgpu_cooperative_conv.py",
+        "words": "test_wgpu_without.py",
     }
     for path in SHADERS.glob("*.wgsl"):
         tested = path.stem in PARTS or f'"{path.stem}"' in text

@@ -107,6 +107,11 @@ TRAINING = """
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         hits = (model(x).argmax(1) == y).sum()
+    # Numbers of the host are of float64, and become what they are written to there.
+    rows = torch.zeros(4, 3, device="wgpu").index_fill(0, torch.tensor([1], device="wgpu"), 0.5)
+    rows[0, 1] = 0.25
+    rows = rows.masked_fill(rows > 1, 2.5).clamp(max=torch.tensor(9.5, dtype=torch.float64))
+    assert rows.sum().item() == 1.75, rows
     print(loss.item(), int(hits), int(model[1].num_batches_tracked))
 """
 

@@ -66,14 +66,19 @@ pub fn fallbacks() -> Vec<(String, u64)> {
 }
 
 /// Counts an op that has no kernel; warns the first time, or raises, as [`set_fallback`] says.
-pub fn count_fallback(node: &str) -> Result<()> {
+pub fn count_fallback(node: &str, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    let mut all = x.iter().copied().chain(y);
+    let why = match all.any(lacks_type) {
+        true => " (its adapter has no float64)",
+        false => "",
+    };
     let name = crate::op::function_name(node);
     let chosen = *CHOSEN.lock();
     let how = chosen.unwrap_or_else(asked_for);
     if how == Fallback::Error {
         bail!(
             NotImplemented,
-            "wgpu: {name} has no GPU kernel for these arguments; allow it to run on the CPU with \
+            "wgpu: {name} has no GPU kernel for these arguments{why}; allow it to run on the CPU with \
              pytensorlib.wgpu.set_fallback(\"warn\")"
         );
     }
@@ -85,11 +90,17 @@ pub fn count_fallback(node: &str) -> Result<()> {
     };
     if first && how == Fallback::Warn {
         host::warn(&format!(
-            "wgpu: {name} has no GPU kernel for these arguments and runs on the CPU, which copies \
+            "wgpu: {name} has no GPU kernel for these arguments{why} and runs on the CPU, which copies \
              its operands there and back"
         ));
     }
     Ok(())
+}
+
+/// Whether a tensor's GPU cannot compute in its type.
+fn lacks_type(t: &Tensor) -> bool {
+    let double = matches!(t.dtype(), DType::F64 | DType::C128);
+    double && gpu_of(t).is_ok_and(|gpu| !gpu.info().float64)
 }
 
 /// What an op's `gpu` answers: whether the launcher had a kernel for these arguments.

@@ -484,7 +484,7 @@ fn write_repeated(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -
     }
     if out.device().is_gpu() {
         // Which element is written last is told on the host.
-        crate::transfer::count_fallback(op.name())?;
+        crate::transfer::count_fallback(op.name(), x, slice::from_ref(out))?;
     }
     let y = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
     run(op, x, slice::from_ref(&y))?;
@@ -643,7 +643,7 @@ fn made_of_nothing(x: &[&Tensor]) -> bool {
 
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.
 fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-    crate::transfer::count_fallback(op.name())?;
+    crate::transfer::count_fallback(op.name(), x, y)?;
     received(hosted(op, x, y)?, y)
 }
 

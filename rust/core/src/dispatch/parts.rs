@@ -19,7 +19,7 @@ pub fn each_part(
 ) -> Result<bool> {
     let mut wide: SmallVec<[Tensor; 4]> = x.iter().map(|t| t.detach()).collect();
     for &i in data {
-        wide[i] = wide[i].to_device(y.device())?.to_dtype(y.dtype())?;
+        wide[i] = wide[i].to(y.dtype(), y.device(), false, None)?;
     }
     for which in [0, 1] {
         let target = y.component(which);

@@ -586,7 +586,7 @@ impl Op for IndexPut {
             return Ok(false);
         }
         let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
-        let wide = values.to_device(y.device())?.to_dtype(y.dtype())?.detach();
+        let wide = values.to(y.dtype(), y.device(), false, None)?.detach();
         let v = transfer::dense(gpu, &wide.alias(wide.layout().expand_to(&shape)))?;
         let s = divide(y.layout(), &self.dims);
         let offsets = launched(gpu, y.layout(), &self.dims, idx, self.bounds);

@@ -329,7 +329,7 @@ impl Op for Scatter {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, index, y) = (x[0], x[1], &y[0]);
-        let src = x[2].to_device(y.device())?.to_dtype(y.dtype())?;
+        let src = x[2].to(y.dtype(), y.device(), false, None)?;
         let part = match src.ndim() {
             0 => src.layout().expand_to(index.shape()),
             _ => Layout {

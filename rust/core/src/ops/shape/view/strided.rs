@@ -105,7 +105,7 @@ impl Op for StridedAdjoint {
                 }
             });
             let count = Tensor::from_slice(&count, &[count.len()], DType::F32)?;
-            let count = count.to_device(y.device())?.to_dtype(y.dtype())?;
+            let count = count.to(y.dtype(), y.device(), false, None)?;
             read = read.div(&count.alias(from(&self.base)))?;
         }
         y.write_from(&read).map(|()| true)

@@ -171,7 +171,7 @@ fn found(
             Some(s) => line.take_along(sequence.ndim() - 1, s)?,
             None => line,
         };
-        let values = values.to_device(sequence.device())?.to_dtype(common)?;
+        let values = values.to(common, sequence.device(), false, None)?;
         return gpu_search(
             &line,
             &values,
