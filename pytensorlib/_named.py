@@ -209,13 +209,17 @@ def has(name: str) -> bool:
     return name in places()
 
 
-def tell_missing(space: dict[str, Any], why: str) -> None:
-    """Let a module find modules of the table in it, and say why other names are not there."""
+def tell_missing(space: dict[str, Any], why: str, *, modules: bool = True) -> None:
+    """Let a module find modules of the table in it, and say why other names are not there.
+
+    Without `modules` those are found only where they are imported: libraries ask for one as an
+    attribute to learn whether PyTorch was built with it.
+    """
     module = space["__name__"]
 
     def __getattr__(name: str) -> Any:  # noqa: N807
         full = f"{module}.{name}"
-        if has(full.partition(".")[2]):
+        if modules and has(full.partition(".")[2]):
             return importlib.import_module(full)
         if stands_in(space, name):
             return space[name]

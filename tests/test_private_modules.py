@@ -71,6 +71,21 @@ assert isinstance(torch.randn(1, requires_grad=True), torch.autograd.Variable)
 """
 
 
+# As libraries ask whether PyTorch was built with it.
+RPC = """
+import torch.distributed.rpc as rpc
+assert not rpc.is_available() and not hasattr(rpc, "api")
+import torch.distributed.rpc.api
+assert callable(rpc.api._all_gather)
+"""
+
+
+def test_a_module_of_rpc_is_there_where_it_is_imported() -> None:
+    command = [sys.executable, "-m", "pytensorlib", "-c", RPC]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_private_names_are_found_under_the_alias() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ALIAS], capture_output=True, text=True, check=False

@@ -26,4 +26,4 @@ def is_available() -> bool:
     return False
 
 
-tell_missing(globals(), BY_MPI)
+tell_missing(globals(), BY_MPI, modules=False)
