@@ -29,6 +29,13 @@ def _to_copy(self: Any, **kwargs: Any) -> Any:
     return copied.pin_memory() if pin else copied
 
 
+def _clone(self: Any, *, memory_format: Any = None, out: Any = None) -> Any:
+    """Return a copy of a tensor, in `out` where that is given."""
+    if out is not None:
+        return out.copy_(self)
+    return self.clone() if memory_format is None else self.clone(memory_format=memory_format)
+
+
 def _sparse_addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return ``beta * self + alpha * mat1 @ mat2``, as of all matrices."""
     return pt.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
@@ -64,6 +71,7 @@ _UNNAMED = {
     "_sparse_addmm": _sparse_addmm,
     "_to_copy": _to_copy,
     "alias": lambda self: self.view_as(self),
+    "clone": _clone,
     "index": _index,
     "slice": _slice,
 }

@@ -252,6 +252,21 @@ def test_a_write_counts_once() -> None:
     assert x._version == 3
 
 
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda out: torch.eye(2, out=out), [[1.0, 0.0], [0.0, 1.0]]),
+        (lambda out: torch.full((2, 2), 3.0, out=out), [[3.0, 3.0], [3.0, 3.0]]),
+        (lambda out: torch.arange(4.0, out=out), [0.0, 1.0, 2.0, 3.0]),
+    ],
+)
+def test_a_function_that_makes_tensors_writes_to_out(make: Any, want: Any) -> None:
+    out = torch.empty(2, 2) if isinstance(want[0], list) else torch.empty(4)
+    with Log() as log:
+        assert make(out) is out
+    assert out.tolist() == want and log.names[-1] == "aten.clone.out"
+
+
 def test_a_view_made_under_a_mode_is_a_view() -> None:
     x = torch.ones(2, 2, requires_grad=True)
     with Log():
