@@ -1,9 +1,9 @@
 """Training steps of a GPT, a residual network and a UNet, and the memory that they take.
 
-``python -m pytensorlib --gpu-as cuda tests/gpu_memory.py`` prints as JSON, for each in bytes: what
-its parameters, buffers, gradients and optimizer's state take, and the peak of a step. Under PyTorch,
-``python tests/gpu_memory.py`` prints what it saves for the backward pass of each, on the CPU:
-the storages that `torch.autograd.graph.saved_tensors_hooks` sees, each once, without those of
+``python -m pytensorlib --gpu-as cuda tests/gpu_memory.py`` prints as JSON, for each in bytes, what
+its parameters, buffers, gradients and optimizer's state take, and the peak of a step. Under
+PyTorch ``python tests/gpu_memory.py`` prints what it saves for the backward pass of each, on the
+CPU: the storages that `torch.autograd.graph.saved_tensors_hooks` sees, each once, without those of
 parameters and buffers, which are there anyway.
 """
 

@@ -1,4 +1,4 @@
-"""Memory of training steps on the GPU, beside what they need; memory that is kept is found again."""
+"""Memory of training steps on the GPU, beside what they need; what is kept is found again."""
 
 from __future__ import annotations
 

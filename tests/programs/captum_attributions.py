@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from captum import attr
 from captum.metrics import infidelity, sensitivity_max
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 from torch import nn
 
 
@@ -25,10 +25,12 @@ class Net(nn.Module):
         return self.linear(self.pool(x).flatten(1))
 
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 torch.manual_seed(0)
-net = Net().double().eval()
-x, base = torch.rand(3, 1, 8, 8).double(), torch.zeros(3, 1, 8, 8).double()
-target = torch.tensor([0, 2, 1])
+net = Net().double().eval().to(device)
+x = torch.rand(3, 1, 8, 8).double().to(device)
+base, target = torch.zeros_like(x), torch.tensor([0, 2, 1], device=device)
 ways = {
     attr.Saliency: {},
     attr.InputXGradient: {},
@@ -45,7 +47,7 @@ _, delta = attr.IntegratedGradients(net).attribute(
 )
 report("IntegratedGradients: delta", delta)
 torch.manual_seed(1)
-several = torch.rand(5, 1, 8, 8).double()
+several = torch.rand(5, 1, 8, 8).double().to(device)
 report("DeepLiftShap", attr.DeepLiftShap(net).attribute(x, several, target=target))
 torch.manual_seed(1)
 noisy = attr.NoiseTunnel(attr.IntegratedGradients(net))
@@ -55,7 +57,9 @@ report(
     "Occlusion",
     attr.Occlusion(net).attribute(x, (1, 3, 3), strides=(1, 2, 2), target=target, baselines=0),
 )
-quarters = torch.arange(16).view(1, 1, 4, 4).repeat_interleave(2, 2).repeat_interleave(2, 3)
+quarters = (
+    torch.arange(16, device=device).view(1, 1, 4, 4).repeat_interleave(2, 2).repeat_interleave(2, 3)
+)
 torch.manual_seed(1)
 shapley = attr.ShapleyValueSampling(net)
 report("Shapley", shapley.attribute(x, base, target, feature_mask=quarters, n_samples=3))
@@ -93,8 +97,10 @@ report(
 )
 
 torch.manual_seed(2)
-words = nn.Sequential(nn.Embedding(20, 8), nn.Flatten(), nn.Linear(40, 2)).double().eval()
-tokens = torch.randint(1, 20, (2, 5))
+words = (
+    nn.Sequential(nn.Embedding(20, 8), nn.Flatten(), nn.Linear(40, 2)).double().eval().to(device)
+)
+tokens = torch.randint(1, 20, (2, 5)).to(device)
 way = attr.LayerIntegratedGradients(words, words[0])
 found = way.attribute(tokens, torch.zeros_like(tokens), target=1, n_steps=15)
 report("of words", found.sum(-1))
@@ -109,7 +115,7 @@ attr.remove_interpretable_embedding_layer(words, layer)
 
 def perturb(inputs):
     """Return noise and the inputs without it."""
-    noise = 0.01 * torch.randn(inputs.shape, dtype=torch.float64)
+    noise = 0.01 * torch.randn(inputs.shape, dtype=torch.float64).to(device)
     return noise, inputs - noise
 
 

@@ -4,14 +4,17 @@ import random
 
 import denoising_diffusion_pytorch as ddp
 import torch
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
 g = torch.Generator().manual_seed(0)
-image = torch.rand(2, 3, 16, 16, generator=g)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
+image = torch.rand(2, 3, 16, 16, generator=g).to(device)
 
 
 def train(name, diffusion, data, steps=3):
     """Take steps of Adam and report the losses and the gradients of the first."""
+    diffusion.to(device)
     torch.manual_seed(1)
     random.seed(1)  # self-conditioning tosses its coin with it
     optimizer, losses = torch.optim.Adam(diffusion.parameters(), lr=1e-3), []
@@ -46,10 +49,16 @@ for name, options, more in (
     torch.manual_seed(2)
     report(f"{name}: sample", diffusion.sample(batch_size=2))
 torch.manual_seed(3)
-report("mean", torch.stack(diffusion.q_posterior(image, image.flip(0), torch.tensor([3, 20]))[0:1]))
+report(
+    "mean",
+    torch.stack(
+        diffusion.q_posterior(image, image.flip(0), torch.tensor([3, 20], device=device))[0:1]
+    ),
+)
 report("between", diffusion.interpolate(image[:1], image[1:], t=3, lam=0.4))
 
 short = ddp.GaussianDiffusion(net(), image_size=16, timesteps=5, objective="pred_v")
+short.to(device)
 torch.manual_seed(4)
 report("all steps", short.sample(batch_size=1, return_all_timesteps=True))
 learned = ddp.LearnedGaussianDiffusion(net(learned_variance=True), image_size=16, timesteps=20)
@@ -73,7 +82,7 @@ report("DPM++", elucidated.sample_using_dpmpp(batch_size=1, num_sample_steps=4))
 torch.manual_seed(7)
 model = ddp.Unet1D(dim=8, dim_mults=(1, 2), channels=4)
 series = ddp.GaussianDiffusion1D(model, seq_length=16, timesteps=20, objective="pred_v")
-train("series", series, torch.rand(3, 4, 16, generator=g))
+train("series", series, torch.rand(3, 4, 16, generator=g).to(device))
 torch.manual_seed(8)
 karras = ddp.KarrasUnet(
     image_size=16,
@@ -83,8 +92,9 @@ karras = ddp.KarrasUnet(
     num_blocks_per_stage=1,
     attn_dim_head=8,
     attn_res=(8,),
-)
-out = karras(torch.randn(2, 4, 16, 16, generator=g), torch.tensor([0.3, 0.7]))
+).to(device)
+noisy = torch.randn(2, 4, 16, 16, generator=g).to(device)
+out = karras(noisy, torch.tensor([0.3, 0.7], device=device))
 out.square().mean().backward()
 report("Karras", out)
 finish()

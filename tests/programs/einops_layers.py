@@ -6,8 +6,9 @@ from einops.layers.torch import EinMix, Rearrange, Reduce
 from report import finish, report, report_model
 from torch import nn
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(0)
-x = torch.randn(4, 3, 16, 16)
+x = torch.randn(4, 3, 16, 16).to(device)
 patches = rearrange(x, "b c (h p) (w q) -> b (h w) (c p q)", p=4, q=4)
 report("patches", patches)
 report("pooled", reduce(x, "b c (h 2) (w 2) -> b c h w", "max"))
@@ -22,8 +23,8 @@ model = nn.Sequential(
     EinMix("b n d -> b m d", weight_shape="n m d", bias_shape="m d", n=16, m=8, d=32),
     Reduce("b m d -> b d", "mean"),
     nn.Linear(32, 5),
-)
-y = torch.arange(4) % 5
+).to(device)
+y = torch.arange(4, device=device) % 5
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 losses = []
 for _ in range(20):

@@ -13,7 +13,9 @@ from fastai.callback.all import *
 from fastai.collab import CollabDataLoaders, collab_learner
 from fastai.tabular.all import *
 from fastai.vision.all import *
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
+
+draw_on_the_cpu()
 
 
 def seed():
@@ -29,7 +31,6 @@ def losses(learner):
 
 
 numbers = np.random.default_rng(0)
-defaults.device = torch.device("cpu")
 quiet = [ProgressCallback]
 
 with tempfile.TemporaryDirectory() as folder:

@@ -6,9 +6,10 @@ import gpytorch
 import torch
 from report import finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(0)
-x = torch.linspace(0, 1, 40)
-y = torch.sin(x * (2 * math.pi)) + torch.randn(40) * 0.2
+x = torch.linspace(0, 1, 40, device=device)
+y = torch.sin(x * (2 * math.pi)) + torch.randn(40).to(device) * 0.2
 
 
 class Model(gpytorch.models.ExactGP):
@@ -21,8 +22,8 @@ class Model(gpytorch.models.ExactGP):
         return gpytorch.distributions.MultivariateNormal(self.mean(x), self.kernel(x))
 
 
-likelihood = gpytorch.likelihoods.GaussianLikelihood()
-model = Model(x, y, likelihood)
+likelihood = gpytorch.likelihoods.GaussianLikelihood().to(device)
+model = Model(x, y, likelihood).to(device)
 likelihood.train()
 model.train()
 optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
@@ -40,7 +41,7 @@ report("noise", likelihood.noise)
 model.eval()
 likelihood.eval()
 with torch.no_grad():
-    prediction = likelihood(model(torch.linspace(0, 1, 11)))
+    prediction = likelihood(model(torch.linspace(0, 1, 11, device=device)))
     report("mean", prediction.mean)
     report("variance", prediction.variance)
     report("lower", prediction.confidence_region()[0])

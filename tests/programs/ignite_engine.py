@@ -17,28 +17,32 @@ from ignite.utils import manual_seed
 from report import finish, report, report_model
 from torch.utils.data import DataLoader, TensorDataset
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 manual_seed(0)
 x = torch.randn(96, 8)
 y = (x[:, :3] + 0.3 * torch.randn(96, 3)).argmax(1)
 train = DataLoader(TensorDataset(x[:64], y[:64]), batch_size=16, shuffle=True)
 test = DataLoader(TensorDataset(x[64:], y[64:]), batch_size=16)
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
+model.to(device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 loss = torch.nn.CrossEntropyLoss()
-trainer = create_supervised_trainer(model, optimizer, loss, gradient_accumulation_steps=2)
+trainer = create_supervised_trainer(
+    model, optimizer, loss, device=device, gradient_accumulation_steps=2
+)
 measured = {
-    "accuracy": metrics.Accuracy(),
-    "loss": metrics.Loss(loss),
-    "precision": metrics.Precision(average=False),
-    "recall": metrics.Recall(average="macro"),
-    "top 2": metrics.TopKCategoricalAccuracy(k=2),
-    "confusion": metrics.ConfusionMatrix(3),
-    "kappa": metrics.ClassificationReport(output_dict=True),
+    "accuracy": metrics.Accuracy(device=device),
+    "loss": metrics.Loss(loss, device=device),
+    "precision": metrics.Precision(average=False, device=device),
+    "recall": metrics.Recall(average="macro", device=device),
+    "top 2": metrics.TopKCategoricalAccuracy(k=2, device=device),
+    "confusion": metrics.ConfusionMatrix(3, device=device),
+    "kappa": metrics.ClassificationReport(output_dict=True, device=device),
 }
 measured["F1"] = (
     measured["precision"] * measured["recall"] * 2 / (measured["precision"] + measured["recall"])
 )
-evaluator = create_supervised_evaluator(model, metrics=measured)
+evaluator = create_supervised_evaluator(model, metrics=measured, device=device)
 metrics.RunningAverage(output_transform=lambda out: out, alpha=0.9).attach(trainer, "running")
 trainer.add_event_handler(Events.ITERATION_COMPLETED, TerminateOnNan())
 warm = handlers.create_lr_scheduler_with_warmup(
@@ -98,7 +102,7 @@ report("rates tried", finder.get_results()["lr"])
 report("losses there", finder.get_results()["loss"])
 
 pairs = [(torch.rand(8, 1, 16, 16), torch.rand(8, 1, 16, 16)) for _ in range(2)]
-engine = Engine(lambda engine, batch: batch)
+engine = Engine(lambda engine, batch: [v.to(device) for v in batch])
 for name, metric in {
     "SSIM": metrics.SSIM(data_range=1.0),
     "PSNR": metrics.PSNR(data_range=1.0),

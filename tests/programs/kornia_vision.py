@@ -4,10 +4,12 @@ import kornia as K
 import kornia.augmentation as aug
 import kornia.contrib
 import torch
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
-image = torch.rand(2, 3, 32, 32, generator=g)
+image = torch.rand(2, 3, 32, 32, generator=g).to(device)
 gray = image.mean(1, keepdim=True)
 filters = {
     "gaussian": lambda x: K.filters.gaussian_blur2d(x, (5, 5), (1.5, 1.5)),
@@ -30,13 +32,15 @@ filters = {
     "hue": lambda x: K.enhance.adjust_hue(x, 0.4),
     "sharpness": lambda x: K.enhance.sharpness(x, 0.7),
     "whitened": lambda x: K.enhance.zca_whiten(x.flatten(1).T.double(), eps=1e-2),
-    "rotated": lambda x: K.geometry.rotate(x, torch.tensor([30.0, -10.0])),
+    "rotated": lambda x: K.geometry.rotate(x, torch.tensor([30.0, -10.0], device=device)),
     "resized": lambda x: K.geometry.resize(x, (20, 24), antialias=True),
-    "elastic": lambda x: K.geometry.elastic_transform2d(x, torch.zeros(2, 2, 32, 32) + 0.3),
+    "elastic": lambda x: K.geometry.elastic_transform2d(
+        x, torch.zeros(2, 2, 32, 32, device=device) + 0.3
+    ),
     "pyramid": lambda x: K.geometry.pyrdown(x),
-    "dilated": lambda x: K.morphology.dilation(x, torch.ones(3, 3)),
-    "opened": lambda x: K.morphology.opening(x, torch.ones(3, 3)),
-    "top hat": lambda x: K.morphology.top_hat(x, torch.ones(3, 3)),
+    "dilated": lambda x: K.morphology.dilation(x, torch.ones(3, 3, device=device)),
+    "opened": lambda x: K.morphology.opening(x, torch.ones(3, 3, device=device)),
+    "top hat": lambda x: K.morphology.top_hat(x, torch.ones(3, 3, device=device)),
     "patches": lambda x: K.contrib.extract_tensor_patches(x, 8, stride=8),
 }
 for name, run in filters.items():
@@ -48,25 +52,24 @@ for name, run in filters.items():
         report(f"{name}: gradient", x.grad * 1e3)
 magnitude, edges = K.filters.canny(gray, 0.1, 0.2)
 report("canny", torch.stack([magnitude, edges]))
-report(
-    "histogram", K.enhance.histogram(gray.flatten(1), torch.linspace(0, 1, 8), torch.tensor(0.1))
-)
+bins, width = torch.linspace(0, 1, 8, device=device), torch.tensor(0.1, device=device)
+report("histogram", K.enhance.histogram(gray.flatten(1), bins, width))
 report("back", K.color.lab_to_rgb(K.color.rgb_to_lab(image)))
 report("equalize", K.enhance.equalize((image * 255).round() / 255))
 
-corners = torch.tensor([[[0.0, 0], [31, 0], [31, 31], [0, 31]]]).repeat(2, 1, 1)
-moved = corners + torch.randn(2, 4, 2, generator=g)
+corners = torch.tensor([[[0.0, 0], [31, 0], [31, 31], [0, 31]]], device=device).repeat(2, 1, 1)
+moved = corners + torch.randn(2, 4, 2, generator=g).to(device)
 matrix = K.geometry.get_perspective_transform(corners, moved)
 report("perspective", matrix)
 report("warped", K.geometry.warp_perspective(image, matrix, (32, 32)))
 report("affine", K.geometry.warp_affine(image, matrix[:, :2], (28, 30)))
-points = torch.rand(2, 12, 2, generator=g) * 30
+points = torch.rand(2, 12, 2, generator=g).to(device) * 30
 seen = K.geometry.transform_points(matrix, points)
 report("homography", K.geometry.find_homography_dlt(points, seen))
-one, two = torch.rand(2, 12, 2, generator=g).double(), torch.rand(2, 12, 2, generator=g).double()
-fundamental = K.geometry.epipolar.find_fundamental(one, two, torch.ones(2, 12).double())
+one, two = (torch.rand(2, 12, 2, generator=g).double().to(device) for _ in range(2))
+fundamental = K.geometry.epipolar.find_fundamental(one, two, torch.ones_like(one[..., 0]))
 report("fundamental", fundamental / fundamental.norm(dim=(1, 2), keepdim=True))
-turn = torch.tensor([[0.1, 0.4, -0.3], [1.0, 0.2, 0.5]])
+turn = torch.tensor([[0.1, 0.4, -0.3], [1.0, 0.2, 0.5]], device=device)
 quaternion = K.geometry.axis_angle_to_quaternion(turn)
 report("turns", K.geometry.quaternion_to_rotation_matrix(quaternion))
 report("logarithm", K.geometry.liegroup.So3.exp(turn).log())
@@ -76,10 +79,10 @@ report("components", K.contrib.connected_components((gray > 0.6).float(), 50))
 report("harris", K.feature.harris_response(gray))
 report("hessian", K.feature.hessian_response(gray))
 torch.manual_seed(0)
-patches = torch.rand(6, 1, 32, 32, generator=g)
-sift = K.feature.SIFTDescriptor(32)(patches)
+patches = torch.rand(6, 1, 32, 32, generator=g).to(device)
+sift = K.feature.SIFTDescriptor(32).to(device)(patches)
 report("SIFT", sift)
-report("HardNet", K.feature.HardNet(pretrained=False).eval()(patches))
+report("HardNet", K.feature.HardNet(pretrained=False).eval().to(device)(patches))
 distance, pairs = K.feature.match_snn(sift[:4], sift.flip(0), 0.99)
 report("matches", pairs)
 torch.manual_seed(0)
@@ -88,12 +91,12 @@ detector = K.feature.ScaleSpaceDetector(
     resp_module=K.feature.BlobHessian(),
     mr_size=3.0,
     scale_pyr_module=K.geometry.ScalePyramid(3, 1.6, 8),
-)
+).to(device)
 frames, responses = detector(gray)
 report("frames", frames)
 report("responses", responses)
 
-mask = torch.randint(0, 3, (2, 32, 32), generator=g)
+mask = torch.randint(0, 3, (2, 32, 32), generator=g).to(device)
 losses = {
     "SSIM": lambda x: K.losses.ssim_loss(x, image, 5),
     "MS-SSIM": lambda x: K.losses.MS_SSIMLoss(sigmas=[0.5, 1.0, 2.0])(x, image),
@@ -148,9 +151,8 @@ for kind in (
     aug.RandomPlasmaShadow(p=1.0),
 ):
     report(type(kind).__name__, kind(image))
-report(
-    "mixed", aug.RandomMixUpV2(p=1.0, data_keys=["input", "class"])(image, torch.tensor([0, 1]))[0]
-)
+mix = aug.RandomMixUpV2(p=1.0, data_keys=["input", "class"])
+report("mixed", mix(image, torch.tensor([0, 1], device=device))[0])
 
 goal = K.geometry.warp_perspective(gray[:1], matrix[:1], (32, 32))
 registrator = K.geometry.ImageRegistrator("similarity", num_iterations=8, lr=1e-2, pyramid_levels=2)

@@ -4,6 +4,7 @@ import torch
 from report import finish, report, report_model
 from torch import nn
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(0)
 
 
@@ -33,15 +34,16 @@ class LeNet(nn.Module):
         return self.net(x)
 
 
-x = torch.randn(32, 1, 28, 28)
-y = torch.arange(32) % 2
+x = torch.randn(32, 1, 28, 28).to(device)
+y = torch.arange(32, device=device) % 2
 x[y == 1, :, 8:20, 8:20] += 1.0
 model = LeNet(classes=2)
 assert isinstance(model.net[0], nn.LazyConv2d)
-model(x[:1])
+model(x[:1].cpu())
 assert type(model.net[0]) is nn.Conv2d and type(model.net[8]) is nn.Linear
 report("shapes", [n for p in model.parameters() for n in p.shape])
 model.apply(init_cnn)
+model.to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
 losses = []
 for _ in range(15):

@@ -43,7 +43,7 @@ with tempfile.TemporaryDirectory() as folder:
     keep = ModelCheckpoint(folder, filename="last", monitor="val_loss")
     trainer = lightning.Trainer(
         max_epochs=3,
-        accelerator="cpu",
+        accelerator="auto",
         logger=False,
         callbacks=[keep],
         enable_progress_bar=False,

@@ -6,14 +6,15 @@ from lion_pytorch import Lion
 from lion_pytorch.cautious_lion import Lion as CautiousLion
 from report import finish, report, report_model
 
-x = torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
+device = "cuda" if torch.cuda.is_available() else "cpu"
+x = torch.randn(32, 6, generator=torch.Generator().manual_seed(1)).to(device)
 y = x[:, :2].sin() + x[:, 2:4]
 for optimizer_class, options in ((Lion, {"decoupled_weight_decay": True}), (CautiousLion, {})):
     name = f"{optimizer_class.__module__}"
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(6, 16), torch.nn.LayerNorm(16), torch.nn.SiLU(), torch.nn.Linear(16, 2)
-    )
+    ).to(device)
     optimizer = optimizer_class(model.parameters(), lr=1e-2, weight_decay=1e-2, **options)
     average = EMA(model, beta=0.9, update_after_step=2, update_every=2, power=0.8)
     losses = []
@@ -34,7 +35,7 @@ for optimizer_class, options in ((Lion, {"decoupled_weight_decay": True}), (Caut
     report_model(f"{name}: model from its average", model)
 
 torch.manual_seed(0)
-model = torch.nn.Linear(6, 2)
+model = torch.nn.Linear(6, 2).to(device)
 optimizer = Lion(model.parameters(), lr=1e-2, betas=(0.9, 0.95))
 several = PostHocEMA(
     model, sigma_rels=(0.05, 0.3), update_every=2, checkpoint_every_num_steps="manual"

@@ -3,11 +3,13 @@
 import torch
 from pytorch_metric_learning import distances, losses, miners, reducers, regularizers
 from pytorch_metric_learning.utils import loss_and_miner_utils
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
-points = torch.randn(24, 8, generator=g)
-labels = torch.arange(24) % 4
+points = torch.randn(24, 8, generator=g).to(device)
+labels = torch.arange(24, device=device) % 4
 ways = {
     "Angular": lambda: losses.AngularLoss(),
     "ArcFace": lambda: losses.ArcFaceLoss(4, 8),
@@ -47,7 +49,7 @@ ways = {
 }
 for name, make in ways.items():
     torch.manual_seed(3)
-    loss, x = make(), points.clone().requires_grad_()
+    loss, x = make().to(device), points.clone().requires_grad_()
     if name == "VICReg":
         value = loss(x, ref_emb=points.flip(0))
     elif name == "Manifold":
@@ -88,12 +90,13 @@ for kind in (distances.LpDistance, distances.SNRDistance, distances.DotProductSi
 
 torch.manual_seed(0)
 trunk = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 6))
+trunk.to(device)
 memory = losses.CrossBatchMemory(losses.NTXentLoss(), 6, memory_size=48)
 self_supervised = losses.SelfSupervisedLoss(losses.SupConLoss())
 optimizer, values = torch.optim.Adam(trunk.parameters(), lr=1e-2), []
 miner = miners.MultiSimilarityMiner()
 for _ in range(6):
-    embedded = trunk(points + 0.1 * torch.randn(24, 8))
+    embedded = trunk(points + 0.1 * torch.randn(24, 8).to(device))
     loss = memory(embedded, labels, miner(embedded, labels))
     loss = loss + self_supervised(embedded, trunk(points))
     optimizer.zero_grad()

@@ -3,10 +3,12 @@
 import torch
 from nflows import distributions, flows, transforms
 from nflows.nn import nets
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 torch.manual_seed(0)
-x, context = torch.randn(8, 6), torch.randn(8, 3)
+x, context = torch.randn(8, 6).to(device), torch.randn(8, 3).to(device)
 
 
 def coupled(inputs, outputs):
@@ -36,7 +38,7 @@ kinds = {
     "logistic": transforms.Sigmoid(),
 }
 for name, transform in kinds.items():
-    transform.double()
+    transform.double().to(device)
     inputs = x.double().requires_grad_()
     y, volume = transform(inputs, context.double())
     report(f"{name}: forward", y)
@@ -56,8 +58,10 @@ for _ in range(3):
     layers.append(transforms.MaskedAffineAutoregressiveTransform(features=2, hidden_features=8))
     layers.append(transforms.BatchNorm(2))
 flow = flows.Flow(transforms.CompositeTransform(layers), distributions.StandardNormal([2]))
+flow.to(device)
 angle = torch.rand(64) * torch.pi
 moons = torch.stack([angle.cos(), angle.sin()], 1) + 0.1 * torch.randn(64, 2)
+moons = moons.to(device)
 optimizer, losses = torch.optim.SGD(flow.parameters(), lr=0.02, momentum=0.9), []
 for _ in range(12):
     loss = -flow.log_prob(inputs=moons).mean()
@@ -77,17 +81,17 @@ with torch.no_grad():
 torch.manual_seed(2)
 flow = flows.SimpleRealNVP(6, 12, num_layers=2, num_blocks_per_layer=1)
 x, context = x.double(), context.double()
-report("RealNVP", flow.log_prob(x))
+report("RealNVP", flow.to(device).log_prob(x))
 flow = flows.MaskedAutoregressiveFlow(6, 12, num_layers=2, num_blocks_per_layer=1)
-report("MAF", flow.log_prob(x))
+report("MAF", flow.to(device).log_prob(x))
 base = distributions.ConditionalDiagonalNormal([6], context_encoder=torch.nn.Linear(3, 12))
-flow = flows.Flow(transforms.LULinear(6), base)
+flow = flows.Flow(transforms.LULinear(6), base).to(device)
 report("conditional", flow.log_prob(x, context))
 report("conditional samples", flow.sample(2, context).detach())
 mixture = distributions.MADEMoG(6, 12, context_features=3, num_mixture_components=3)
-report("mixture", mixture.log_prob(x, context))
-convolution = transforms.OneByOneConvolution(4)
-y, volume = convolution(torch.randn(2, 4, 3, 3))
+report("mixture", mixture.to(device).log_prob(x, context))
+convolution = transforms.OneByOneConvolution(4).to(device)
+y, volume = convolution(torch.randn(2, 4, 3, 3).to(device))
 report("convolution", y)
 report("its volume", volume)
 finish()

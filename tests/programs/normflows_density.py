@@ -3,14 +3,17 @@
 import normflows as nf
 import numpy as np
 import torch
-from report import finish, report, report_model
+from report import draw_on_the_cpu, finish, report, report_model
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 torch.manual_seed(0)
 np.random.seed(0)  # noqa: NPY002  (masks and the noise of a target are drawn from it)
 
 
 def train(name, model, value, steps=8):
     """Take steps of Adam and report the losses and the weights."""
+    model.to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, weight_decay=1e-5)
     losses = []
     for _ in range(steps):
@@ -22,7 +25,7 @@ def train(name, model, value, steps=8):
     report(f"{name}: losses", losses)
 
 
-target = nf.distributions.TwoMoons()
+target = nf.distributions.TwoMoons().to(device)
 with torch.no_grad():
     x = target.sample(64)
 report("moons", x)
@@ -31,7 +34,7 @@ report("their density", target.log_prob(x[:8]))
 torch.manual_seed(1)
 steps = []
 for i in range(4):
-    mask = torch.tensor([1.0, 0.0]) if i % 2 else torch.tensor([0.0, 1.0])
+    mask = torch.tensor([1.0, 0.0] if i % 2 else [0.0, 1.0])
     s = nf.nets.MLP([2, 8, 8, 2], init_zeros=True)
     t = nf.nets.MLP([2, 8, 8, 2], init_zeros=True)
     steps += [nf.flows.MaskedAffineFlow(mask, t, s), nf.flows.ActNorm(2)]
@@ -91,13 +94,14 @@ for i in range(2):
         shape = (3 * 8, 2, 2)
     base.append(nf.distributions.GlowBase(shape, num_classes=3))
 model = nf.MultiscaleFlow(base, flows, merges).double()
-image, label = torch.rand(4, 3, 8, 8).double(), torch.tensor([0, 1, 2, 0])
+image = torch.rand(4, 3, 8, 8).double().to(device)
+label = torch.tensor([0, 1, 2, 0], device=device)
 train("Glow", model, lambda: model.forward_kld(image, label), 4)
 with torch.no_grad():
     report("Glow: density", model.log_prob(image, label))
 
 torch.manual_seed(7)
-mixture = nf.distributions.GaussianMixture(3, 2)
+mixture = nf.distributions.GaussianMixture(3, 2).to(device)
 report("mixture", mixture.log_prob(x[:8]))
-report("rings", nf.distributions.CircularGaussianMixture(4).log_prob(x[:8]))
+report("rings", nf.distributions.CircularGaussianMixture(4).to(device).log_prob(x[:8]))
 finish()

@@ -9,11 +9,13 @@ from opacus.accountants.utils import get_noise_multiplier
 from opacus.layers import DPGRU, DPLSTM, DPMultiheadAttention
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from opacus.validators import ModuleValidator
-from report import finish, report, report_model
+from report import draw_on_the_cpu, finish, report, report_model
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 warnings.simplefilter("ignore")
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
 x, y = torch.randn(64, 1, 8, 8, generator=g), torch.randint(0, 3, (64,), generator=g)
 
@@ -28,7 +30,7 @@ def net():
         nn.MaxPool2d(2),
         nn.Flatten(),
         nn.Linear(64, 3),
-    )
+    ).to(device)
 
 
 loss = nn.CrossEntropyLoss()
@@ -67,7 +69,7 @@ for mode, clipping, poisson in (
         poisson_sampling=poisson,
         clipping=clipping,
         grad_sample_mode=mode,
-        noise_generator=torch.Generator().manual_seed(3),
+        noise_generator=torch.Generator(device).manual_seed(3),
         **extra,
     )
     private, optimizer, loader = made[0], made[1], made[-1]
@@ -75,7 +77,7 @@ for mode, clipping, poisson in (
     losses = []
     for batch, label in loader:
         optimizer.zero_grad()
-        value = criterion(private(batch), label)
+        value = criterion(private(batch.to(device)), label.to(device))
         value.backward()
         optimizer.step()
         losses.append(value.item())
@@ -102,7 +104,7 @@ with BatchMemoryManager(
 ) as short:
     for batch, label in short:
         optimizer.zero_grad()
-        value = loss(private(batch), label)
+        value = loss(private(batch.to(device)), label.to(device))
         value.backward()
         optimizer.step()
         losses.append(value.item())
@@ -122,15 +124,15 @@ for name, (layer, inputs) in layers.items():
     torch.manual_seed(5)
     for p in layer.parameters():
         nn.init.normal_(p, std=0.3)
-    module = GradSampleModule(layer)
-    out = module(inputs)
+    module = GradSampleModule(layer.to(device))
+    out = module(inputs.to(device))
     out = out[0] if isinstance(out, tuple) else out
     out.square().sum().backward()
     for weight, p in module.named_parameters():
         report(f"{name}: {weight}", p.grad_sample)
 torch.manual_seed(6)
-attention = GradSampleModule(DPMultiheadAttention(8, 2), batch_first=False)
-inputs = torch.randn(7, 5, 8, generator=g)
+attention = GradSampleModule(DPMultiheadAttention(8, 2).to(device), batch_first=False)
+inputs = torch.randn(7, 5, 8, generator=g).to(device)
 attention(inputs, inputs, inputs)[0].square().sum().backward()
 report("attention", next(attention.parameters()).grad_sample)
 

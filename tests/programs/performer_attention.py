@@ -8,11 +8,13 @@ from performer_pytorch import (
     PerformerLM,
     SelfAttention,
 )
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
-words = torch.randint(0, 24, (2, 32), generator=g)
-q, k, v = (torch.randn(1, 2, 16, 8, generator=g) for _ in range(3))
+words = torch.randint(0, 24, (2, 32), generator=g).to(device)
+q, k, v = (torch.randn(1, 2, 16, 8, generator=g).to(device) for _ in range(3))
 for name, options in {
     "softmax": {},
     "generalized": {"generalized_attention": True, "kernel_fn": torch.nn.ReLU()},
@@ -20,7 +22,7 @@ for name, options in {
     "ordered": {"ortho_scaling": 1},
 }.items():
     torch.manual_seed(1)
-    attention = FastAttention(dim_heads=8, nb_features=16, **options)
+    attention = FastAttention(dim_heads=8, nb_features=16, **options).to(device)
     q1 = q.clone().requires_grad_()
     out = attention(q1, k, v)
     out.square().sum().backward()
@@ -47,7 +49,7 @@ for name, options in models.items():
         dim_head=8,
         nb_features=16,
         **options,
-    )
+    ).to(device)
     optimizer, losses = torch.optim.Adam(model.parameters(), lr=1e-2), []
     for step in range(4):
         logits = model(words)
@@ -62,17 +64,17 @@ for name, options in models.items():
     report(f"{name}: losses", losses)
 
 torch.manual_seed(3)
-x = torch.randn(1, 16, 24, generator=g)
-layer = SelfAttention(dim=24, heads=2, dim_head=8, nb_features=16, causal=False)
-mask = torch.ones(1, 16, dtype=torch.bool)
+x = torch.randn(1, 16, 24, generator=g).to(device)
+layer = SelfAttention(dim=24, heads=2, dim_head=8, nb_features=16, causal=False).to(device)
+mask = torch.ones(1, 16, dtype=torch.bool, device=device)
 mask[:, 12:] = False
 report("self", layer(x, mask=mask))
-cross = CrossAttention(dim=24, heads=2, dim_head=8, nb_features=16)
+cross = CrossAttention(dim=24, heads=2, dim_head=8, nb_features=16).to(device)
 report("cross", cross(x, context=x.flip(1)[:, :10]))
 torch.manual_seed(4)
 performer = Performer(
     dim=24, depth=1, heads=2, dim_head=8, nb_features=16, feature_redraw_interval=1
-)
+).to(device)
 report("before", performer(x))
 performer.train()
 report("drawn anew", performer(x))

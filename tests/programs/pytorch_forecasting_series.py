@@ -8,9 +8,11 @@ import pandas as pd
 import pytorch_forecasting as pf
 import torch
 from pytorch_forecasting.data.encoders import GroupNormalizer
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
 warnings.simplefilter("ignore")
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 random = np.random.default_rng(0)
 steps = np.arange(40)
 table = pd.DataFrame(
@@ -93,7 +95,7 @@ for name, (data, options) in kinds.items():
     options = {"optimizer": "adam", "optimizer_params": {"eps": 1e-3}, **options}
     model = getattr(pf, name).from_dataset(data, learning_rate=1e-2, log_interval=-1, **options)
     trainer = pl.Trainer(
-        accelerator="cpu",
+        accelerator="auto",
         max_epochs=2,
         limit_train_batches=3,
         gradient_clip_val=0.5,
@@ -108,11 +110,11 @@ for name, (data, options) in kinds.items():
     report(f"{name}: weights", [p.abs().mean().item() for p in model.parameters()])
     # A forecast from the last rows of each series, which training did not see.
     ahead = type(data).from_dataset(data, table, predict=True, stop_randomization=True)
-    model.eval()
+    model.eval().to(device)
     torch.manual_seed(2)
     with torch.no_grad():
         x, _ = next(iter(ahead.to_dataloader(train=False, batch_size=4)))
-        out = model(x)
+        out = model({k: v.to(device) for k, v in x.items()})
         report(
             f"{name}: forecast",
             model.to_prediction(out, n_samples=20)
@@ -124,7 +126,7 @@ for name, (data, options) in kinds.items():
             report("attention", seen["attention"])
             report("importance", seen["encoder_variables"])
 
-guess, real = torch.rand(4, 5, 7) + 0.5, torch.rand(4, 5) + 0.5
+guess, real = (torch.rand(4, 5, 7) + 0.5).to(device), (torch.rand(4, 5) + 0.5).to(device)
 report("quantiles", pf.QuantileLoss()(guess, real))
 for metric in (pf.MAE(), pf.SMAPE(), pf.MAPE(), pf.RMSE(), pf.PoissonLoss()):
     report(type(metric).__name__, metric(guess[..., :1], real))

@@ -4,9 +4,69 @@ import json
 import sys
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 torch.set_num_threads(1)
 _found = {}
+# Operators that draw random numbers.
+DRAWS = """
+bernoulli bernoulli_ binomial cauchy_ draw_ exponential_ geometric_ log_normal_ multinomial
+native_dropout normal normal_ poisson rand rand_like randint randint_like randn randn_like randperm
+random_ rrelu_with_noise _sample_dirichlet sample_dirichlet _standard_gamma standard_gamma uniform_
+"""
+
+
+class _DrawnOnTheCPU(TorchDispatchMode):
+    """Computes operators that draw on the CPU and moves what they give."""
+
+    names = frozenset(DRAWS.split())
+
+    def __init__(self):
+        super().__init__()
+        self.generators = {}
+
+    def to_cpu(self, value):
+        if isinstance(value, torch.Tensor):
+            return value.cpu()
+        if isinstance(value, torch.device):
+            return torch.device("cpu")
+        if isinstance(value, torch.Generator) and value.device.type != "cpu":
+            if value not in self.generators:
+                self.generators[value] = torch.Generator().manual_seed(value.initial_seed())
+            return self.generators[value]
+        return value
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        found = [v.device if isinstance(v, torch.Tensor) else v for v in (*args, *kwargs.values())]
+        found = [v for v in found if isinstance(v, torch.device) and v.type == "cuda"]
+        if func.overloadpacket.__name__ not in self.names or not found:
+            return func(*args, **kwargs)
+        result = func(*tree_map(self.to_cpu, args), **tree_map(self.to_cpu, kwargs))
+        if func.overloadpacket.__name__.endswith("_"):
+            return args[0].copy_(result)
+        return tree_map(lambda v: v.to(found[0]) if isinstance(v, torch.Tensor) else v, result)
+
+
+class _AttentionOnTheCPU(TorchFunctionMode):
+    """Computes attention with dropout, whose kernel draws, on the CPU."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is scaled_dot_product_attention and kwargs.get("dropout_p") and args[0].is_cuda:
+            moved = tree_map(lambda v: v.cpu() if isinstance(v, torch.Tensor) else v, kwargs)
+            return func(*(v.cpu() for v in args), **moved).to(args[0].device)
+        return func(*args, **kwargs)
+
+
+def draw_on_the_cpu():
+    """From now on let random numbers for a GPU be the CPU's, with which others are compared."""
+    if torch.cuda.is_available():
+        _DrawnOnTheCPU().__enter__()
+        _AttentionOnTheCPU().__enter__()
 
 
 def report(name, value):
@@ -37,6 +97,10 @@ def report_model(name, model):
 
 
 def finish():
-    """Print what was reported, as the last line."""
+    """Print what was reported, as the last line; above it what was done on a GPU and beside it."""
     sys.stdout.flush()
-    print("\n" + json.dumps(_found))
+    print()
+    if torch.cuda.is_available():
+        fallbacks = torch.wgpu.fallbacks() if hasattr(torch, "wgpu") else {}
+        print(json.dumps({"bytes": torch.cuda.max_memory_allocated(), "fallbacks": fallbacks}))
+    print(json.dumps(_found))

@@ -2,11 +2,13 @@
 
 import segmentation_models_pytorch as smp
 import torch
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
-image = torch.randn(2, 3, 64, 64, generator=g)
-mask = (torch.rand(2, 1, 64, 64, generator=g) > 0.5).float()
+image = torch.randn(2, 3, 64, 64, generator=g).to(device)
+mask = (torch.rand(2, 1, 64, 64, generator=g) > 0.5).float().to(device)
 networks = {
     "Unet": {"decoder_attention_type": "scse", "decoder_channels": (32, 16, 16, 16, 16)},
     "UnetPlusPlus": {"decoder_channels": (32, 16, 16, 8, 8)},
@@ -21,7 +23,8 @@ networks = {
 for name, options in networks.items():
     torch.manual_seed(0)
     # Batch norm over few numbers amplifies what float32 rounds: doubles.
-    model = getattr(smp, name)("resnet18", encoder_weights=None, classes=1, **options).double()
+    model = getattr(smp, name)("resnet18", encoder_weights=None, classes=1, **options)
+    model.double().to(device)
     with torch.no_grad():
         report(f"{name}: evaluated", model.eval()(image.double()))
     loss = smp.losses.DiceLoss("binary")(model.train()(image.double()), mask.double())
@@ -39,12 +42,13 @@ model = smp.Unet(
     classes=3,
     aux_params={"classes": 4, "pooling": "avg"},
 ).double()
+model.to(device)
 masks, labels = model(image.double())
 report("two heads", masks)
 report("labels", labels)
 
-logits = torch.randn(2, 3, 16, 16, generator=g)
-classes = torch.randint(0, 3, (2, 16, 16), generator=g)
+logits = torch.randn(2, 3, 16, 16, generator=g).to(device)
+classes = torch.randint(0, 3, (2, 16, 16), generator=g).to(device)
 marks = torch.nn.functional.one_hot(classes, 3).permute(0, 3, 1, 2).float()
 losses = {
     "Dice": (smp.losses.DiceLoss("multiclass", smooth=0.1), classes),

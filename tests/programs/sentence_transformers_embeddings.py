@@ -52,11 +52,11 @@ with tempfile.TemporaryDirectory() as folder:
     torch.manual_seed(0)
     BertModel(config).save_pretrained(folder)
     body = Transformer(folder)
-    model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Normalize()], device="cpu")
+    model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Normalize()])
     report("embeddings", model.encode(sentences, convert_to_tensor=True, show_progress_bar=False))
     report("two", model.encode(sentences[:2], convert_to_tensor=True, precision="float32"))
     model.save(str(Path(folder, "saved")))
-    again = SentenceTransformer(str(Path(folder, "saved")), device="cpu")
+    again = SentenceTransformer(str(Path(folder, "saved")))
     report("read again", again.encode(sentences, convert_to_tensor=True))
     other = Path(folder, "cross")
     PreTrainedTokenizerFast(
@@ -64,29 +64,37 @@ with tempfile.TemporaryDirectory() as folder:
     ).save_pretrained(other)
     torch.manual_seed(1)
     BertForSequenceClassification(config).save_pretrained(other)
-    judge = CrossEncoder(str(other), device="cpu")
+    judge = CrossEncoder(str(other))
     torch.manual_seed(2)
     BertForMaskedLM(config).save_pretrained(other)
-    terms = SparseEncoder(modules=[MLMTransformer(str(other)), SpladePooling("max")], device="cpu")
+    terms = SparseEncoder(modules=[MLMTransformer(str(other)), SpladePooling("max")])
 
-pairs = [model.tokenize(sentences[i::2]) for i in (0, 1)]
-triple = [*pairs, model.tokenize(sentences[1::2][::-1])]
-scores = torch.tensor([0.9, 0.2, 0.6])
+device = model.device
+
+
+def tokens(texts):
+    """Return what the model reads of some texts, where it is."""
+    return util.batch_to_device(model.tokenize(texts), device)
+
+
+pairs = [tokens(sentences[i::2]) for i in (0, 1)]
+triple = [*pairs, tokens(sentences[1::2][::-1])]
+scores = torch.tensor([0.9, 0.2, 0.6], device=device)
 ways = {
     "ranking": (losses.MultipleNegativesRankingLoss(model), pairs, None),
     "symmetric": (losses.MultipleNegativesSymmetricRankingLoss(model), pairs, None),
     "cosine": (losses.CosineSimilarityLoss(model), pairs, scores),
     "CoSENT": (losses.CoSENTLoss(model), pairs, scores),
     "angle": (losses.AnglELoss(model), pairs, scores),
-    "contrastive": (losses.ContrastiveLoss(model), pairs, torch.tensor([1, 0, 1])),
-    "online": (losses.OnlineContrastiveLoss(model), pairs, torch.tensor([1, 0, 1])),
+    "contrastive": (losses.ContrastiveLoss(model), pairs, torch.tensor([1, 0, 1], device=device)),
+    "online": (losses.OnlineContrastiveLoss(model), pairs, torch.tensor([1, 0, 1], device=device)),
     "triplet": (losses.TripletLoss(model, triplet_margin=1.0), triple, None),
     "margin": (losses.MarginMSELoss(model), triple, scores),
-    "softmax": (losses.SoftmaxLoss(model, 16, 3), pairs, torch.tensor([0, 2, 1])),
+    "softmax": (losses.SoftmaxLoss(model, 16, 3), pairs, torch.tensor([0, 2, 1], device=device)),
     "hard": (
         losses.BatchHardTripletLoss(model),
-        [model.tokenize(sentences)],
-        torch.tensor([0, 0, 1, 1, 2, 2]),
+        [tokens(sentences)],
+        torch.tensor([0, 0, 1, 1, 2, 2], device=device),
     ),
     "matryoshka": (
         losses.MatryoshkaLoss(model, losses.MultipleNegativesRankingLoss(model), [16, 8]),
@@ -97,6 +105,7 @@ ways = {
 }
 for name, (loss, features, labels) in ways.items():
     model.zero_grad()
+    loss.to(device)
     value = loss([dict(f) for f in features], labels)
     value.backward()
     report(f"{name}: loss", value)

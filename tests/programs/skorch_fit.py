@@ -12,6 +12,7 @@ from skorch import NeuralNetClassifier, NeuralNetRegressor
 from skorch.callbacks import EpochScoring, LRScheduler
 from torch import nn
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(0)
 rng = np.random.default_rng(0)
 x = rng.normal(size=(120, 6)).astype(np.float32)
@@ -33,6 +34,7 @@ net = NeuralNetClassifier(
     lr=0.1,
     verbose=0,
     batch_size=32,
+    device=device,
     iterator_train__shuffle=True,
     callbacks=[EpochScoring("roc_auc"), LRScheduler("StepLR", step_size=2)],
 )
@@ -48,7 +50,9 @@ search = GridSearchCV(net, {"lr": [0.05, 0.2], "module__hidden": [4, 8]}, cv=2, 
 search.fit(x, y)
 report("search", search.cv_results_["mean_test_score"].tolist())
 target = (x[:, :1] * 2 + 1).astype(np.float32)
-regressor = NeuralNetRegressor(nn.Linear, module__in_features=6, module__out_features=1, verbose=0)
+regressor = NeuralNetRegressor(
+    nn.Linear, module__in_features=6, module__out_features=1, verbose=0, device=device
+)
 pipe = make_pipeline(StandardScaler(), regressor).fit(x, target)
 report("regression", pipe.predict(x)[:8].ravel().tolist())
 finish()

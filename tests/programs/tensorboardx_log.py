@@ -21,15 +21,16 @@ def events(path):
         at += n + 16
 
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(0)
 with tempfile.TemporaryDirectory() as folder:
     with SummaryWriter(folder) as writer:
         for step in range(3):
-            writer.add_scalar("loss", torch.tensor(1.0 / (step + 1)), step)
-        writer.add_scalars("two", {"a": torch.tensor(1.0), "b": 2.0}, 0)
-        writer.add_histogram("weights", torch.randn(100), 0)
-        writer.add_image("image", torch.rand(3, 8, 8), 0)
-        writer.add_images("images", torch.rand(2, 3, 8, 8), 0)
+            writer.add_scalar("loss", torch.tensor(1.0 / (step + 1), device=device), step)
+        writer.add_scalars("two", {"a": torch.tensor(1.0, device=device), "b": 2.0}, 0)
+        writer.add_histogram("weights", torch.randn(100).to(device), 0)
+        writer.add_image("image", torch.rand(3, 8, 8).to(device), 0)
+        writer.add_images("images", torch.rand(2, 3, 8, 8).to(device), 0)
         writer.add_text("text", "some text", 0)
     (path,) = glob.glob(os.path.join(folder, "events*"))
     for event in events(path):

@@ -2,7 +2,7 @@
 
 import torch
 import torch_optimizer as optim
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
 options = {
     "A2GradExp": {},
@@ -39,7 +39,9 @@ RATE = {"lr": 1e-2}
 SECOND = {"Adahessian"}
 # Shampoo takes roots of matrices that lack rank: doubles.
 torch.set_default_dtype(torch.float64)
-x = torch.randn(16, 5, generator=torch.Generator().manual_seed(2))
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
+x = torch.randn(16, 5, generator=torch.Generator().manual_seed(2)).to(device)
 y = x[:, :3].square() - x[:, 2:]
 
 
@@ -61,7 +63,7 @@ for name, extra in options.items():
     else:
         settings = {**RATE, **extra}
     make = getattr(optim, name)
-    point = torch.tensor([-1.2, 0.9], dtype=torch.float64, requires_grad=True)
+    point = torch.tensor([-1.2, 0.9], dtype=torch.float64, device=device, requires_grad=True)
     if name not in ("Shampoo", "NovoGrad", "LARS"):
         optimizer = make([point], **settings)
         report(
@@ -76,13 +78,14 @@ for name, extra in options.items():
         report(f"{name}: point", point)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    model.to(device)
     optimizer = make(model.parameters(), **settings)
     losses = steps(name, optimizer, lambda: (model(x) - y).square().mean(), 8)
     report(f"{name}: losses", losses)
     report(f"{name}: weight", model[0].weight)
 
 torch.manual_seed(0)
-model = torch.nn.Linear(5, 3)
+model = torch.nn.Linear(5, 3).to(device)
 inner = optim.Yogi(model.parameters(), lr=1e-2)
 optimizer = optim.Lookahead(inner, k=3, alpha=0.5)
 losses = steps("Lookahead", optimizer, lambda: (model(x) - y).square().mean(), 8)

@@ -3,13 +3,15 @@
 import torch
 import torchaudio.functional as F
 import torchaudio.transforms as T
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 from torchaudio import models
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
 time = torch.arange(4000) / 8000
 wave = torch.stack([torch.sin(2 * torch.pi * f * time) for f in (220.0, 523.0)])
-wave = wave + 0.1 * torch.randn(2, 4000, generator=g)
+wave = (wave + 0.1 * torch.randn(2, 4000, generator=g)).to(device)
 kinds = {
     "spectrogram": T.Spectrogram(n_fft=256),
     "mel": T.MelSpectrogram(8000, n_fft=256, n_mels=24),
@@ -27,7 +29,7 @@ kinds = {
 }
 for name, kind in kinds.items():
     x = wave.clone()
-    y = kind(x.requires_grad_())
+    y = kind.to(device)(x.requires_grad_())
     y = y[0] if isinstance(y, tuple) else y
     report(name, y)
     if y.requires_grad and name != "pitch":  # its vocoder sums up what was rounded
@@ -37,12 +39,15 @@ power = kinds["spectrogram"](wave)
 report("decibels", T.AmplitudeToDB("power", 80)(power))
 report("deltas", T.ComputeDeltas()(power))
 report("normalized", T.SlidingWindowCmn(cmn_window=20)(power.transpose(1, 2)))
-complex_ = T.Spectrogram(n_fft=256, power=None)(wave)
-report("stretched", T.TimeStretch(fixed_rate=1.2, n_freq=129, hop_length=128)(complex_).abs())
-report("inverse", T.InverseSpectrogram(n_fft=256)(complex_, 4000))
+complex_ = T.Spectrogram(n_fft=256, power=None).to(device)(wave)
+report(
+    "stretched",
+    T.TimeStretch(fixed_rate=1.2, n_freq=129, hop_length=128).to(device)(complex_).abs(),
+)
+report("inverse", T.InverseSpectrogram(n_fft=256).to(device)(complex_, 4000))
 torch.manual_seed(1)
-report("Griffin-Lim", T.GriffinLim(n_fft=256, n_iter=4, rand_init=False)(power))
-report("inverse mel", T.InverseMelScale(129, 24, 8000)(kinds["mel"](wave)))
+report("Griffin-Lim", T.GriffinLim(n_fft=256, n_iter=4, rand_init=False).to(device)(power))
+report("inverse mel", T.InverseMelScale(129, 24, 8000).to(device)(kinds["mel"](wave)))
 torch.manual_seed(2)
 masked = T.TimeMasking(10)(T.FrequencyMasking(20)(power))
 report("masked", masked)
@@ -52,7 +57,7 @@ x = wave.clone().requires_grad_()
 filters = {
     "flanger": F.flanger(x, 8000),
     "convolved": F.fftconvolve(x, x.flip(1)[:, :50]),
-    "added": F.add_noise(x, x.flip(0).detach(), torch.tensor([3.0, 6.0])),
+    "added": F.add_noise(x, x.flip(0).detach(), torch.tensor([3.0, 6.0], device=device)),
     "contrast": F.contrast(x),
 }
 for name, y in filters.items():
@@ -62,10 +67,10 @@ report("pitch of", F.detect_pitch_frequency(wave, 8000))
 report("wrapped", F.mask_along_axis(power, 10, 0.0, 1))
 report("distance", [F.edit_distance("a small cat", "small cats")])
 
-multi = torch.randn(3, 2000, generator=g)
-spectrum = T.Spectrogram(n_fft=128, power=None)(multi).to(torch.complex128)
-speech, noise = torch.rand(2, 65, spectrum.shape[-1], generator=g).double()
-mvdr = T.MVDR(ref_channel=0, solution="ref_channel")(spectrum, speech, noise)
+multi = torch.randn(3, 2000, generator=g).to(device)
+spectrum = T.Spectrogram(n_fft=128, power=None).to(device)(multi).to(torch.complex128)
+speech, noise = torch.rand(2, 65, spectrum.shape[-1], generator=g).double().to(device)
+mvdr = T.MVDR(ref_channel=0, solution="ref_channel").to(device)(spectrum, speech, noise)
 report("beam", torch.view_as_real(mvdr))
 psd = T.PSD()(spectrum, speech)
 report("density", torch.view_as_real(psd))
@@ -122,7 +127,8 @@ nets = {
     ),
 }
 for name, (model, inputs) in nets.items():
-    model.eval()
+    model.eval().to(device)
+    inputs = [v.to(device) for v in inputs]
     out = model(*inputs)
     out = out[0] if isinstance(out, tuple) else out
     report(name, out)

@@ -5,6 +5,7 @@ from report import finish, report, report_model
 from torch import nn
 from torchdiffeq import odeint, odeint_adjoint
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(0)
 
 
@@ -17,13 +18,13 @@ class Field(nn.Module):
         return self.net(y**3)
 
 
-field = Field().double()
-y0 = torch.tensor([[2.0, 0.0]], dtype=torch.float64)
-t = torch.linspace(0, 1, 6, dtype=torch.float64)
+field = Field().double().to(device)
+y0 = torch.tensor([[2.0, 0.0]], dtype=torch.float64, device=device)
+t = torch.linspace(0, 1, 6, dtype=torch.float64, device=device)
 for method in ("dopri5", "dopri8", "bosh3", "adaptive_heun", "euler", "midpoint", "rk4"):
     report(method, odeint(field, y0, t, method=method))
 
-truth = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]], dtype=torch.float64)
+truth = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]], dtype=torch.float64, device=device)
 with torch.no_grad():
     path = odeint(lambda t, y: y**3 @ truth, y0, t)
 optimizer = torch.optim.RMSprop(field.parameters(), lr=1e-3)

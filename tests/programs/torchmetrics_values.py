@@ -10,17 +10,18 @@ import torchmetrics.text
 from report import finish, report
 from torchmetrics import functional as F
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
 g = torch.Generator().manual_seed(0)
-score = torch.rand(60, generator=g)
-truth = (torch.rand(60, generator=g) < score).long()
-logits = torch.randn(60, 4, generator=g)
-label = torch.randint(0, 4, (60,), generator=g)
-many = torch.rand(60, 3, generator=g)
-marks = (torch.rand(60, 3, generator=g) < many).long()
-real = torch.randn(60, generator=g)
-near = real + 0.3 * torch.randn(60, generator=g)
-image = torch.rand(2, 3, 32, 32, generator=g)
-other = (image + 0.1 * torch.rand(2, 3, 32, 32, generator=g)).clamp(0, 1)
+score = torch.rand(60, generator=g).to(device)
+truth = (torch.rand(60, generator=g).to(device) < score).long()
+logits = torch.randn(60, 4, generator=g).to(device)
+label = torch.randint(0, 4, (60,), generator=g).to(device)
+many = torch.rand(60, 3, generator=g).to(device)
+marks = (torch.rand(60, 3, generator=g).to(device) < many).long()
+real = torch.randn(60, generator=g).to(device)
+near = real + 0.3 * torch.randn(60, generator=g).to(device)
+image = torch.rand(2, 3, 32, 32, generator=g).to(device)
+other = (image + 0.1 * torch.rand(2, 3, 32, 32, generator=g).to(device)).clamp(0, 1)
 c = tm.classification
 metrics = {
     c.BinaryAccuracy(): (score, truth),
@@ -64,6 +65,7 @@ metrics = {
 }
 for metric, arguments in metrics.items():
     name = type(metric).__name__
+    metric.to(device)
     half = [a[: len(a) // 2] if name.startswith(("Binary", "Multi")) else a for a in arguments]
     rest = [a[len(a) // 2 :] if name.startswith(("Binary", "Multi")) else a for a in arguments]
     metric.update(*half)
@@ -71,10 +73,10 @@ for metric, arguments in metrics.items():
         metric.update(*rest)
     value = metric.compute()
     report(name, value if isinstance(value, torch.Tensor) else list(value))
-retrieval = tm.retrieval.RetrievalNormalizedDCG()
-retrieval.update(score, truth, indexes=torch.arange(60) // 10)
+retrieval = tm.retrieval.RetrievalNormalizedDCG().to(device)
+retrieval.update(score, truth, indexes=torch.arange(60, device=device) // 10)
 report("RetrievalNormalizedDCG", retrieval.compute())
-both = tm.MetricCollection([tm.MeanAbsoluteError(), tm.MeanSquaredError()])
+both = tm.MetricCollection([tm.MeanAbsoluteError(), tm.MeanSquaredError()]).to(device)
 report("collection", list(both(near, real).values()))
 report("pairwise", F.pairwise_cosine_similarity(logits[:4]))
 finish()

@@ -2,9 +2,11 @@
 
 import torch
 import torchsde
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
 torch.set_default_dtype(torch.float64)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 
 
 class Diagonal(torch.nn.Module):
@@ -47,7 +49,7 @@ class General(torch.nn.Module):
         return self.matrix(y).view(-1, 3, 2).tanh()
 
 
-times = torch.linspace(0, 1, 5)
+times = torch.linspace(0, 1, 5, device=device)
 for sde_type, method in (
     ("ito", "euler"),
     ("ito", "milstein"),
@@ -58,9 +60,10 @@ for sde_type, method in (
     ("stratonovich", "reversible_heun"),
 ):
     torch.manual_seed(0)
-    sde, y0 = Diagonal(sde_type), torch.full((4, 3), 0.1, requires_grad=True)
+    sde = Diagonal(sde_type).to(device)
+    y0 = torch.full((4, 3), 0.1, device=device, requires_grad=True)
     motion = torchsde.BrownianInterval(
-        0.0, 1.0, size=(4, 3), entropy=7, levy_area_approximation="space-time"
+        0.0, 1.0, (4, 3), device=device, entropy=7, levy_area_approximation="space-time"
     )
     y = torchsde.sdeint(sde, y0, times, bm=motion, method=method, dt=0.05)
     report(f"{method}: path", y)
@@ -69,8 +72,8 @@ for sde_type, method in (
     report(f"{method}: gradient of the spread", sde.spread.grad)
 
 torch.manual_seed(0)
-sde, y0 = General(), torch.full((4, 3), 0.1, requires_grad=True)
-motion = torchsde.BrownianInterval(0.0, 1.0, size=(4, 2), entropy=3)
+sde, y0 = General().to(device), torch.full((4, 3), 0.1, device=device, requires_grad=True)
+motion = torchsde.BrownianInterval(0.0, 1.0, size=(4, 2), device=device, entropy=3)
 y = torchsde.sdeint_adjoint(sde, y0, times, bm=motion, dt=0.1, method="midpoint")
 y[-1].sum().backward()
 report("adjoint: path", y)
@@ -78,19 +81,26 @@ report("adjoint: gradient of the start", y0.grad)
 report("adjoint: gradient of the matrix", sde.matrix.weight.grad)
 
 torch.manual_seed(0)
-sde = Diagonal("ito")
-motion = torchsde.BrownianInterval(0.0, 1.0, size=(4, 3), entropy=5)
+sde = Diagonal("ito").to(device)
+motion = torchsde.BrownianInterval(0.0, 1.0, size=(4, 3), device=device, entropy=5)
 y = torchsde.sdeint(
-    sde, torch.ones(4, 3), times, bm=motion, method="euler", dt=0.1, adaptive=True, rtol=1e-2
+    sde,
+    torch.ones(4, 3, device=device),
+    times,
+    bm=motion,
+    method="euler",
+    dt=0.1,
+    adaptive=True,
+    rtol=1e-2,
 )
 report("adaptive: path", y)
 
 optimizer, losses = torch.optim.Adam(sde.parameters(), lr=1e-2), []
 for step in range(4):
-    motion = torchsde.BrownianInterval(0.0, 1.0, size=(4, 4), entropy=step)
+    motion = torchsde.BrownianInterval(0.0, 1.0, size=(4, 4), device=device, entropy=step)
     y, log_ratio = torchsde.sdeint_adjoint(
         sde,
-        torch.ones(4, 3),
+        torch.ones(4, 3, device=device),
         times,
         bm=motion,
         dt=0.1,
@@ -105,8 +115,8 @@ for step in range(4):
     losses.append(loss.item())
 report("latent: losses", losses)
 
-tree = torchsde.BrownianTree(t0=0.0, w0=torch.zeros(2, 3), entropy=11, tol=1e-3)
+tree = torchsde.BrownianTree(t0=0.0, w0=torch.zeros(2, 3, device=device), entropy=11, tol=1e-3)
 report("tree", torch.stack([tree(0.25), tree(0.7), tree(0.2, 0.9)]))
-path = torchsde.BrownianPath(t0=0.0, w0=torch.zeros(2, 3))
+path = torchsde.BrownianPath(t0=0.0, w0=torch.zeros(2, 3, device=device))
 report("path", [*path(0.5).shape])
 finish()

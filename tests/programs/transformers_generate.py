@@ -1,9 +1,11 @@
 """Text from small language models: greedy, beams, and sampling."""
 
 import torch
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 torch.manual_seed(0)
 models = {
     "gpt2": GPT2LMHeadModel(
@@ -20,7 +22,7 @@ models = {
         )
     ),
 }
-prompt = torch.randint(1, 99, (2, 5))
+prompt = torch.randint(1, 99, (2, 5)).to(device)
 ways = {
     "greedy": {"do_sample": False},
     "beams": {"do_sample": False, "num_beams": 3},
@@ -28,7 +30,7 @@ ways = {
     "penalised": {"do_sample": False, "repetition_penalty": 1.5, "no_repeat_ngram_size": 2},
 }
 for name, model in models.items():
-    model.eval()
+    model.eval().to(device)
     for way, options in ways.items():
         torch.manual_seed(1)
         out = model.generate(

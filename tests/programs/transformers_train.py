@@ -1,7 +1,7 @@
 """Six architectures, made small, trained for three steps with AdamW."""
 
 import torch
-from report import finish, report, report_model
+from report import draw_on_the_cpu, finish, report, report_model
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -17,6 +17,8 @@ from transformers import (
     ViTForImageClassification,
 )
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 ids = torch.randint(1, 99, (2, 12), generator=torch.Generator().manual_seed(1))
 text = {"input_ids": ids, "labels": ids}
 small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -62,7 +64,8 @@ cases = {
 }
 for name, (make, batch) in cases.items():
     torch.manual_seed(0)
-    model = make()
+    model = make().to(device)
+    batch = {k: v.to(device) for k, v in batch.items()}
     report(f"{name}: logits", model.eval()(**batch).logits)
     model.train()  # with the dropout of each architecture's own configuration
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -40,7 +40,6 @@ with tempfile.TemporaryDirectory() as folder:
         logging_steps=1,
         report_to=[],
         save_strategy="no",
-        use_cpu=True,
         disable_tqdm=True,
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=data, eval_dataset=data)
@@ -53,8 +52,11 @@ with tempfile.TemporaryDirectory() as folder:
 
     model.save_pretrained(folder)
     loaded = AutoModelForSequenceClassification.from_pretrained(folder)
-    same = zip(model.state_dict().items(), loaded.state_dict().items())
+    same = zip(model.cpu().state_dict().items(), loaded.state_dict().items())
     assert all(a == b and torch.equal(x, y) for (a, x), (b, y) in same)
     half = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.bfloat16)
-    report("in bfloat16", half.eval()(data[0]["input_ids"][None]).logits.float())
+    report(
+        "in bfloat16",
+        half.eval().to(model.device)(data[0]["input_ids"][None].to(model.device)).logits.float(),
+    )
 finish()

@@ -2,11 +2,13 @@
 
 import torch
 import vector_quantize_pytorch as vq
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
 # Codes are chosen by distances, some of which are close: doubles.
 torch.set_default_dtype(torch.float64)
-x = torch.randn(2, 48, 16, generator=torch.Generator().manual_seed(0))
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
+x = torch.randn(2, 48, 16, generator=torch.Generator().manual_seed(0)).to(device)
 kinds = {
     "plain": lambda: vq.VectorQuantize(dim=16, codebook_size=24, decay=0.8, commitment_weight=1.0),
     "k-means": lambda: vq.VectorQuantize(
@@ -61,7 +63,7 @@ kinds = {
 }
 for name, make in kinds.items():
     torch.manual_seed(1)
-    quantizer, project = make(), torch.nn.Linear(16, 16)
+    quantizer, project = make().to(device), torch.nn.Linear(16, 16).to(device)
     optimizer = torch.optim.Adam([*project.parameters(), *quantizer.parameters()], lr=1e-2)
     losses = []
     for _ in range(3):
@@ -83,15 +85,15 @@ for name, make in kinds.items():
     report(f"{name}: gradient", project.weight.grad)
 
 torch.manual_seed(2)
-residual = vq.ResidualVQ(dim=16, num_quantizers=3, codebook_size=24).eval()
+residual = vq.ResidualVQ(dim=16, num_quantizers=3, codebook_size=24).eval().to(device)
 quantized, indices, _, codes = residual(x, return_all_codes=True)
 report("codes", codes)
 report("from indices", residual.get_output_from_indices(indices))
-finite = vq.FSQ(levels=[8, 5, 5]).eval()
+finite = vq.FSQ(levels=[8, 5, 5]).eval().to(device)
 quantized, indices = finite(x[..., :3])
 report("finite codes", finite.indices_to_codes(indices))
 projected = vq.RandomProjectionQuantizer(dim=16, num_codebooks=4, codebook_dim=8, codebook_size=32)
-report("projected", projected(x))
+report("projected", projected.to(device)(x))
 image = vq.VectorQuantize(dim=16, codebook_size=24, accept_image_fmap=True)
-report("image", image(torch.randn(1, 16, 4, 4))[1])
+report("image", image.to(device)(torch.randn(1, 16, 4, 4).to(device))[1])
 finish()

@@ -4,14 +4,17 @@ import random
 
 import torch
 import x_transformers as xt
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 
+device = "cuda" if torch.cuda.is_available() else "cpu"
+draw_on_the_cpu()
 g = torch.Generator().manual_seed(0)
-words = torch.randint(0, 32, (2, 24), generator=g)
+words = torch.randint(0, 32, (2, 24), generator=g).to(device)
 
 
 def train(name, model, *arguments, steps=4, **options):
     """Take steps of Adam and report the losses and the gradients of the first."""
+    model.to(device)
     random.seed(0)  # wrappers toss coins with it
     optimizer, losses = torch.optim.Adam(model.parameters(), lr=3e-3), []
     for step in range(steps):
@@ -81,7 +84,7 @@ model = xt.XTransformer(
     dec_max_seq_len=24,
     tie_token_emb=True,
 )
-mask = torch.ones(2, 24, dtype=torch.bool)
+mask = torch.ones(2, 24, dtype=torch.bool, device=device)
 mask[1, 18:] = False
 train("both", model, words, words.flip(1), mask=mask)
 report("translated", model.generate(words, words[:, :1], 8, mask=mask, temperature=0.0))
@@ -94,9 +97,9 @@ model = xt.ViTransformerWrapper(
     num_register_tokens=2,
     attn_layers=xt.Encoder(dim=32, depth=2, heads=2),
 )
-image = torch.randn(3, 3, 16, 16)
-logits = model(image)
-torch.nn.functional.cross_entropy(logits, torch.tensor([0, 3, 4])).backward()
+image = torch.randn(3, 3, 16, 16).to(device)
+logits = model.to(device)(image)
+torch.nn.functional.cross_entropy(logits, torch.tensor([0, 3, 4], device=device)).backward()
 report("images", logits)
 report("images: gradient", model.patch_to_embedding[1].weight.grad)
 
@@ -104,9 +107,9 @@ torch.manual_seed(5)
 model = xt.ContinuousTransformerWrapper(
     dim_in=4, dim_out=4, max_seq_len=24, attn_layers=xt.Decoder(dim=32, depth=1, heads=2)
 )
-series = torch.randn(2, 16, 4)
+series = torch.randn(2, 16, 4).to(device)
 train("series", xt.ContinuousAutoregressiveWrapper(model), series)
-numbers = torch.randn(2, 24, generator=g)
+numbers = torch.randn(2, 24, generator=g).to(device)
 torch.manual_seed(6)
 model = xt.XValTransformerWrapper(
     num_tokens=32,
