@@ -252,6 +252,15 @@ def test_a_write_counts_once() -> None:
     assert x._version == 3
 
 
+def test_a_method_gives_arguments_in_the_order_of_the_operator() -> None:
+    x, condition = torch.zeros(2), torch.tensor([True, False])
+    with Log() as log:
+        found = [x.where(condition, x + 1).tolist(), torch.where(condition, x, 1.0).tolist()]
+    assert found == [[0.0, 1.0], [0.0, 1.0]]
+    calls = [args for func, _, args, _ in log.calls if str(func) == "aten.where.self"]
+    assert [args[0].dtype for args in calls] == [torch.bool] * 2
+
+
 @pytest.mark.parametrize(
     ("make", "want"),
     [

@@ -209,6 +209,32 @@ def test_optimizer_of_many_parameters_compiles_one_kernel(name: str) -> None:
         torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizer_of_another_type_than_float32_stays_on_the_gpu(name: str, dtype: Any) -> None:
+    """Sums of float16 and bfloat16 are rounded at each operation there, and once on the CPU."""
+
+    def stepped(device: str) -> list[Any]:
+        torch.manual_seed(3)
+        params = [torch.randn(n).to(device, dtype).requires_grad_() for n in (4, 70)]
+        # The usual ones are too small for float16.
+        more = {"eps": 1e-3, "betas": (0.8, 0.8)} if name == "adam" else {}
+        optimizer = OPTIMIZERS[name](params, weight_decay=0.01, **more)
+        for _ in range(3):
+            for p in params:
+                p.grad = torch.randn(p.shape).to(device, dtype)
+            optimizer.step()
+        return [p.detach().double().cpu() for p in params]
+
+    wgpu.set_fallback_error(True)
+    try:
+        got = stepped("wgpu")
+    finally:
+        wgpu.set_fallback_error(False)
+    bound = 8 * torch.finfo(dtype).eps
+    torch.testing.assert_close(got, stepped("cpu"), rtol=bound, atol=bound)
+
+
 @pytest.mark.parametrize("way", [torch.graph, torch.compile])
 @pytest.mark.parametrize("kind", STEPS)
 def test_compiled_training_step_dispatches_are_few_and_losses_equal_eager(

@@ -685,10 +685,14 @@ def check_betas(betas: Any) -> None:
 
 
 def may_fuse(group: dict[str, Any]) -> bool:
-    """Whether the options of the group leave the choice of one fused op to us."""
+    """Whether the options of the group leave the choice of one fused op to us, which can take it."""
     if group.get("differentiable") or group.get("capturable") or group.get("fused") is False:
         return False
-    return not group.get("foreach")
+    if group.get("foreach") or not group["params"]:
+        return False
+    first = group["params"][0]
+    # Kernels of GPUs take float32; of other types each operation has its own.
+    return first.dtype == pt.float32 or first.is_cpu
 
 
 def can_fuse(params: list[Any], group: dict[str, Any]) -> bool:

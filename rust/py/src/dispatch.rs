@@ -130,7 +130,10 @@ impl Public {
             let mut all = request.x.iter().copied().chain(written);
             k.is_wrapped() || all.any(|t| t.same(k))
         };
+        // Its method takes arguments in another order than the operator.
+        let turned = self.name == "where" && self.op.schema.params[0].name == "self";
         alike
+            && !turned
             && asked.name == name.unwrap_or(self.name)
             && request.x.iter().all(given)
             && known.iter().all(taken)
