@@ -30,6 +30,7 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
 
 RANKS := $(findstring --ranks,$(ARGS))
+GPU := $(if $(findstring --gpu-as,$(ARGS)),$(VULKAN))
 # Tools from the project's environment, MPI from its own.
 demo: $(BUILT) $(VULKAN) $(if $(RANKS),$(MPI)/.installed) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU, "--ranks 2")
 	@$(if $(RANKS),PATH=$(MPI)/bin:$$PATH LD_LIBRARY_PATH=$(MPI)/lib \
@@ -56,7 +57,7 @@ counts: $(BUILT) $(VALGRIND) ## instructions of kernels, beside those recorded (
 fuzz: $(BUILT) ## random calls and graphs: ARGS="laws --count 5000", or beside PyTorch "calls", "graphs"
 	@PYTHONPATH=tests $(PY) -m fuzz $(if $(ARGS),$(ARGS),laws)
 
-programs: $(BUILT) $(PROGRAMS)/.installed ## libraries above PyTorch run on pytensorlib, beside PyTorch's recorded numbers
+programs: $(BUILT) $(PROGRAMS)/.installed $(GPU) ## libraries above PyTorch, beside its recorded numbers (ARGS="--gpu-as cuda": on the GPU)
 	@PYTHONPATH=$(CURDIR) $(PROGRAMS)/bin/python tests/programs/run.py $(ARGS)
 	@$(if $(TORCH_PYTHON),$(PROGRAMS)/bin/python tests/programs/names.py, \
 		echo "the names that libraries mention stay as recorded: TORCH_PYTHON names no PyTorch")
@@ -65,7 +66,7 @@ $(PROGRAMS)/.installed: tests/programs/requirements.lock
 	@$(PYTHON) -m venv $(PROGRAMS) && $(PROGRAMS)/bin/pip install -q --no-deps -r $<
 	@touch $@
 
-few: $(BUILT) $(FEW)/.installed ## those of the programs that need little: a part of `make test`
+few: $(BUILT) $(FEW)/.installed $(GPU) ## those of the programs that need little: a part of `make test`
 	@PYTHONPATH=$(CURDIR):$(FEW) $(PY) tests/programs/run.py --few $(ARGS)
 
 $(FEW)/.installed: tests/programs/requirements.lock tests/programs/run.py | $(TOOLS)

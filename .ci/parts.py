@@ -102,6 +102,7 @@ PARTS = {
     # Skipped without llvm-mca (Debian: llvm).
     "loops": [*TESTS, "-m", "slow", "tests/test_loops.py"],
     "programs": ["make", "--no-print-directory", "few"],
+    "programs-gpu": ["make", "--no-print-directory", "few", "ARGS=--gpu-as cuda"],
     "distributed": ["make", "--no-print-directory", "distributed"],
     "webgpu-replay": [*REPLAY, "--device", "wgpu"],
     **dict.fromkeys(PROFILES, WEAK),
@@ -120,7 +121,8 @@ VARIABLES = (
     }
 )
 NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
-NEEDS_BUILD |= {"programs", "distributed", "wgpu-slow", *(n for n in PARTS if "pytest" in n)}
+NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "wgpu-slow"}
+NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named.
 ASKED = {"wgpu-slow"}
@@ -152,12 +154,20 @@ def sanitizes() -> bool:
     return Path(done.stdout.strip(), "lib/rustlib/src/rust/library").is_dir()
 
 
+def has_gpu() -> bool:
+    """Return whether there is an adapter, which `.ci/setup vulkan` may have installed."""
+    command = "import sys; from pytensorlib import wgpu; sys.exit(not wgpu.is_available())"
+    return subprocess.run([PYTHON, "-c", command], cwd=ROOT, check=False).returncode == 0
+
+
 def run(name: str, aside: bool) -> tuple[str, float]:
     """Run a part; returns its result and its seconds. Output is printed as it comes, or after."""
     if name.startswith("aarch64") and not emulates():
         return "skipped: no emulator", 0.0
     if name == "races" and not sanitizes():
         return "skipped: no nightly toolchain", 0.0
+    if name == "programs-gpu" and not has_gpu():
+        return "skipped: no GPU adapter", 0.0
     command = PARTS[name]
     title = f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}"
     if not aside:

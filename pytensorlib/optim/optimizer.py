@@ -685,7 +685,7 @@ def check_betas(betas: Any) -> None:
 
 
 def may_fuse(group: dict[str, Any]) -> bool:
-    """Whether the options of the group leave the choice of one fused op to us, which can take it."""
+    """Whether the options of the group leave it to us to choose one fused op, which there is."""
     if group.get("differentiable") or group.get("capturable") or group.get("fused") is False:
         return False
     if group.get("foreach") or not group["params"]:

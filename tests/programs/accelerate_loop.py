@@ -1,16 +1,22 @@
 """A training loop through Accelerator, its state saved and restored."""
 
+import os
 import tempfile
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import set_seed
+from accelerate.utils import GradScalerKwargs, set_seed
 from report import finish, report, report_model
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 set_seed(0)
-accelerator = Accelerator(gradient_accumulation_steps=2)
+precision = {"float16": "fp16", "bfloat16": "bf16"}.get(os.environ.get("DTYPE", ""), "no")
+accelerator = Accelerator(
+    gradient_accumulation_steps=2,
+    mixed_precision=precision,
+    kwargs_handlers=[GradScalerKwargs(init_scale=256.0)],  # at 65536 the first step overflows
+)
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403, F405  (as those who use fastai import it)
 
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -58,6 +59,8 @@ with tempfile.TemporaryDirectory() as folder:
     learner = Learner(loaders, net, loss_func=CrossEntropyLossFlat(), metrics=metrics)
     with learner.no_bar(), learner.no_logging():
         learner.remove_cbs(quiet)
+        if os.environ.get("DTYPE") in ("float16", "bfloat16"):
+            learner.to_fp16() if os.environ["DTYPE"] == "float16" else learner.to_bf16()
         learner.fit_one_cycle(2, 1e-2, cbs=[MixUp(), GradientClip(1.0)])
         report("images: losses", losses(learner))
         report("images: validated", [float(v) for v in learner.validate()])

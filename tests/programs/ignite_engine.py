@@ -1,5 +1,6 @@
 """Engines, events, handlers and metrics of ignite around a classifier."""
 
+import os
 import tempfile
 
 import torch
@@ -28,7 +29,13 @@ model.to(device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 loss = torch.nn.CrossEntropyLoss()
 trainer = create_supervised_trainer(
-    model, optimizer, loss, device=device, gradient_accumulation_steps=2
+    model,
+    optimizer,
+    loss,
+    device=device,
+    gradient_accumulation_steps=2,
+    amp_mode="amp" if os.environ.get("DTYPE") == "float16" else None,
+    scaler=os.environ.get("DTYPE") == "float16",
 )
 measured = {
     "accuracy": metrics.Accuracy(device=device),

@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader, TensorDataset
 warnings.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 lightning.seed_everything(0, verbose=False)
+dtype = os.environ.get("DTYPE", "float32")
+precision = {"float16": "16-mixed", "bfloat16": "bf16-mixed"}.get(dtype, "32-true")
 
 
 class Classifier(lightning.LightningModule):
@@ -44,6 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = lightning.Trainer(
         max_epochs=3,
         accelerator="auto",
+        precision=precision,
         logger=False,
         callbacks=[keep],
         enable_progress_bar=False,

@@ -39,6 +39,8 @@ kinds = {
 }
 for name, transform in kinds.items():
     transform.double().to(device)
+    if name == "logistic":  # its temperature is no parameter, and stays where it was made
+        transform.temperature = transform.temperature.to(device)
     inputs = x.double().requires_grad_()
     y, volume = transform(inputs, context.double())
     report(f"{name}: forward", y)

@@ -11,62 +11,66 @@ from torch.utils._pytree import tree_map
 
 torch.set_num_threads(1)
 _found = {}
+_generators = {}
 # Operators that draw random numbers.
 DRAWS = """
 bernoulli bernoulli_ binomial cauchy_ draw_ exponential_ geometric_ log_normal_ multinomial
 native_dropout normal normal_ poisson rand rand_like randint randint_like randn randn_like randperm
 random_ rrelu_with_noise _sample_dirichlet sample_dirichlet _standard_gamma standard_gamma uniform_
-"""
+""".split()
 
 
-class _DrawnOnTheCPU(TorchDispatchMode):
-    """Computes operators that draw on the CPU and moves what they give."""
+def _to_cpu(value):
+    """Return a tensor, device or generator of the CPU for one of a GPU."""
+    if isinstance(value, torch.Tensor):
+        return value.cpu()
+    if isinstance(value, torch.device):
+        return torch.device("cpu")
+    if isinstance(value, torch.Generator) and value.device.type == "cuda":
+        if value not in _generators:
+            _generators[value] = torch.Generator().manual_seed(value.initial_seed())
+        return _generators[value]
+    return value
 
-    names = frozenset(DRAWS.split())
 
-    def __init__(self):
-        super().__init__()
-        self.generators = {}
+def _drawn(func, args, kwargs, device):
+    """Return what a function draws on the CPU, moved to a device or into its first argument."""
+    result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
+    if func.__name__.partition(".")[0].endswith("_"):
+        return args[0].copy_(result)
+    return tree_map(lambda v: v.to(device) if isinstance(v, torch.Tensor) else v, result)
 
-    def to_cpu(self, value):
-        if isinstance(value, torch.Tensor):
-            return value.cpu()
-        if isinstance(value, torch.device):
-            return torch.device("cpu")
-        if isinstance(value, torch.Generator) and value.device.type != "cpu":
-            if value not in self.generators:
-                self.generators[value] = torch.Generator().manual_seed(value.initial_seed())
-            return self.generators[value]
-        return value
+
+class _Operators(TorchDispatchMode):
+    """Draws on the CPU where an operator draws, in whatever function."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         found = [v.device if isinstance(v, torch.Tensor) else v for v in (*args, *kwargs.values())]
         found = [v for v in found if isinstance(v, torch.device) and v.type == "cuda"]
-        if func.overloadpacket.__name__ not in self.names or not found:
-            return func(*args, **kwargs)
-        result = func(*tree_map(self.to_cpu, args), **tree_map(self.to_cpu, kwargs))
-        if func.overloadpacket.__name__.endswith("_"):
-            return args[0].copy_(result)
-        return tree_map(lambda v: v.to(found[0]) if isinstance(v, torch.Tensor) else v, result)
+        if found and func.overloadpacket.__name__ in DRAWS:
+            return _drawn(func, args, kwargs, found[0])
+        return func(*args, **kwargs)
 
 
-class _AttentionOnTheCPU(TorchFunctionMode):
-    """Computes attention with dropout, whose kernel draws, on the CPU."""
+class _Functions(TorchFunctionMode):
+    """Draws on the CPU where a function has a generator, or is attention with dropout."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        generator = kwargs.get("generator")
+        if generator is not None and generator.device.type == "cuda":
+            return _drawn(func, args, kwargs, generator.device)
         if func is scaled_dot_product_attention and kwargs.get("dropout_p") and args[0].is_cuda:
-            moved = tree_map(lambda v: v.cpu() if isinstance(v, torch.Tensor) else v, kwargs)
-            return func(*(v.cpu() for v in args), **moved).to(args[0].device)
+            return _drawn(func, args, kwargs, args[0].device)
         return func(*args, **kwargs)
 
 
 def draw_on_the_cpu():
     """From now on let random numbers for a GPU be the CPU's, with which others are compared."""
     if torch.cuda.is_available():
-        _DrawnOnTheCPU().__enter__()
-        _AttentionOnTheCPU().__enter__()
+        _Operators().__enter__()
+        _Functions().__enter__()
 
 
 def report(name, value):

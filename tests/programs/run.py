@@ -27,6 +27,9 @@ LOCK = HERE / "requirements.lock"
 TOLERANCE = 1e-4
 # Where the programs' devices are a GPU.
 TOLERANCE_GPU = 1e-3
+# Where a library computes in a half type, beside numbers in float32: sums round at 2^-11 and 2^-8,
+# and a few steps multiply that.
+TOLERANCE_HALF = {"float16": 2e-2, "bfloat16": 4e-2}
 # Seconds for a program.
 LONGEST = 900
 
@@ -119,6 +122,14 @@ NOT_YET: dict[str, str] = {}
 FALLS_BACK: dict[str, dict[str, str]] = {}
 # With `--gpu-as`: values that are not compared, and why. Their names begin so.
 NOT_COMPARED: dict[str, dict[str, str]] = {}
+# With `--dtype`: programs whose library has a switch for it, and the values that are compared.
+SWITCHES = {
+    "accelerate_loop": "first epoch",
+    "fastai_learner": "images: losses",
+    "lightning_fit": "losses",
+    "transformers_trainer": "losses",
+}
+HALVES = {"float16": {**SWITCHES, "ignite_engine": "losses"}, "bfloat16": SWITCHES}
 # Of FEW, those that take long on Vulkan in software.
 SLOW_IN_SOFTWARE: set[str] = set()
 
@@ -151,8 +162,11 @@ def run(name: str, *, under: list[str]) -> tuple[dict[str, list[float]] | str, f
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines or not lines[-1].startswith("{"):
         return (done.stderr.strip() or done.stdout.strip() or "printed nothing")[-2000:], seconds
-    if "--gpu-as" in under and (wrong := on_the_gpu(name, json.loads(lines[-2]))):
-        return wrong, seconds
+    if "--gpu-as" in under:
+        if len(lines) < 2 or not lines[-2].startswith("{"):
+            return "there is no GPU adapter (.ci/setup vulkan installs one in software)", seconds
+        if wrong := on_the_gpu(name, json.loads(lines[-2])):
+            return wrong, seconds
     return json.loads(lines[-1]), seconds
 
 
@@ -206,10 +220,12 @@ def record(names: list[str]) -> int:
     return failed
 
 
-def check(names: list[str], gpu_as: str | None) -> int:
+def check(names: list[str], gpu_as: str | None, dtype: str) -> int:
     """Run programs and compare; returns how many fail, or agree where that was not known."""
     expected, failed, agreed = json.loads(EXPECTED.read_text()), 0, 0
+    os.environ["DTYPE"] = dtype
     tolerance = TOLERANCE if gpu_as is None else TOLERANCE_GPU
+    tolerance = TOLERANCE_HALF.get(dtype, tolerance)
     under = ["-m", "pytensorlib", *([] if gpu_as is None else ["--gpu-as", gpu_as])]
     for name in names:
         found, seconds = run(name, under=under)
@@ -217,9 +233,11 @@ def check(names: list[str], gpu_as: str | None) -> int:
             verdict = f"FAILED\n{found}"
         else:
             apart = () if gpu_as is None else tuple(NOT_COMPARED.get(name, {}))
-            found = {k: v for k, v in found.items() if not k.startswith(apart)}
-            wanted = expected[name]["values"]
-            wanted = {k: v for k, v in wanted.items() if not k.startswith(apart)}
+            of = () if dtype == "float32" else (HALVES[dtype][name],)
+            found, wanted = (
+                {k: v for k, v in d.items() if k in (of or d) and not k.startswith(apart)}
+                for d in (found, expected[name]["values"])
+            )
             gaps = {k: difference(found.get(k, []), v) for k, v in wanted.items()}
             worst = max(gaps, key=gaps.__getitem__)
             verdict = f"{gaps[worst]:.1e}"
@@ -270,6 +288,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(PROGRAMS)}")
     parser.add_argument("--gpu-as", choices=["cuda"], help="GPUs answer as what programs ask for")
+    parser.add_argument("--dtype", choices=HALVES, help=f"of {', '.join(HALVES['float16'])}")
     parser.add_argument("--few", action="store_true", help=f"run {', '.join(FEW)}")
     parser.add_argument("--lock", action="store_true", help="print what --few needs")
     parser.add_argument("--record", action="store_true", help="under PyTorch, into expected.json")
@@ -283,7 +302,11 @@ def main() -> int:
     long = SLOW_IN_SOFTWARE if options.gpu_as else set()
     few = [name for name in FEW if name not in long]
     names = options.names or (few if options.few else list(PROGRAMS))
-    return record(names) if options.record else check(names, options.gpu_as)
+    if options.dtype:
+        names = [name for name in names if name in HALVES[options.dtype]]
+    if options.record:
+        return record(names)
+    return check(names, options.gpu_as, options.dtype or "float32")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from report import finish, report
+from report import draw_on_the_cpu, finish, report
 from sentence_transformers import CrossEncoder, SentenceTransformer, SparseEncoder, losses, util
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from sentence_transformers.sparse_encoder.modules import MLMTransformer, SpladePooling
@@ -17,6 +17,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+draw_on_the_cpu()
 sentences = [
     "a small cat sat on the mat",
     "the cat is on a mat",

@@ -1,5 +1,6 @@
 """Trainer over a small data set; a model saved and loaded again."""
 
+import os
 import tempfile
 
 import torch
@@ -13,6 +14,7 @@ from transformers import (
     set_seed,
 )
 
+dtype = os.environ.get("DTYPE", "float32")
 set_seed(0)
 model = BertForSequenceClassification(
     BertConfig(
@@ -39,6 +41,8 @@ with tempfile.TemporaryDirectory() as folder:
         learning_rate=1e-3,
         logging_steps=1,
         report_to=[],
+        fp16=dtype == "float16",
+        bf16=dtype == "bfloat16",
         save_strategy="no",
         disable_tqdm=True,
     )
