@@ -130,10 +130,7 @@ impl Public {
             let mut all = request.x.iter().copied().chain(written);
             k.is_wrapped() || all.any(|t| t.same(k))
         };
-        // Its method takes arguments in another order than the operator.
-        let turned = self.name == "where" && self.op.schema.params[0].name == "self";
         alike
-            && !turned
             && asked.name == name.unwrap_or(self.name)
             && request.x.iter().all(given)
             && known.iter().all(taken)
@@ -152,6 +149,11 @@ impl Public {
         let places = params.iter().take_while(|p| !p.keyword_only).count();
         let given = (0..places).rev().find(|&i| !usual(i)).map_or(0, |i| i + 1);
         let args = self.values[..given].iter().map(|v| object(py, v));
+        let mut args = args.collect::<PyResult<Vec<_>>>()?;
+        // The operator takes the condition first, the method the tensor.
+        if self.name == "where" && params[0].name == "self" {
+            args.swap(0, 1);
+        }
         let kwargs = PyDict::new(py);
         for i in (places..params.len()).filter(|&i| !usual(i)) {
             kwargs.set_item(params[i].name, object(py, &self.values[i])?)?;
@@ -159,10 +161,7 @@ impl Public {
         if let Some(out) = &self.out {
             kwargs.set_item("out", out)?;
         }
-        Ok((
-            PyTuple::new(py, args.collect::<PyResult<Vec<_>>>()?)?,
-            kwargs,
-        ))
+        Ok((PyTuple::new(py, args)?, kwargs))
     }
 }
 
