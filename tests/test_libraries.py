@@ -60,3 +60,29 @@ def test_difference_is_the_largest_over_the_largest_magnitude(programs: ModuleTy
     assert programs.difference([1.0, 2.5], [1.0, 2.0]) == 0.25
     assert programs.difference([nan, inf], [nan, inf]) == 0.0
     assert programs.difference([1.0], [nan]) == inf == programs.difference([], [1.0])
+
+
+def test_programs_choose_their_device_as_people_write_it(programs: ModuleType) -> None:
+    for name in programs.PROGRAMS:
+        text = (ROOT / f"tests/programs/{name}.py").read_text()
+        assert "wgpu" not in text and "pytensorlib" not in text, name
+        assert 'device="cpu"' not in text and 'accelerator="cpu"' not in text, name
+    halves = {name for table in programs.HALVES.values() for name in table}
+    for table in (programs.FALLS_BACK, programs.NOT_COMPARED, halves, programs.SLOW_IN_SOFTWARE):
+        assert programs.PROGRAMS.keys() >= set(table)
+
+
+def test_what_runs_on_the_cpu_is_known_both_ways(
+    programs: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "FALLS_BACK", {"einops_layers": {"eig": "it has no kernel"}})
+    for name, fallbacks, wrong in (
+        ("einops_layers", {"eig": 2}, ""),
+        ("einops_layers", {}, "eig did not run on the CPU, as FALLS_BACK says"),
+        ("einops_layers", {"eig": 1, "qr": 1}, "qr ran on the CPU, which FALLS_BACK does not say"),
+        ("lion_ema", {"eig": 1}, "eig ran on the CPU, which FALLS_BACK does not say"),
+        ("lion_ema", {}, ""),
+    ):
+        assert programs.on_the_gpu(name, {"bytes": 1, "fallbacks": fallbacks}) == wrong
+    nothing = {"bytes": 0, "fallbacks": {}}
+    assert programs.on_the_gpu("lion_ema", nothing) == "it computed nothing on the GPU"
