@@ -99,7 +99,7 @@ report("responses", responses)
 mask = torch.randint(0, 3, (2, 32, 32), generator=g).to(device)
 losses = {
     "SSIM": lambda x: K.losses.ssim_loss(x, image, 5),
-    "MS-SSIM": lambda x: K.losses.MS_SSIMLoss(sigmas=[0.5, 1.0, 2.0])(x, image),
+    "MS-SSIM": lambda x: K.losses.MS_SSIMLoss(sigmas=[0.5, 1.0, 2.0]).to(device)(x, image),
     "PSNR": lambda x: K.losses.psnr_loss(x, image, 1.0),
     "variation": lambda x: K.losses.total_variation(x).mean(),
     "focal": lambda x: K.losses.focal_loss(x, mask, 0.5, 2.0, "mean"),
@@ -110,7 +110,7 @@ losses = {
     "Charbonnier": lambda x: K.losses.charbonnier_loss(x, image, "mean"),
     "Welsch": lambda x: K.losses.welsch_loss(x, image, "mean"),
     "JS": lambda x: K.losses.js_div_loss_2d(x.softmax(-1), image.softmax(-1)),
-    "Hausdorff": lambda x: K.losses.HausdorffERLoss(k=3)(x, mask[:, None]),
+    "Hausdorff": lambda x: K.losses.HausdorffERLoss(k=3).to(device)(x, mask[:, None]),
 }
 for name, run in losses.items():
     x = (image.flip(0) * 0.8).requires_grad_()
@@ -156,5 +156,6 @@ report("mixed", mix(image, torch.tensor([0, 1], device=device))[0])
 
 goal = K.geometry.warp_perspective(gray[:1], matrix[:1], (32, 32))
 registrator = K.geometry.ImageRegistrator("similarity", num_iterations=8, lr=1e-2, pyramid_levels=2)
+registrator.to(device)
 report("registered", registrator.register(gray[:1], goal))
 finish()

@@ -131,7 +131,16 @@ SWITCHES = {
 }
 HALVES = {"float16": {**SWITCHES, "ignite_engine": "losses"}, "bfloat16": SWITCHES}
 # Of FEW, those that take long on Vulkan in software.
-SLOW_IN_SOFTWARE: set[str] = set()
+SLOW_IN_SOFTWARE = {
+    "captum_attributions",
+    "kornia_vision",
+    "metric_learning_losses",
+    "opacus_privacy",
+    "pyro_svi",
+    "torch_optimizer_steps",
+    "torchdiffeq_solvers",
+    "torchsde_solvers",
+}
 
 
 def run(name: str, *, under: list[str]) -> tuple[dict[str, list[float]] | str, float]:
@@ -299,8 +308,9 @@ def main() -> int:
         return 0
     if unknown := set(options.names) - set(PROGRAMS):
         parser.error(f"unknown program {', '.join(sorted(unknown))}")
-    long = SLOW_IN_SOFTWARE if options.gpu_as else set()
-    few = [name for name in FEW if name not in long]
+    few = list(FEW)
+    if options.gpu_as:  # `tests/test_gpu_programs.py` runs `cuda_*.py`
+        few = [n for n in few if n not in SLOW_IN_SOFTWARE and not n.startswith("cuda_")]
     names = options.names or (few if options.few else list(PROGRAMS))
     if options.dtype:
         names = [name for name in names if name in HALVES[options.dtype]]
