@@ -4,6 +4,9 @@
 ``--install-alias`` makes ``import torch`` mean pytensorlib in the whole environment, without this
 runner; ``--remove-alias`` undoes that. ``--gpu-as cuda`` before any of these lets GPUs answer as
 "cuda", or as "mps" or "xpu", which an alias keeps.
+
+``info`` says what there is on this machine, ``check script.py`` which names of a script are not
+here; a script of such a name is run as ``./info``.
 """
 
 from __future__ import annotations
@@ -20,11 +23,15 @@ from ._alias import install
 USAGE = """\
 usage: python -m pytensorlib [--gpu-as NAME] (script.py | -m module | -c code) [arguments]
        python -m pytensorlib [--gpu-as NAME] --install-alias
-       python -m pytensorlib --remove-alias"""
+       python -m pytensorlib --remove-alias
+       python -m pytensorlib info [--json] [--gpu]
+       python -m pytensorlib check script.py ..."""
 HELP = """
 Runs it with `import torch` meaning pytensorlib. --install-alias makes that so for all of this
 Python environment, which must have no PyTorch; --remove-alias undoes it. With --gpu-as cuda (or
-mps, or xpu) GPUs of every maker answer as that device."""
+mps, or xpu) GPUs of every maker answer as that device. `info` tells what there is on this
+machine, for you and for bug reports; `check` reads scripts and lists the names of torch that are
+not here."""
 
 
 def _trim_tracebacks(filename: str) -> None:
@@ -117,8 +124,16 @@ def main(argv: list[str]) -> int:
         return 2
     if argv[0] in ("--install-alias", "--remove-alias"):
         return _change(argv[0], argv[1:], name)
-    install()
     what, *rest = argv
+    if what == "info":
+        from ._doctor import main as told
+
+        return told(rest)
+    if what == "check":
+        from ._script_names import main as told
+
+        return told(rest)
+    install()
     if what in ("-c", "-m"):
         if not rest:
             print(f"{USAGE}\nArgument expected for the {what} option", file=sys.stderr)

@@ -1,9 +1,12 @@
-"""Train a small convolutional network to read handwritten digits.
+"""
+A classifier of handwritten digits
+==================================
 
-``python -m pytensorlib.examples.digits [--device cpu|wgpu|auto]``: scikit-learn's 1,797 scanned
-digits, about ten seconds of training, at least 98 % of the unseen digits read right. Saves a
-checkpoint, loads it into a new model, and draws what happened. ``--ranks 2`` trains in two
-processes, each with half of every batch.
+A small convolutional network learns to read 1,347 scanned digits in about ten seconds, and reads
+98 % of 450 others right.
+
+``python -m pytensorlib.examples digits`` (or ``make demo``) runs this page as a program;
+``--device wgpu`` trains on the GPU, ``--ranks 2`` in two processes, each with half of every batch.
 """
 
 from __future__ import annotations
@@ -17,11 +20,19 @@ from typing import Any
 import pytensorlib as torch
 from pytensorlib import distributed as dist
 from pytensorlib import nn
+from pytensorlib.examples import _common as common
 from pytensorlib.nn import functional as F
 from pytensorlib.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 TEST_SIZE = 450
 SPLIT_SEED = 0
+
+# %%
+# The network
+# -----------
+#
+# Two convolutions see edges and corners, a hidden layer makes digits of them. Dropout and batch
+# norm behave differently in training and in use: ``model.train()`` and ``model.eval()`` say which.
 
 
 class DigitNet(nn.Module):
@@ -52,6 +63,14 @@ class DigitNet(nn.Module):
         return self.head(self.features(x))
 
 
+# %%
+# The data
+# --------
+#
+# scikit-learn brings the digits. ``torch.from_numpy`` shares NumPy's memory, and a
+# ``TensorDataset`` pairs images with labels.
+
+
 def load_digits() -> tuple[TensorDataset, TensorDataset]:
     """Return the training and the test part, always the same."""
     from sklearn import datasets
@@ -62,6 +81,10 @@ def load_digits() -> tuple[TensorDataset, TensorDataset]:
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(SPLIT_SEED))
     test, train = order[:TEST_SIZE], order[TEST_SIZE:]
     return TensorDataset(x[train], y[train]), TensorDataset(x[test], y[test])
+
+
+# %%
+# In use no gradient is needed; ``torch.no_grad()`` says so.
 
 
 @torch.no_grad()
@@ -76,6 +99,15 @@ def accuracy(model: nn.Module, data: TensorDataset, device: Any) -> float:
     """Return the share of `data` that the model reads right."""
     x, y = data.tensors
     return (predict(model, x, device) == y).float().mean().item()
+
+
+# %%
+# Training
+# --------
+#
+# A ``DataLoader`` makes shuffled batches. The learning rate rises and falls in one cycle. With
+# several processes each takes a part of every batch, and ``DistributedDataParallel`` averages the
+# gradients.
 
 
 def train(
@@ -118,11 +150,13 @@ def train(
     return losses
 
 
+# %%
+# The picture
+# -----------
+
+
 def draw(path: Path, losses: list[float], x: Any, y: Any, seen: Any) -> None:
     """Write a picture of the loss and of a dozen digits with their predictions."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=(11, 4), layout="constrained")
@@ -137,26 +171,29 @@ def draw(path: Path, losses: list[float], x: Any, y: Any, seen: Any) -> None:
         cell.set_title(f"{int(seen[i])}", color="green" if right_one else "red")
         cell.axis("off")
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
-def choose_device(name: str) -> Any:
-    """Return the device of that name; "auto" takes a GPU where there is one."""
-    if name != "auto":
-        return torch.device(name)
-    wgpu = getattr(torch, "wgpu", None)
-    return torch.device("wgpu" if wgpu is not None and wgpu.is_available() else "cpu")
+# %%
+# From data to checkpoint
+# -----------------------
+#
+# The weights are saved, loaded into a new model, and both must read the same.
 
 
 def main(argv: list[str] | None = None) -> int:
     """Train, save, load, compare and draw; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="pytensorlib.examples.digits", description=__doc__)
+    about = common.about(str(__doc__))
+    parser = argparse.ArgumentParser(prog="pytensorlib.examples.digits", description=about)
     parser.add_argument("--device", default="cpu", choices=["cpu", "wgpu", "auto"])
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--ranks", type=int, default=1, help="processes that train together")
     parser.add_argument("--out", type=Path, default=Path("digits-out"), metavar="DIR")
-    args = parser.parse_args(argv)
+    parser.add_argument("--small", action="store_true", help="one epoch, to see that it runs")
+    parser.add_argument("--resume", action="store_true", help="go on from the weights in --out")
+    args = parser.parse_args(common.words(argv))
+    if args.small:
+        args.epochs = min(args.epochs, 1)
     if args.epochs < 1:
         parser.error(f"--epochs must be at least 1, got {args.epochs}")
     try:
@@ -179,9 +216,12 @@ def main(argv: list[str] | None = None) -> int:
         dist.init_process_group()
 
     torch.manual_seed(args.seed)
-    device = choose_device(args.device)
+    device = common.choose_device(args.device)
     train_part, test_part = load_digits()
     model = DigitNet().to(device)
+    checkpoint = args.out / "digits.pt"
+    if args.resume:
+        model.load_state_dict(torch.load(checkpoint))
     weights = sum(p.numel() for p in model.parameters())
     if args.ranks > 1 and dist.get_rank() > 0:
         train(model, train_part, test_part, device, args.epochs)
@@ -198,7 +238,6 @@ def main(argv: list[str] | None = None) -> int:
     score = accuracy(model, test_part, device)
 
     args.out.mkdir(parents=True, exist_ok=True)
-    checkpoint = args.out / "digits.pt"
     torch.save(model.state_dict(), checkpoint)
     again = DigitNet().to(device)
     again.load_state_dict(torch.load(checkpoint))
@@ -215,5 +254,5 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (status := main()):
+    sys.exit(status)

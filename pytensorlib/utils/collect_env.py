@@ -216,7 +216,8 @@ def get_gpu_info() -> str:
     """
     from .. import wgpu
 
-    names = [f"GPU {i}: {wgpu.get_device_name(i)}" for i in range(wgpu.device_count())]
+    found = [wgpu.get_device_properties(i) for i in range(wgpu.device_count())]
+    names = [f"GPU {i}: {f['name']} ({f['backend']}, {f['driver']})" for i, f in enumerate(found)]
     return "\n".join(names) or "No GPU"
 
 
@@ -329,7 +330,7 @@ def get_pretty_env_info() -> str:
 
 
 def main() -> None:
-    """Print it.
+    """Print it; ``python -m pytensorlib info`` says more of the GPUs and measures.
 
     Examples
     --------
