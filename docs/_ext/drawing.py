@@ -23,10 +23,12 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
     lines = text.split("/")
     top = y - 9 * (len(lines) - 1)
     spans = [
-        f'<tspan x="{x:g}" y="{top + 18 * k:g}"{_weight(k, lines)}>{html.escape(line.strip())}</tspan>'
+        f'<tspan x="{x:g}" y="{top + 18 * k:g}"{_weight(k, lines)}>'
+        f"{html.escape(line.strip())}</tspan>"
         for k, line in enumerate(lines)
     ]
-    return f'<text class="{kind}" text-anchor="middle" dominant-baseline="middle">{"".join(spans)}</text>'
+    inside = "".join(spans)
+    return f'<text class="{kind}" text-anchor="middle" dominant-baseline="middle">{inside}</text>'
 
 
 def _weight(k: int, lines: list[str]) -> str:

@@ -71,7 +71,9 @@ def names_of(module: ModuleType) -> list[str]:
         for name, value in vars(module).items():
             home = getattr(value, "__module__", None) or ""
             if module is pytensorlib:
-                mine = home.partition(".")[0] in {"pytensorlib", "torch"} or isinstance(value, KINDS)
+                mine = home.partition(".")[0] in {"pytensorlib", "torch"} or isinstance(
+                    value, KINDS
+                )
                 mine = mine and (inspect.getdoc(value) is not None or isinstance(value, KINDS))
             else:
                 mine = home in own
@@ -225,7 +227,7 @@ def described(entry: Entry) -> str:
     first = firsts().get(id(entry.value), entry.full)
     kind, shown = directive(entry, place == "torch.Tensor")
     lines = [f".. py:{kind}:: {entry.full}{shown}", ""]
-    if first != entry.full and not place == "torch.Tensor":
+    if first != entry.full and place != "torch.Tensor":
         same = f"The same as :py:obj:`{first}`."
         return "\n".join([*lines, numpydoc.indent(same), ""])
     lines.append(numpydoc.indent(body(entry.value, place)))
@@ -249,7 +251,7 @@ def method(entry: Entry) -> str:
     twin = next((t for t in twins if t in entries()), None)
     doc = text_of(entry.value)
     own = doc.partition("\n\n")[2]
-    if twin is None or not own or "Parameters\n----" not in own and "Returns\n----" not in own:
+    if twin is None or not own or ("Parameters\n----" not in own and "Returns\n----" not in own):
         return described(entry)
     kind, shown = directive(entry, True)
     how = "In place: the result is written to the tensor. " if name.endswith("_") else ""
@@ -315,8 +317,8 @@ def index(names: list[str]) -> str:
     deeper = [n for n in packages if n not in main]
     text = [
         heading("All names"),
-        "``torch`` stands for this library: ``import pytensorlib as torch``. Every public name is on "
-        "one of these pages; the search field finds it by its name.\n",
+        "``torch`` stands for this library: ``import pytensorlib as torch``. Every public name is "
+        "on one of these pages; the search field finds it by its name.\n",
     ]
     for title, group in (
         ("Tensors and operators", ["torch.Tensor", *operators, "torch"]),

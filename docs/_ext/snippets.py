@@ -22,7 +22,9 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 def blocks(text: str) -> str:
     """Return the Python examples of a Markdown page."""
-    found = re.findall(r"^```(?:python|pycon|\{code-block\} pycon)\n(.*?)^```", text, re.M | re.S)
+    found = re.findall(
+        r"^```(?:python|pycon|\{code-block\} pycon)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
     return "\n".join(block for block in found if ">>>" in block)
 
 

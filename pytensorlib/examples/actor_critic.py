@@ -34,6 +34,14 @@ class Carts:
         self.count, self.device = count, device
         self.state, self.age = self.fresh(), torch.zeros(count, device=device)
 
+    def state_dict(self):
+        """Return what a checkpoint keeps: a run that goes on finds the carts where they were."""
+        return {"state": self.state, "age": self.age}
+
+    def load_state_dict(self, state):
+        """Put the carts where they were."""
+        self.state, self.age = state["state"].to(self.device), state["age"].to(self.device)
+
     def fresh(self):
         """Return states near upright."""
         return torch.empty(self.count, 4).uniform_(-0.05, 0.05).to(self.device)
@@ -60,7 +68,8 @@ class Carts:
 # ------------------------
 #
 # Two small networks: the actor gives the odds of the two actions, the critic guesses how much
-# reward is still to come.
+# reward is still to come,
+# in units of 50.
 
 
 class ActorCritic(nn.Module):
@@ -73,20 +82,20 @@ class ActorCritic(nn.Module):
 
     def forward(self, state):
         """Return the distribution of actions and the value, for each row."""
-        return Categorical(logits=self.actor(state)), self.critic(state)[:, 0]
+        return Categorical(logits=self.actor(state)), 50 * self.critic(state)[:, 0]
 
 
 # %%
 # Learning
 # --------
 #
-# All carts take 16 steps. Each step that does not fall is worth 1. The *advantage* of an action is
+# All carts take 32 steps. Each step that does not fall is worth 1. The *advantage* of an action is
 # what came after it, less what the critic expected: actions with a positive one become more
 # likely. ``torch.distributions`` gives the logarithm of an action's probability, whose gradient
 # this is. An episode that only grew too old has the critic's value to come.
 
 
-def returns_of(rewards, falls, ends, values, last, discount=0.97):
+def returns_of(rewards, falls, ends, values, last, discount=0.99):
     """Return the discounted sum of what came after each step."""
     found, total = [], last
     for reward, fell, ended, value in list(zip(rewards, falls, ends, values, strict=True))[::-1]:
@@ -99,15 +108,17 @@ def returns_of(rewards, falls, ends, values, last, discount=0.97):
 
 def main(argv=None):
     """Learn, and draw how long the poles stay up."""
-    args = common.parse(common.parser("actor_critic", __doc__, steps=500, small=4), argv)
+    args = common.parse(common.parser("actor_critic", __doc__, steps=400, small=4), argv)
     carts = Carts(64, args.device)
     model = ActorCritic().to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    run = common.Run(args, "moves", 64 * 16, model=model, optimizer=optimizer)
+    run = common.Run(args, "moves", 64 * 32, model=model, optimizer=optimizer, carts=carts)
     ages = []
-    for _ in run.steps():
+    for step in run.steps():
+        for group in optimizer.param_groups:  # smaller steps towards the end
+            group["lr"] = 5e-3 * (1 - step / max(args.steps, 400))
         logs, values, rewards, falls, ends, chaos = [], [], [], [], [], 0
-        for _ in range(16):
+        for _ in range(32):
             odds, value = model(carts.state)
             action = odds.sample()
             fell, ended, age = carts.step(action)
@@ -123,8 +134,9 @@ def main(argv=None):
             returns = returns_of(rewards, falls, ends, values, last)
         values = torch.stack(values)
         advantage = (returns - values).detach()
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
         loss = -(torch.stack(logs) * advantage).mean()
-        loss = loss + 0.5 * (returns - values).square().mean() / 10 - 0.01 * chaos / 16
+        loss = loss + (returns - values).square().mean() / 500 - 0.01 * chaos / 32
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)

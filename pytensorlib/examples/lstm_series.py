@@ -12,8 +12,8 @@ on the GPU.
 # The series
 # ----------
 #
-# It is made, so that we know the truth: a slow wave whose height is changed by another one, and
-# noise. The last 200 values are kept for the test.
+# It is made, so that we know the truth: a quick wave, a slow one, and noise. The last 200 values
+# are kept for the test.
 
 import math
 
@@ -25,10 +25,10 @@ from pytensorlib.nn import functional as F
 KEPT = 200
 
 
-def series(length=1600, noise=0.05):
+def series(length=1600, noise=0.03):
     """Return the noisy values and the true ones."""
     t = torch.arange(length, dtype=torch.float32)
-    true = torch.sin(2 * math.pi * t / 40) * (0.7 + 0.3 * torch.sin(2 * math.pi * t / 130))
+    true = 0.6 * torch.sin(2 * math.pi * t / 25) + 0.4 * torch.sin(2 * math.pi * t / 60)
     return true + noise * torch.randn(length), true
 
 
@@ -43,7 +43,7 @@ def series(length=1600, noise=0.05):
 class Forecaster(nn.Module):
     """An LSTM and a linear layer."""
 
-    def __init__(self, hidden=48):
+    def __init__(self, hidden=64):
         super().__init__()
         self.lstm = nn.LSTM(1, hidden, batch_first=True)
         self.head = nn.Linear(hidden, 1)
@@ -69,19 +69,20 @@ def go_on(model, x, count):
 # Training
 # --------
 #
-# A step takes 32 windows of 120 values. The loss compares what the model says after each value
+# A step takes 32 windows of 160 values. The loss compares what the model says after each value
 # with the one that comes.
 
 
 def main(argv=None):
     """Train, continue the series, and draw it."""
-    args = common.parse(common.parser("lstm_series", __doc__, steps=500, small=8), argv)
+    args = common.parse(common.parser("lstm_series", __doc__, steps=600, small=8), argv)
     values, true = series()
     known = values[:-KEPT]
     model = Forecaster().to(args.device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    batch, length = 32, 120
-    run = common.Run(args, "values", batch * length, model=model, optimizer=optimizer)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, total_iters=600)
+    batch, length = 32, 160
+    run = common.Run(args, "values", batch * length, model=model, optimizer=optimizer, lr=schedule)
     ahead = torch.arange(length + 1)
     for _ in run.steps():
         starts = torch.randint(0, len(known) - length, (batch, 1))
@@ -92,6 +93,7 @@ def main(argv=None):
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        schedule.step()
         run.note(loss)
 
     ahead_of_it = go_on(model, known.to(args.device), KEPT).cpu()
