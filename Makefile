@@ -14,6 +14,7 @@ BUILT := $(VENV)/.extension-built
 PROGRAMS := $(CURDIR)/.programs
 FEW := $(PROGRAMS)/few
 MPI := $(CURDIR)/.distributed
+DOCS := $(CURDIR)/.docs
 VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
 VALGRIND := $(VENV)/.valgrind-looked-for
@@ -24,7 +25,7 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench sweep counts fuzz programs few distributed gen clean build FORCE
+.PHONY: help demo test lint format bench sweep counts fuzz programs few distributed docs gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
@@ -82,11 +83,23 @@ $(MPI)/.installed: tests/ranks/requirements.lock
 	@$(PYTHON) -m venv $(MPI) && $(MPI)/bin/pip install -q --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
+# A warning is an error, a dead link and an example that prints something else among them.
+docs: $(BUILT) $(DOCS)/.installed ## the site, in docs/_build/html: every example and tutorial runs while it is built
+	@PYTHONPATH=$(CURDIR) PATH=$(DOCS)/bin:$$PATH $(DOCS)/bin/python -m sphinx -W --keep-going -q -b html \
+		docs docs/_build/html $(ARGS)
+	@PYTHONPATH=$(CURDIR) $(DOCS)/bin/python docs/check.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+# An environment of its own: what builds the site is no part of the tests.
+$(DOCS)/.installed: docs/requirements.lock
+	@$(PYTHON) -m venv $(DOCS) && $(DOCS)/bin/pip install -q --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
 gen: $(BUILT) ## write again what is generated from the op table
 	@$(PY) .ci/gen.py
 
 clean: ## delete what the other targets made
-	rm -rf .venv .programs .distributed target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .programs .distributed .docs docs/_build docs/_generated target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
 	rm -f pytensorlib/_C*.so pytensorlib/_C*.pyd
 
 build: $(BUILT)

@@ -22,7 +22,7 @@ import pytensorlib  # noqa: E402
 project = "pytensorlib"
 author = "The authors of pytensorlib"
 copyright = "MIT or Apache 2.0"
-version = release = str(pytensorlib.__version__)
+version = release = str(pytensorlib._C.__version__)
 
 extensions = [
     "myst_parser",
@@ -31,16 +31,14 @@ extensions = [
     "snippets",
     "drawing",
 ]
-exclude_patterns = ["_build", "_ext", "requirements.*", "**/GALLERY_HEADER.rst", "tutorials/code"]
+exclude_patterns = ["_build", "_generated/*.md", "_ext", "requirements.*", "**/GALLERY_HEADER.rst", "tutorials/code"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 python_use_unqualified_type_names = True
 add_module_names = False
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # thousands of them, in the side bar of every page
 maximum_signature_line_length = 88
-# Pages are made without a network; formulas are few and plain.
-html_math_renderer = "mathml" if False else "mathjax"
 html_theme = "furo"
 html_title = f"pytensorlib {version}"
 html_static_path = ["_static"]
@@ -54,11 +52,7 @@ pygments_dark_style = "native"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 nitpicky = False
-linkcheck_ignore = [r"https?://.*"]
-
-ORDER = """tensors autograd digits char_gpt lstm_series vae actor_critic graph_network lora
-data_parallel recording gpu_benchmark""".split()
-
+suppress_warnings = ["config.cache"]  # a function among the settings
 
 def _arguments(conf: object, variables: dict[str, str]) -> list[str]:
     """Return the command line of a tutorial's program."""
@@ -70,7 +64,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["tutorials/code", "../pytensorlib/examples"],
     "gallery_dirs": ["tutorials/basics", "tutorials/programs"],
     "filename_pattern": r"/[a-z]\w*\.py$",
-    "ignore_pattern": r"/_\w*\.py$",
+    "ignore_pattern": r"(^|/)_\w*\.py$",
     "reset_argv": _arguments,
     "reset_modules": (),
     "within_subsection_order": "FileNameSortKey",
@@ -83,7 +77,7 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "matplotlib_animations": False,
     "remove_config_comments": True,
-    "plot_gallery": True,
+    "plot_gallery": "PYTENSORLIB_DOCS_QUICK" not in os.environ,
     "line_numbers": False,
     "copyfile_regex": "",
     "write_computation_times": False,

@@ -10,7 +10,6 @@ Each line is one of::
 from __future__ import annotations
 
 import html
-import shlex
 from typing import Any
 
 from docutils import nodes
@@ -55,7 +54,7 @@ def drawn(lines: list[str], title: str) -> str:
     out: list[str] = []
     right = bottom = 0.0
     for line in lines:
-        words = shlex.split(line)
+        words = line.split()
         if not words:
             continue
         if words[0] == "box":

@@ -19,7 +19,7 @@ def parts(doc: str) -> list[tuple[str, str]]:
 
 def inline(text: str, resolve: Resolve) -> str:
     """Return a line of prose: code stays as it is, names become links, the rest is escaped."""
-    pieces = re.split(r"(``.+?``|:math:`[^`]+`|`[^`\n]+`)", text)
+    pieces = re.split(r"(``[^`]+``|:math:`[^`]+`|`[^`\n]+`)", text)
     return "".join(_piece(piece, resolve) for piece in pieces)
 
 
@@ -110,6 +110,7 @@ def items(text: str, resolve: Resolve, plain: bool) -> Iterator[str]:
         if head is None:
             return
         name, colon, kind = head.partition(" : ")
+        name = name.strip()
         shown = f"*{_escaped(name)}*" if plain and not colon else f"**{_escaped(name)}**"
         kind = f" : {tidy(inline(kind, resolve))}" if colon else ""
         margin = min((len(b) - len(b.lstrip()) for b in body if b.strip()), default=0)

@@ -174,7 +174,8 @@ class _Shown:
 
 def text_of(value: Any) -> str:
     """Return a docstring of its own."""
-    doc = inspect.getdoc(value) if not isinstance(value, KINDS) else ""
+    bare = isinstance(value, KINDS) or type(value).__module__ == "typing"
+    doc = "" if bare else inspect.getdoc(value)
     if inspect.isclass(value) and not vars(value).get("__doc__"):
         doc = vars(value).get("__init__").__doc__ if "__init__" in vars(value) else doc
         doc = inspect.cleandoc(doc) if doc else ""
@@ -259,6 +260,14 @@ def method(entry: Entry) -> str:
     return f".. py:{kind}:: {entry.full}{shown}\n\n{numpydoc.indent(text)}\n"
 
 
+def contents(names: list[str]) -> str:
+    """Return links to the entries of a page, on as few lines as they take."""
+    if len(names) < 4:
+        return ""
+    links = (f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
+    return ".. container:: names\n\n" + numpydoc.indent("\n".join(links), "   ") + "\n"
+
+
 def heading(text: str, mark: str = "=") -> str:
     """Return a title."""
     return f"{text}\n{mark * len(text)}\n"
@@ -285,7 +294,7 @@ def pages() -> dict[str, str]:
         if here:
             texts = [described(known[n]) for n in here]
             title = f"torch: {TITLES.get(family, family)}"
-            found[f"torch-{family}"] = "\n".join([heading(title), *texts])
+            found[f"torch-{family}"] = "\n".join([heading(title), contents(here), *texts])
     groups: dict[str, list[Entry]] = defaultdict(list)
     for full, entry in known.items():
         if full not in taken:
@@ -295,23 +304,49 @@ def pages() -> dict[str, str]:
         module = importlib.import_module(name)
         title = place if place != "torch" else "torch: everything else"
         about = numpydoc.converted(inspect.getdoc(module) or "", resolver(place))
-        texts = [heading(title), f".. py:module:: {place}\n", about, ""]
-        texts += [described(entry) for entry in groups[place] if entry.full != "torch.Tensor"]
-        if place == "torch":
-            texts.insert(3, "\n")
-        found[place] = "\n".join(texts)
+        page = page_of(place)
+        texts = [heading(title, "-" if page in found else "="), f".. py:module:: {place}\n"]
+        texts += [about, ""]
+        here = [entry for entry in groups[place] if entry.full != "torch.Tensor"]
+        texts += [contents([entry.full for entry in here]), *map(described, here)]
+        if page.endswith("-inside") and page not in found:
+            found[page] = heading(f"{page.removesuffix('-inside')}: modules inside it")
+            texts[0] = heading(title, "-")
+        found[page] = found.get(page, "") + "\n\n" + "\n".join(texts)
     tensor = known.get("torch.Tensor")
     texts = [heading("torch.Tensor")]
     if tensor:
         texts.append(described(tensor))
+    texts.append(contents([entry.full for entry in groups["torch.Tensor"]]))
     texts += [method(entry) for entry in groups["torch.Tensor"]]
     found["torch.Tensor"] = "\n".join(texts)
     return found
 
 
+# Modules inside packages that have a page of their own: people look for them by name.
+OWN_PAGE = {
+    "torch.nn.functional",
+    "torch.nn.init",
+    "torch.nn.utils",
+    "torch.optim.lr_scheduler",
+    "torch.utils.data",
+    "torch.utils.show",
+    "torch.autograd.functional",
+    "torch.autograd.graph",
+}
+
+
+def page_of(place: str) -> str:
+    """Return the page of a module: small ones inside a package share one."""
+    if place.count(".") < 2 or place in OWN_PAGE:
+        return place
+    return ".".join(place.split(".")[:2]) + "-inside"
+
+
 def index(names: list[str]) -> str:
     """Return the page that lists the others."""
     operators = [n for n in names if n.startswith("torch-")]
+    names = [n for n in names if n != "index"]
     packages = [n for n in names if n not in operators and n not in {"torch", "torch.Tensor"}]
     main = [n for n in packages if n.count(".") == 1]
     deeper = [n for n in packages if n not in main]

@@ -14,7 +14,7 @@ trains on the GPU.
 # ---------
 #
 # Each digit is a node, joined to the eight that are nearest by their pixels. What a graph layer
-# needs is the matrix :math:`D^{-1/2} A D^{-1/2}`: neighbours, weighted so that sums stay in
+# needs is the matrix ``D**-0.5 @ A @ D**-0.5``: neighbours, weighted so that sums stay in
 # bounds (Kipf and Welling 2017). Few elements are not zero, so it is a sparse tensor.
 
 import pytensorlib as torch
