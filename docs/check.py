@@ -87,13 +87,13 @@ def dead(folder: Path) -> list[str]:
 
 def outside(folder: Path) -> list[str]:
     """Return what pages load from elsewhere: there must be nothing."""
-    wrong = []
-    for path in folder.rglob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        for mark in ('<script src="http', '<link rel="stylesheet" href="http', '<img src="http'):
-            if mark in text:
-                wrong.append(f"{path.relative_to(folder)}: {mark}")
-    return wrong
+    marks = ('<script src="http', '<link rel="stylesheet" href="http', '<img src="http')
+    return [
+        f"{path.relative_to(folder)}: {mark}"
+        for path in folder.rglob("*.html")
+        for mark in marks
+        if mark in path.read_text(encoding="utf-8")
+    ]
 
 
 def notebooks(folder: Path) -> list[str]:

@@ -21,7 +21,7 @@ import pytensorlib  # noqa: E402
 
 project = "pytensorlib"
 author = "The authors of pytensorlib"
-copyright = "MIT or Apache 2.0"
+copyright = "the authors, under MIT or Apache 2.0"
 version = release = str(pytensorlib._C.__version__)
 
 extensions = [
@@ -31,7 +31,14 @@ extensions = [
     "snippets",
     "drawing",
 ]
-exclude_patterns = ["_build", "_generated/*.md", "_ext", "requirements.*", "**/GALLERY_HEADER.rst", "tutorials/code"]
+exclude_patterns = [
+    "_build",
+    "_generated/*.md",
+    "_ext",
+    "requirements.*",
+    "**/GALLERY_HEADER.rst",
+    "tutorials/code",
+]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -53,6 +60,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 nitpicky = False
 suppress_warnings = ["config.cache"]  # a function among the settings
+
 
 def _arguments(conf: object, variables: dict[str, str]) -> list[str]:
     """Return the command line of a tutorial's program."""

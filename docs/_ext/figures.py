@@ -23,7 +23,8 @@ def _module(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
@@ -109,8 +110,9 @@ def peaks(cards: list[dict[str, Any]], path: Path) -> None:
     axes.axvline(100, color=INK, linewidth=1, linestyle=":")
     axes.set_xlabel("percent of the card's own peak, as two small kernels measure it")
     axes.tick_params(axis="y", length=0)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0, 1),
-                ncols=2)
+    axes.legend(
+        frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0, 1), ncols=2
+    )
     _save(plt, figure, path)
 
 
@@ -132,9 +134,11 @@ def beside(card: dict[str, Any], path: Path) -> None:
         name = "convolution" if name.startswith("conv ") else name
         name = "training steps" if name.endswith(" step") else name
         name = "memory: " + name if name in _MOVED else name
-        name = "matmul, other forms" if name.startswith(("matmul t", "matmul o", "matmul b")) and (
-            "bfloat16" not in name
-        ) else name
+        name = (
+            "matmul, other forms"
+            if name.startswith(("matmul t", "matmul o", "matmul b")) and ("bfloat16" not in name)
+            else name
+        )
         families[name].append(ratio)
     order = sorted(families, key=lambda name: -sorted(families[name])[len(families[name]) // 2])
     figure, axes = plt.subplots(figsize=(7.2, 0.3 * len(order) + 1.0), layout="constrained")
@@ -169,7 +173,7 @@ def conformance() -> str:
 
 
 def absent() -> str:
-    """Return what PyTorch has and is not here, by the reason: the recorded names that are missing."""
+    """Return which of PyTorch's recorded names are not here, by the reason."""
     names = _module(ROOT / "tests/public_names.py")
     from pytensorlib import _absent
 
@@ -213,7 +217,8 @@ def write(folder: Path) -> None:
     texts = {
         "worst": results.brief(measured),
         "processors": processors(results, measured),
-        "libraries": programs.table(),
+        "libraries": f"{programs.table()}\n\n`make programs` in the repository runs all "
+        f"{len(programs.PROGRAMS)} programs; {len(programs.FEW)} are a part of every test run.",
         "conformance": conformance(),
         "absent": absent(),
     }
@@ -235,8 +240,8 @@ def processors(results: ModuleType, measured: list[dict[str, Any]]) -> str:
         out.append(
             f"### {found['family']}\n\n{machine['name']}, {kind} of {machine['cores']} cores, "
             f"caches {caches}. Measured {first['date']} beside PyTorch "
-            f"{first['versions']['PyTorch']}; {len(results.ratios(first))} cases. Geometric mean of "
-            f"our time over PyTorch's: {means}.\n\n"
+            f"{first['versions']['PyTorch']}; {len(results.ratios(first))} cases. Geometric mean "
+            f"of our time over PyTorch's: {means}.\n\n"
             f"![Every case on {found['family']}, by group](/_generated/{found['family']}.svg)\n"
         )
     return "\n".join(out)

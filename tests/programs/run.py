@@ -6,7 +6,7 @@ torch`` means pytensorlib; ``--few`` runs those that need little beside the tool
 cuda`` they get the GPU, and fail where they compute nothing on it, or something on the CPU for want
 of a kernel that ``FALLS_BACK`` does not name; ``--few`` then runs those that take few seconds on
 Vulkan in software. ``--record`` runs them under PyTorch instead (in an environment that has it) and
-writes ``expected.json``; ``--table`` prints the README's table.
+writes ``expected.json``; ``--table`` prints the site's table.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def main() -> int:
     parser.add_argument("--few", action="store_true", help=f"run {', '.join(FEW)}")
     parser.add_argument("--lock", action="store_true", help="print what --few needs")
     parser.add_argument("--record", action="store_true", help="under PyTorch, into expected.json")
-    parser.add_argument("--table", action="store_true", help="print the README's table")
+    parser.add_argument("--table", action="store_true", help="print the site's table")
     options = parser.parse_args()
     if options.table or options.lock:
         print(table() if options.table else "\n".join(lock(list(FEW))))
