@@ -104,6 +104,9 @@ PARTS = {
     "programs": ["make", "--no-print-directory", "few"],
     "programs-gpu": ["make", "--no-print-directory", "few", "ARGS=--gpu-as cuda"],
     "distributed": ["make", "--no-print-directory", "distributed"],
+    # The site, whose snippets run; `site` runs the tutorials too, in their full length.
+    "docs": ["make", "--no-print-directory", "docs"],
+    "site": ["make", "--no-print-directory", "docs"],
     "webgpu-replay": [*REPLAY, "--device", "wgpu"],
     **dict.fromkeys(PROFILES, WEAK),
     **dict.fromkeys(FORCED, SAMPLED),
@@ -118,14 +121,15 @@ VARIABLES = (
         "aarch64": CROSS,
         "races": SANITIZER,
         "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
+        "docs": {"PYTENSORLIB_DOCS_QUICK": "1"},
     }
 )
 NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
-NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "wgpu-slow"}
+NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu-slow"}
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named.
-ASKED = {"wgpu-slow"}
+ASKED = {"wgpu-slow", "site"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
 IN_PAIRS = {"aarch64", "aarch64-portable", "races"} | NEEDS_BUILD - {"timed"} - ASKED

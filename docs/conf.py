@@ -58,7 +58,7 @@ pygments_style = "friendly"
 pygments_dark_style = "native"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-nitpicky = False
+nitpicky = True
 suppress_warnings = ["config.cache"]  # a function among the settings
 
 
@@ -68,6 +68,22 @@ def _arguments(conf: object, variables: dict[str, str]) -> list[str]:
     return ["--out", str(WORK / name)] if variables["src_file"].find("examples") >= 0 else []
 
 
+class Order:
+    """The order in which the tutorials are told."""
+
+    names = (
+        "tensors autograd recording digits char_gpt lstm_series vae actor_critic graph_network "
+        "lora data_parallel gpu_benchmark"
+    ).split()
+
+    def __init__(self, folder: str) -> None:
+        pass
+
+    def __call__(self, filename: str) -> int:
+        """Return the place of a file."""
+        return self.names.index(Path(filename).stem)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": ["tutorials/code", "../pytensorlib/examples"],
     "gallery_dirs": ["tutorials/basics", "tutorials/programs"],
@@ -75,7 +91,8 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"(^|/)_\w*\.py$",
     "reset_argv": _arguments,
     "reset_modules": (),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": Order,
+    "ignore_repr_types": r"matplotlib.*",
     "abort_on_example_error": True,
     "only_warn_on_example_error": False,
     "download_all_examples": False,

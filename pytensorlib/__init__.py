@@ -56,6 +56,7 @@ from .random import (  # noqa: E402
     set_rng_state as set_rng_state,
     thread_safe_generator as thread_safe_generator,
 )
+from ._notebook import attach as _attach_to_notebooks  # noqa: E402
 from ._untyped import attach as _attach_to_storages  # noqa: E402
 from .storage import *  # noqa: E402, F403
 
@@ -73,6 +74,7 @@ from . import (  # noqa: E402
 
 _named.install()
 _attach_to_storages()
+_attach_to_notebooks(_C.Tensor, nn.Module)
 
 if TYPE_CHECKING:
     from . import (

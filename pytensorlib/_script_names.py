@@ -146,8 +146,8 @@ class _Reader(ast.NodeVisitor):
         for child in node.body:
             self.visit(child)
         self.guards -= guards
-        for child in (*node.handlers, *node.orelse, *node.finalbody):
-            self.visit(child)
+        for other in (*node.handlers, *node.orelse, *node.finalbody):
+            self.visit(other)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Note ``nn.functional.relu`` once, as a whole."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,14 @@ def test_it_trains_on_a_gpu_as_on_the_cpu(name, tmp_path):
     here, there = losses(tmp_path / "cpu"), losses(tmp_path / "wgpu")
     assert there[0] == pytest.approx(here[0], rel=0.2)  # the noise of the model is the GPU's own
     assert len(there) == 2
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("docs/tutorials/code/*.py")), ids=lambda p: p.stem
+)
+def test_tutorials_of_cells_run(path):
+    pytest.importorskip("matplotlib")
+    runpy.run_path(str(path), run_name="__main__")
 
 
 def test_the_benchmarks_table_is_that_of_the_results():

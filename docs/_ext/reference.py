@@ -10,6 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -19,8 +20,13 @@ from typing import Any, NamedTuple
 import numpydoc_text as numpydoc
 
 import pytensorlib
+from pytensorlib import _absent
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+import public_names  # noqa: E402
+
 SECTIONS = ROOT / "rust/core/src/ops/docs"
 KINDS = (pytensorlib.dtype, pytensorlib.layout, pytensorlib.memory_format)
 HIDDEN = ("pytensorlib.examples", "pytensorlib.__main__")
@@ -99,10 +105,20 @@ def entries() -> dict[str, Entry]:
         for key in names_of(module):
             full = f"{public(name)}.{key}"
             found[full] = Entry(full, getattr(module, key))
+    # Names that PyTorch has for public and a module here does not list.
+    for module, names in public_names.read(public_names.NAMES).items():
+        owner = public_names.owner(module)
+        inner = module.endswith(public_names.INTERNAL) or "._" in module
+        if owner is None or inner or module == "torch.Tensor":
+            continue
+        for key in names:
+            value = getattr(owner, key, None)
+            if hasattr(owner, key) and not inspect.ismodule(value):
+                found.setdefault(f"{module}.{key}", Entry(f"{module}.{key}", value))
     for key in sorted(dir(pytensorlib.Tensor)):
-        if not key.startswith("_"):
-            full = f"torch.Tensor.{key}"
-            found[full] = Entry(full, inspect.getattr_static(pytensorlib.Tensor, key))
+        value = inspect.getattr_static(pytensorlib.Tensor, key)
+        if not key.startswith("_") and not isinstance(value, _absent.Missing):
+            found[f"torch.Tensor.{key}"] = Entry(f"torch.Tensor.{key}", value)
     return found
 
 
@@ -299,13 +315,18 @@ def pages() -> dict[str, str]:
     for full, entry in known.items():
         if full not in taken:
             groups[full.rpartition(".")[0]].append(entry)
-    for name in modules():
-        place = public(name)
-        module = importlib.import_module(name)
+    places = {public(name) for name in modules()} | {*groups} - {"torch.Tensor"}
+    for place in sorted(places):
+        module = importlib.import_module(re.sub(r"^torch\b", "pytensorlib", place))
         title = place if place != "torch" else "torch: everything else"
         about = numpydoc.converted(inspect.getdoc(module) or "", resolver(place))
         page = page_of(place)
-        texts = [heading(title, "-" if page in found else "="), f".. py:module:: {place}\n"]
+        # Some functions have the name of the module that they are in.
+        mark = "" if place in known else f".. py:module:: {place}\n\n.. py:currentmodule:: None\n"
+        texts = [
+            heading(title, "-" if page in found else "="),
+            mark,
+        ]
         texts += [about, ""]
         here = [entry for entry in groups[place] if entry.full != "torch.Tensor"]
         texts += [contents([entry.full for entry in here]), *map(described, here)]

@@ -117,26 +117,26 @@ def main(argv=None):
     for step in run.steps():
         for group in optimizer.param_groups:  # smaller steps towards the end
             group["lr"] = 5e-3 * (1 - step / max(args.steps, 400))
-        logs, values, rewards, falls, ends, chaos = [], [], [], [], [], 0
+        logs, guesses, rewards, falls, ends, chaos = [], [], [], [], [], []
         for _ in range(32):
             odds, value = model(carts.state)
             action = odds.sample()
             fell, ended, age = carts.step(action)
             logs.append(odds.log_prob(action))
-            values.append(value)
+            guesses.append(value)
             rewards.append((~fell).float())
             falls.append(fell)
             ends.append(ended)
-            chaos = chaos + odds.entropy().mean()
+            chaos.append(odds.entropy())
             ages += age[ended].tolist()
         with torch.no_grad():
             _, last = model(carts.state)
-            returns = returns_of(rewards, falls, ends, values, last)
-        values = torch.stack(values)
+            returns = returns_of(rewards, falls, ends, guesses, last)
+        values = torch.stack(guesses)
         advantage = (returns - values).detach()
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
         loss = -(torch.stack(logs) * advantage).mean()
-        loss = loss + (returns - values).square().mean() / 500 - 0.01 * chaos / 32
+        loss = loss + (returns - values).square().mean() / 500 - 0.01 * torch.stack(chaos).mean()
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
@@ -151,9 +151,9 @@ def main(argv=None):
     with common.figure(args, "actor_critic.png", width=6) as axes:
         if axes is None or len(ages) < 2:
             return
-        group = max(1, len(ages) // 60)
-        means = [sum(ages[k : k + group]) / group for k in range(0, len(ages) - group + 1, group)]
-        axes[0].plot(range(0, group * len(means), group), means)
+        size = max(1, len(ages) // 60)
+        means = [sum(ages[k : k + size]) / size for k in range(0, len(ages) - size + 1, size)]
+        axes[0].plot(range(0, size * len(means), size), means)
         axes[0].axhline(LONGEST, linestyle=":", color="gray")
         axes[0].set(xlabel="episode", ylabel="steps upright")
 

@@ -41,8 +41,6 @@ def work(args):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     single = torch.optim.SGD(alone.parameters(), lr=0.1, momentum=0.9)
     run = common.Run(args, "images", BATCH, model=model, alone=alone, optimizer=optimizer, s=single)
-    if rank:
-        run.save = lambda: None  # one process writes
     share = BATCH // ranks
     output = print if rank == 0 else (lambda *words: None)
     for _ in steps(run, rank):

@@ -88,10 +88,11 @@ def main(argv=None):
     models = nn.ModuleDict({"with the graph": GraphNetwork(), "without": Plain()}).to(args.device)
     optimizer = torch.optim.Adam(models.parameters(), lr=1e-2, weight_decay=5e-4)
     run = common.Run(args, "nodes", len(y), models=models, optimizer=optimizer)
-    curves = {name: [] for name in models}
+    curves: dict[str, list[float]] = {name: [] for name in models}
     for _ in run.steps():
         models.train()
-        loss = sum(F.cross_entropy(m(graph, x)[labelled], labels) for m in models.values())
+        scores = [m(graph, x)[labelled] for m in models.values()]
+        loss = F.cross_entropy(torch.cat(scores), labels.repeat(2))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

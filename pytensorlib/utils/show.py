@@ -165,8 +165,15 @@ def draw_step(function: Any, *args: Any, **kwargs: Any) -> Picture:
     from ._pytree import tree_leaves
 
     layout = Layout()
-    source: dict[int, int] = {}  # a tensor's number -> the operator that wrote it last
-    kept: list[Any] = []
+    source: dict[Any, int] = {}  # a tensor -> the operator that wrote it last
+    kept: list[Any] = []  # no memory is used again meanwhile
+
+    def keys(x: Any) -> list[Any]:
+        """Return what tells a tensor: another object may stand for the same memory."""
+        try:
+            return [id(x), (x.data_ptr(), x.shape)] if x.data_ptr() else [id(x)]
+        except RuntimeError:
+            return [id(x)]
 
     class Watch(TorchDispatchMode):
         """Notes each call."""
@@ -183,15 +190,17 @@ def draw_step(function: Any, *args: Any, **kwargs: Any) -> Picture:
             kept.append((given, result))
             before = []
             for x in given:
-                if id(x) not in source:
-                    source[id(x)] = -len(source) - 1
-                    layout.add(source[id(x)], f"input {_size(x)}", "leaf")
-                before.append(source[id(x)])
+                found = [source[key] for key in keys(x) if key in source]
+                if not found:
+                    found = [-len(source) - 1]
+                    source.update(dict.fromkeys(keys(x), found[0]))
+                    layout.add(found[0], f"input {_size(x)}", "leaf")
+                before.append(found[0])
             layout.add(number, name + size)
             for number_before in dict.fromkeys(before):
                 layout.join(number_before, number)
             for x in made:
-                source[id(x)] = number
+                source.update(dict.fromkeys(keys(x), number))
             return result
 
     with Watch():
@@ -274,6 +283,29 @@ def _bytes(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.1f} {name}"
     return f"{size} B" if size else ""
+
+
+def tensor_html(tensor: Any) -> str:
+    """Return what a notebook shows of a tensor: its size, type and device, and its numbers."""
+    about = [_size(tensor), str(tensor.dtype).partition(".")[2], str(tensor.device)]
+    if tensor.requires_grad:
+        about.append("requires grad" if tensor.is_leaf else f"from {tensor.grad_fn.name()}")
+    head = html.escape(", ".join(about))
+    return (
+        f'<div style="font-size:85%;opacity:.75">{type(tensor).__name__} {head}</div>'
+        f'<pre style="margin:0">{html.escape(repr(tensor))}</pre>'
+    )
+
+
+def module_html(module: Any) -> str:
+    """Return what a notebook shows of a model: its table, two levels of it where it is large."""
+    try:
+        table = summary(module)
+        if len(table.rows) > 60:
+            table = summary(module, depth=2)
+    except (RuntimeError, ValueError, AttributeError):  # parameters that have no size yet
+        return f"<pre>{html.escape(repr(module))}</pre>"
+    return table._repr_html_()
 
 
 def summary(model: Any, *inputs: Any, depth: int | None = None) -> Summary:
