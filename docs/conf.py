@@ -16,6 +16,7 @@ WORK = Path(tempfile.mkdtemp(prefix="pytensorlib-docs-"))
 
 import figures  # noqa: E402
 import reference  # noqa: E402
+from sphinx.util import logging  # noqa: E402
 
 import pytensorlib  # noqa: E402
 
@@ -116,6 +117,8 @@ def _generate(app: object) -> None:
     """Write what is made of docstrings and of the benchmarks' results."""
     count = reference.write(DOCS / "reference" / "names")
     figures.write(DOCS / "_generated")
+    for name, wrong in reference.wrong_examples().items():
+        logging.getLogger(__name__).warning("examples of %s:\n%s", name, wrong)
     print(f"reference: {count} public names")
 
 

@@ -10,6 +10,7 @@ import argparse
 import ast
 import difflib
 import importlib
+import importlib.util
 import inspect
 import json
 import sys
@@ -25,6 +26,11 @@ __all__ = ["Found", "check", "main"]
 ROOTS = ("torch", "pytensorlib")
 # Libraries that hold code compiled for CUDA or for PyTorch's own binary interface.
 COMPILED = {"apex", "bitsandbytes", "flash_attn", "triton", "xformers"}
+# What other packages do here: the module, the package, and how to get it.
+NEEDS = {
+    "utils.tensorboard": ("tensorboardX", "pip install tensorboardX"),
+    "distributed": ("mpi4py", "pip install 'pytensorlib[distributed]'"),
+}
 # Names that only tensors have: elsewhere `x.index` or `x.name` means something else.
 PLAIN = {"index", "name", "resize", "volatile", "reinforce", "resize_as"}
 GUARDS = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
@@ -251,6 +257,10 @@ def _hints(reader: _Reader) -> Iterator[str]:
             f'line {reader.cuda} asks for "cuda": run it with '
             "`python -m pytensorlib --gpu-as cuda`, and a GPU of any maker answers"
         )
+    for module, (package, how) in NEEDS.items():
+        lines = [n for n, names, _ in reader.used if f"{'.'.join(names)}.".startswith(f"{module}.")]
+        if lines and importlib.util.find_spec(package) is None:
+            yield f"line {min(lines)} uses torch.{module}, which needs {package} here: {how}"
     for name in sorted(COMPILED & reader.packages.keys()):
         yield (
             f"line {reader.packages[name]} imports {name}, which holds code compiled for CUDA "

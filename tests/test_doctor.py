@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pytensorlib as torch
-from pytensorlib import _doctor
+from pytensorlib import _doctor, _script_names
 from pytensorlib._script_names import check, main
 
 
@@ -189,6 +189,13 @@ def test_check_reads_notebooks_and_folders(tmp_path, capsys):
     assert main([str(tmp_path / "a.ipynb")]) == 1
     assert "torch.nosuch" in capsys.readouterr().out
     assert main([str(tmp_path)]) == 0
+
+
+def test_check_says_which_package_a_module_needs(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.py").write_text("from torch.utils.tensorboard import SummaryWriter")
+    monkeypatch.setattr(_script_names.importlib.util, "find_spec", lambda name: None)
+    assert main([str(tmp_path / "a.py")]) == 0
+    assert "pip install tensorboardX" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["def", "\x00"])

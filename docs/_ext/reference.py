@@ -188,8 +188,17 @@ class _Shown:
         return self.text
 
 
+def foreign(value: Any) -> str:
+    """Return the package that a function or class is of, where that is another one."""
+    plain = inspect.isclass(value) or inspect.isroutine(value)
+    home = (getattr(value, "__module__", None) or "" if plain else "").partition(".")[0]
+    return "" if home in {"", "builtins", "pytensorlib", "torch"} else home
+
+
 def text_of(value: Any) -> str:
     """Return a docstring of its own."""
+    if package := foreign(value):
+        return f"Of the package ``{package}``."
     bare = isinstance(value, KINDS) or type(value).__module__ == "typing"
     doc = "" if bare else inspect.getdoc(value)
     if inspect.isclass(value) and not vars(value).get("__doc__"):
@@ -229,7 +238,9 @@ def directive(entry: Entry, bound: bool = False) -> tuple[str, str]:
 
 def members(kind: type) -> list[tuple[str, Any]]:
     """Return the public methods and properties that a class itself describes."""
-    found = []
+    found: list[tuple[str, Any]] = []
+    if foreign(kind):
+        return found
     for name, value in vars(kind).items():
         inner = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         described = isinstance(inner, property) or inspect.isroutine(inner)
@@ -384,6 +395,23 @@ def index(names: list[str]) -> str:
         text += [heading(title, "-"), ".. toctree::\n   :maxdepth: 1\n"]
         text += [f"   {name}" for name in group] + [""]
     return "\n".join(text)
+
+
+def wrong_examples() -> dict[str, str]:
+    """Run the examples of every text of the reference; return what went wrong, by name."""
+    import snippets
+
+    texts: dict[str, str] = {}
+    for full, entry in entries().items():
+        texts.setdefault(text_of(entry.value), full)
+        if inspect.isclass(entry.value):
+            for name, value in members(entry.value):
+                texts.setdefault(text_of(value), f"{full}.{name}")
+    found = {}
+    for text, full in texts.items():
+        if ">>>" in text and (wrong := snippets.run(text, full)):
+            found[full] = wrong
+    return found
 
 
 def write(folder: Path) -> int:

@@ -30,7 +30,12 @@ def blocks(text: str) -> str:
 
 def failures(text: str, name: str) -> str:
     """Run the examples of a page; return what went wrong."""
-    examples = doctest.DocTestParser().get_examples(blocks(text))
+    return run(blocks(text), name)
+
+
+def run(text: str, name: str) -> str:
+    """Run the examples in a text; return what went wrong."""
+    examples = doctest.DocTestParser().get_examples(text)
     for example in examples:
         # An error may be shown by its last line alone.
         if re.match(r"\w+(Error|Warning): ", example.want):
