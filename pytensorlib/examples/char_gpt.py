@@ -14,7 +14,7 @@ the GPU, ``--width 256 --layers 4 --steps 5000`` trains a larger one.
 # --------
 #
 # Nothing is downloaded: every function of the library has a docstring. Joined, they are some
-# hundred thousand letters of plain English and short programs.
+# eight hundred thousand letters of plain English and short programs.
 
 import inspect
 

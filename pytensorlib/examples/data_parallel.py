@@ -62,11 +62,6 @@ def work(args):
     score = (model(test_x).argmax(1) == test_y).float().mean().item()
     output(f"{ranks} processes; accuracy on unseen digits {score:.1%}")
     output(f"largest difference from one process on the whole batch {apart:.1e}")
-    if rank == 0:
-        with common.figure(args, "data_parallel.png", width=6) as axes:
-            if axes is not None:
-                axes[0].plot(run.losses, linewidth=0.7)
-                axes[0].set(xlabel="step", ylabel="loss")
 
 
 def steps(run, rank):
@@ -111,6 +106,11 @@ def main(argv=None):
     if done.returncode:
         print(done.stderr, file=sys.stderr)
         raise SystemExit(done.returncode)
+    losses = torch.load(args.out / "checkpoint.pt")["losses"]
+    with common.figure(args, "data_parallel.png", width=6) as axes:
+        if axes is not None:
+            axes[0].plot(losses, linewidth=0.7)
+            axes[0].set(xlabel="step", ylabel="loss")
 
 
 if __name__ == "__main__":
