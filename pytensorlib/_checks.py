@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import _C
+
 __all__ = [
     "_assert",
     "_check",
@@ -21,7 +23,11 @@ __all__ = [
 
 def _assert(condition: Any, message: Any) -> None:
     """Raise AssertionError unless a condition holds; a tensor of one element is one too."""
-    if not condition:
+    if hasattr(type(condition), "__torch_function__") and type(condition) is not _C.Tensor:
+        from .overrides import handle_torch_function
+
+        handle_torch_function(_assert, (condition,), condition, message)
+    elif not condition:
         raise AssertionError(message)
 
 

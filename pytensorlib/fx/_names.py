@@ -1,0 +1,200 @@
+"""By which names graphs show functions and types, and where the objects of such names are."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import types
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import pytensorlib as pt
+
+from .._named import shown
+
+__all__ = ["INPLACE", "MAGIC", "REFLECTED", "Namespace", "from_torch", "qualified", "snake_case", "type_name"]
+
+# How generated code writes functions of `operator`.
+MAGIC = {
+    "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}",
+    "ge": "{} >= {}", "pos": "+{}", "neg": "-{}", "invert": "~{}", "getitem": "{}[{}]",
+}  # fmt: skip
+REFLECTED = {
+    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}",
+    "truediv": "{} / {}", "div": "{} / {}", "mod": "{} % {}", "pow": "{} ** {}",
+    "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}",
+    "xor": "{} ^ {}", "getitem": "{}[{}]", "matmul": "{} @ {}",
+}  # fmt: skip
+INPLACE = {
+    "iadd": "{} += {}", "iand": "{} &= {}", "ifloordiv": "{} //= {}", "ilshift": "{} <<= {}",
+    "imod": "{} %= {}", "imul": "{} *= {}", "imatmul": "{} @= {}", "ior": "{} |= {}",
+    "ipow": "{} **= {}", "irshift": "{} >>= {}", "isub": "{} -= {}", "itruediv": "{} /= {}",
+    "ixor": "{} ^= {}", "setitem": "{}[{}] = {}",
+}  # fmt: skip
+
+OURS = {__name__.partition(".")[0], "pytensorlib", "torch"}
+
+
+class Builtin(NamedTuple):
+    """A name that generated code has, and how a file of that code makes it."""
+
+    import_str: str
+    obj: Any
+
+
+def home(module: str) -> str:
+    """Return the name by which users know one of our modules; other names stay."""
+    return shown(module) if module.partition(".")[0] in OURS else module
+
+
+def _public(func: Any, name: str) -> str | None:
+    """Return the module in which PyTorch has a function of the extension."""
+    if getattr(getattr(pt._C, "_nn", None), name, None) is func and not hasattr(pt, name):
+        return "torch._C._nn"
+    for place, module in (("torch", pt), ("torch.nn.functional", pt.nn.functional)):
+        if getattr(module, name, None) is func:
+            return place
+    return None
+
+
+def module_of(func: Any) -> str:
+    """Return the module that has a function, by the name that users know."""
+    name, module = func.__name__, getattr(func, "__module__", None)
+    if module is None or module.partition(".")[0] in OURS:
+        found = _public(func, name)
+        if found is not None and not isinstance(func, types.FunctionType | type):
+            return found
+    if module is None:
+        raise RuntimeError(f"cannot find module for {func}")
+    return home(module)
+
+
+def qualified(func: Any) -> str:
+    """Return a function's name with the module that it is found in, such as ``torch.add``."""
+    if getattr(builtins, getattr(func, "__name__", ""), None) is func:
+        return str(func.__name__)
+    if isinstance(func, types.MethodType):
+        return f"{qualified(func.__self__)}.{func.__name__}"
+    name = func.__name__
+    kind = getattr(func, "__objclass__", None)
+    if isinstance(kind, type) and issubclass(pt.Tensor, kind):
+        return f"torch.Tensor.{name}"
+    if name == "<lambda>":
+        import inspect
+
+        name = inspect.getsource(func).split("=")[0].strip()
+    module = module_of(func).replace("torch._ops", "torch.ops")
+    return f"{module}.{name}"
+
+
+def from_torch(obj: Any) -> bool:
+    """Return whether generated code can reach an object by ``torch.``."""
+    module = getattr(obj, "__module__", None)
+    if module is not None:
+        return module.partition(".")[0] in OURS
+    name = getattr(obj, "__name__", None)
+    # A global function of a submodule of ours that has no module.
+    return name is not None and name != "torch" and any(
+        getattr(place, name, None) is obj for place in (pt, pt.nn.functional)
+    )
+
+
+def type_name(obj: Any) -> str:
+    """Return a type as generated code writes it."""
+    if isinstance(obj, type) and not isinstance(obj, types.GenericAlias):
+        if obj.__module__ == "builtins":
+            return obj.__qualname__
+        return f"{home(obj.__module__)}.{obj.__qualname__}"
+    if obj is ...:
+        return "..."
+    if isinstance(obj, types.FunctionType):
+        return obj.__name__
+    return repr(obj)
+
+
+_camel = re.compile(r"(?<=[a-z])([A-Z])")
+
+
+def snake_case(text: str) -> str:
+    """Return ``camelCase`` as ``camel_case``."""
+    return _camel.sub(r"_\1", text).lower()
+
+
+BUILTINS: dict[str, Builtin] = {}
+
+
+def builtin_names() -> dict[str, Builtin]:
+    """Return the names that generated code always has."""
+    if not BUILTINS:
+        from ..utils import _pytree as pytree
+        from . import _pytree as fx_pytree
+
+        own = pt.__name__
+        as_torch = "import torch" if own == "torch" else f"import {own} as torch"
+        for name, text, obj in (
+            ("inf", "from math import inf", float("inf")),
+            ("nan", "from math import nan", float("nan")),
+            ("NoneType", "NoneType = type(None)", type(None)),
+            ("torch", as_torch, pt),
+            ("device", f"from {own} import device", pt.device),
+            ("fx_pytree", f"import {own}.fx._pytree as fx_pytree", fx_pytree),
+            ("pytree", f"import {own}.utils._pytree as pytree", pytree),
+        ):
+            BUILTINS[name] = Builtin(text, obj)
+    return BUILTINS
+
+
+class Namespace:
+    """Gives out names that are valid in Python and that nothing else has.
+
+    Examples
+    --------
+    >>> from pytensorlib.fx.graph import _Namespace
+    >>> names = _Namespace()
+    >>> names.create_name("relu", None), names.create_name("relu", None)
+    ('relu', 'relu_1')
+    """
+
+    def __init__(self) -> None:
+        self._obj_to_name: dict[Any, str] = {}
+        self._used_names: set[str] = set()
+        self._base_count: dict[str, int] = defaultdict(int)
+
+    def create_name(self, candidate: str, obj: Any) -> str:
+        """Return a name like `candidate`, the same each time where an object is given."""
+        if obj is not None and obj in self._obj_to_name:
+            return self._obj_to_name[obj]
+        candidate = re.sub("[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
+        if candidate[0].isdigit():
+            candidate = f"_{candidate}"
+        match = re.match(r"(.*)_(\d+)$", candidate)
+        base, num = (candidate, None) if match is None else (match[1], int(match[2]))
+        candidate = base if num is None else f"{base}_{num}"
+        if not num:
+            num = self._base_count[base]
+        while candidate in self._used_names or self._is_illegal_name(candidate, obj):
+            num += 1
+            candidate = f"{base}_{num}"
+        self._used_names.add(candidate)
+        self._base_count[base] = num
+        if obj is not None:
+            self._obj_to_name[obj] = candidate
+        return candidate
+
+    def associate_name_with_obj(self, name: str, obj: Any) -> None:
+        """Keep a name that was given out for an object."""
+        self._obj_to_name.setdefault(obj, name)
+
+    def _is_illegal_name(self, name: str, obj: Any) -> bool:
+        if name in keyword.kwlist:
+            return True
+        if name in vars(builtins):
+            return vars(builtins)[name] is not obj
+        known = builtin_names().get(name)
+        return known is not None and known.obj is not obj
+
+    def _rename_object(self, obj: Any, name: str) -> None:
+        self._obj_to_name[obj] = name
+        self._used_names.add(name)
+

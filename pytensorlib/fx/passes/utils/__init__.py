@@ -1,0 +1,1 @@
+"""What finds nodes in graphs."""
