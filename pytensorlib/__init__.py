@@ -114,6 +114,7 @@ if TYPE_CHECKING:
 # Loaded when first used: importing them would take a third of the time of `import pytensorlib`.
 _LATER = {
     "_utils",
+    "export",
     "amp",
     "cpu",
     "cuda",

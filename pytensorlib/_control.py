@@ -9,6 +9,9 @@ from . import _C
 
 __all__ = ["cond", "while_loop"]
 
+# What records the program that runs, for `torch.export`.
+tracer: Any = None
+
 
 def _truth(caller: str, value: Any) -> bool:
     """Return a condition as a bool."""
@@ -60,6 +63,10 @@ def cond(
         raise RuntimeError("cond: Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"cond: Expect operands to be a tuple or a list, got {type(operands)}")
+    if tracer is not None and not isinstance(pred, bool):
+        from .export._control_flow import record_cond
+
+        return record_cond(tracer, pred, true_fn, false_fn, operands)
     return (true_fn if _truth("cond", pred) else false_fn)(*operands)
 
 
@@ -102,6 +109,10 @@ def while_loop(
         raise RuntimeError(
             f"while_loop: carried_inputs must be a tuple or a list, got {type(carried_inputs)}"
         )
+    if tracer is not None:
+        from .export._control_flow import record_while
+
+        return record_while(tracer, cond_fn, body_fn, tuple(carried_inputs))
     carried = tuple(carried_inputs)
     while _truth("while_loop", cond_fn(*carried)):
         result = body_fn(*carried)

@@ -31,7 +31,6 @@ NO_CUDA, NO_XPU, NO_MPS = (
 )
 NO_COMPILER = "there is no compiler for C++ or CUDA extensions here; torch.library.custom_op makes "
 NO_COMPILER += "an operator of a Python function."
-NO_EXPORT = f"there are no exported programs here: {EAGER}"
 
 _PLACEMENTS = "Placement Shard Replicate Partial _StridedShard "
 _DTENSOR = (
@@ -197,38 +196,12 @@ PARTS = {
     "_dynamo.backends": Part(EAGER),
     "_dynamo.backends.registry": Part(EAGER, "lookup_backend register_backend"),
     "_dynamo._trace_wrapped_higher_order_op": Part(EAGER, "TransformGetItemToIndex"),
-    "_dynamo.exc": Part(EAGER, "Unsupported TorchDynamoException"),
     "_dynamo.testing": Part(EAGER, "CompileCounter CompileCounterWithBackend"),
     "_functorch": Part(EAGER),
     "_higher_order_ops": Part(EAGER, "cond while_loop scan associative_scan map flex_attention"),
     "_higher_order_ops.associative_scan": Part(EAGER, "associative_scan"),
     "_inductor": Part(EAGER, "compile aot_compile"),
     "_inductor.config": Part(EAGER),
-    "export": Part(
-        NO_EXPORT,
-        "Constraint Dim ExportedProgram ExportBackwardSignature ExportGraphSignature "
-        "ModuleCallEntry ModuleCallSignature FlatArgsAdapter ShapesCollection UnflattenedModule "
-        "AdditionalInputs CustomDecompTable export load save unflatten default_decompositions dims "
-        "draft_export register_dataclass",
-    ),
-    "export.exported_program": Part(NO_EXPORT, "ExportedProgram"),
-    "export.graph_signature": Part(NO_EXPORT, "ExportGraphSignature"),
-    "fx._compatibility": Part(EAGER),
-    "fx._symbolic_trace": Part(EAGER, "Tracer symbolic_trace is_fx_tracing"),
-    "fx.graph": Part(EAGER, "Graph CodeGen PythonCode"),
-    "fx.graph_module": Part(EAGER, "GraphModule _CodeOnlyModule _copy_attr"),
-    "fx.immutable_collections": Part(EAGER, "immutable_dict immutable_list"),
-    "fx.interpreter": Part(EAGER, "Interpreter Transformer"),
-    "fx.node": Part(EAGER, "Node Argument Target map_arg map_aggregate"),
-    "fx.operator_schemas": Part(EAGER, "normalize_function normalize_module"),
-    "fx.passes": Part(EAGER),
-    "fx.passes.infra.pass_base": Part(EAGER, "PassBase PassResult"),
-    "fx.passes.infra.pass_manager": Part(EAGER, "PassManager"),
-    "fx.passes.shape_prop": Part(EAGER, "ShapeProp TensorMetadata"),
-    "fx.passes.split_module": Part(EAGER, "split_module"),
-    "fx.proxy": Part(EAGER, "Attribute ParameterProxy Proxy TraceError TracerBase"),
-    "fx.subgraph_rewriter": Part(EAGER, "Match replace_pattern"),
-    "fx.traceback": Part(EAGER),
     "jit._recursive": Part(EAGER),
     "jit._script": Part(EAGER, "RecursiveScriptModule ScriptModule ScriptFunction"),
     "jit.frontend": Part(EAGER, "NotSupportedError UnsupportedNodeError"),

@@ -8,7 +8,6 @@ from ._named_modules import (
     EAGER,
     NO_COMPILER,
     NO_CUDA,
-    NO_EXPORT,
     NO_ONNX,
     NO_QUANTIZATION,
 )
@@ -28,6 +27,8 @@ NO_MASKED = "there are no tensors with masks here; torch.masked's functions take
 NO_BACKEND = "programs bring no device of their own here."
 
 # A module, and its names in the form of `fill`. Each line is one module; long ones go on.
+NO_EXPORTED = f"of what PyTorch exports programs with this is not here: {EAGER}"
+
 NAMES: dict[str, str] = {
     EAGER: """
         _C: Block Future ScriptDict ScriptList TensorType[get] _ScalingType
@@ -157,30 +158,19 @@ NAMES: dict[str, str] = {
         classes.profiler: _RecordFunction
         compiler: _is_non_strict_tracing _non_strict_tracing_context _patch_engine_backward
         functorch.dim: Tensor
-        fx: Graph[create_node]
-        fx._compatibility: compatibility
         fx._graph_pickler: GraphPickler[dumps loads] Options
         fx._lazy_graph_module: _make_graph_module
-        fx._pytree: tree_flatten_spec
         fx.experimental.symbolic_shapes: DimDynamic{DYNAMIC DUCK STATIC UNBACKED INFER_STRIDE}
         fx.experimental.symbolic_shapes: DivideByKey RelaxedUnspecConstraint ShapeEnv
         fx.experimental.symbolic_shapes: StatelessSymbolicContext StrictMinMaxConstraint
         fx.experimental.symbolic_shapes: is_nested_int
-        fx.graph: Argument Node _BoxedCodeGen
-        fx.graph_module: _USER_PRESERVED_ATTRIBUTES_KEY='_user_preserved_attributes'
-        fx.graph_module: _assign_attr _get_attr
-        fx.node: _side_effectful_functions
         fx.passes.regional_inductor: regional_inductor
         fx.passes.runtime_assert: insert_deferred_runtime_asserts
-        fx.passes.shape_prop: _extract_tensor_metadata
         fx.passes.utils.matcher_with_name_node_map_utils: InternalMatch
         fx.passes.utils.matcher_with_name_node_map_utils: SubgraphMatcherWithNameNodeMap
         fx.passes.utils.source_matcher_utils: SourcePartition check_subgraphs_connected
         fx.passes.utils.source_matcher_utils: get_source_partitions
-        fx.proxy: GraphAppendingTracer
-        fx.subgraph_rewriter: ReplacedPatterns replace_pattern_with_filters
-        fx.traceback: NodeSource NodeSourceAction{CREATE REPLACE} annotate annotate_fn
-        fx.traceback: get_current_meta preserve_node_meta
+        fx.traceback: NodeSource NodeSourceAction{CREATE REPLACE} annotate_fn
         jit: _fork _wait optimized_execution
         jit._builtins: _find_builtin
         jit._logging:
@@ -433,12 +423,11 @@ NAMES: dict[str, str] = {
         torch: _triton_scaled_dot_attention _use_miopen_ctc_loss
         nn.parallel._functions: Broadcast ReduceAddCoalesced Gather Scatter _get_stream
     """,
-    NO_EXPORT: """
+    NO_EXPORTED: """
         _export.config: patch
         _export.error: InternalError
         _export.utils: _disable_aten_to_metadata_assertions _is_cia_op
         _export.wrappers: mark_subclass_constructor_exportable_experimental
-        export: Dim[AUTO DYNAMIC]
         export._trace:
         export.decomp_utils: CustomDecompTable
         torch:

@@ -34,9 +34,13 @@ class Size(tuple[int, ...]):
     __module__ = "pytensorlib"
 
     def __new__(cls, sizes: Any = ()) -> Size:
-        items = [s.__index__() if hasattr(s, "__index__") else s for s in sizes]
+        # `__sym_float__`: a size that a tracer leaves open stays what it is.
+        items = [
+            s.__index__() if hasattr(s, "__index__") and not hasattr(s, "__sym_float__") else s
+            for s in sizes
+        ]
         for i, s in enumerate(items):
-            if not isinstance(s, int):
+            if not isinstance(s, int) and not hasattr(s, "__sym_float__"):
                 kind = type(s).__name__
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{kind}')")
         return super().__new__(cls, items)

@@ -1,13 +1,13 @@
-"""Numbers that PyTorch's tracers leave open; here numbers are numbers."""
+"""Functions of numbers that `torch.export` may leave open; elsewhere numbers are numbers."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
-from ._named import refusing
-from ._named_modules import EAGER
+from ._symint import SymBool, SymFloat, SymInt, _Sym, computed
 
 __all__ = [
     "SymBool",
@@ -23,10 +23,8 @@ __all__ = [
     "sym_sum",
 ]
 
-_HOME = __name__.rpartition(".")[0]
-SymBool = refusing("SymBool", _HOME, EAGER)
-SymFloat = refusing("SymFloat", _HOME, EAGER)
-SymInt = refusing("SymInt", _HOME, EAGER)
+for _kind in (SymBool, SymFloat, SymInt):
+    _kind.__module__ = __name__.rpartition(".")[0]
 
 
 def sym_float(a: Any) -> float:
@@ -48,6 +46,8 @@ def sym_float(a: Any) -> float:
     >>> torch.sym_float(2)
     2.0
     """
+    if isinstance(a, _Sym):
+        return a.__sym_float__() if isinstance(a, SymInt) else a  # type: ignore[return-value]
     return float(a)
 
 
@@ -92,6 +92,8 @@ def sym_not(a: Any) -> bool:
     >>> torch.sym_not(True)
     False
     """
+    if isinstance(a, _Sym):
+        return computed(operator.not_, a)  # type: ignore[no-any-return]
     return not a
 
 
@@ -145,6 +147,8 @@ def sym_max(a: Any, b: Any) -> Any:
     >>> torch.sym_max(1, 2), torch.sym_max(3, 2.0)
     (2, 3.0)
     """
+    if isinstance(a, _Sym) or isinstance(b, _Sym):
+        return computed(max, a, b)
     larger = max(a, b)
     return float(larger) if isinstance(a, float) or isinstance(b, float) else larger
 
@@ -168,6 +172,8 @@ def sym_min(a: Any, b: Any) -> Any:
     >>> torch.sym_min(1, 2), torch.sym_min(1, 2.0)
     (1, 1.0)
     """
+    if isinstance(a, _Sym) or isinstance(b, _Sym):
+        return computed(min, a, b)
     smaller = min(a, b)
     return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
 
@@ -213,4 +219,6 @@ def sym_sqrt(a: Any) -> float:
     >>> torch.sym_sqrt(4)
     2.0
     """
+    if isinstance(a, _Sym):
+        return computed(math.sqrt, a)  # type: ignore[no-any-return]
     return math.sqrt(a)

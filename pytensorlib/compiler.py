@@ -232,12 +232,12 @@ def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[T], T]:
 
 
 def is_compiling() -> bool:
-    """Return False: nothing is compiled.
+    """Return whether `torch.export` records the program that runs.
 
     Returns
     -------
     bool
-        False.
+        False but while a program is exported.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def is_compiling() -> bool:
     >>> torch.compiler.is_compiling()
     False
     """
-    return False
+    return is_exporting()
 
 
 def is_dynamo_compiling() -> bool:
@@ -266,12 +266,12 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """Return False: nothing is exported.
+    """Return whether `torch.export` records the program that runs.
 
     Returns
     -------
     bool
-        False.
+        False but while a program is exported.
 
     Examples
     --------
@@ -279,7 +279,9 @@ def is_exporting() -> bool:
     >>> torch.compiler.is_exporting()
     False
     """
-    return False
+    from . import _control
+
+    return _control.tracer is not None
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:

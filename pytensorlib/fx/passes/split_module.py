@@ -146,8 +146,6 @@ def split_module(
             map_arg(node.args[0], lambda n: depend(n, None))
         elif node in part_of:
             for n in node.all_input_nodes:
-                if n.op == "get_attr":
-                    continue
                 depend(n, node)
     by_name = {node.name: node for node in m.graph.nodes}
     order = list(partitions) if keep_original_order else _in_order(partitions)
@@ -162,11 +160,6 @@ def split_module(
         if node not in part_of:
             continue
         part = partitions[part_of[node]]
-        for n in node.all_input_nodes:
-            if n.op == "get_attr" and n not in part.environment:
-                part.environment[n] = part.graph.get_attr(str(n.target))
-                part.environment[n].meta = n.meta.copy()
-                part.targets[str(n.target)] = _get_attr(root_m, str(n.target))
         target: Any = node.target
         if node.op == "call_module":
             attribute = _get_attr(root_m, str(node.target))
@@ -200,10 +193,9 @@ def _assemble(
             default = node.args[0] if node.args else ...
             env[node] = base.placeholder(str(node.target), node.type, default)
             env[node].meta = node.meta.copy()
-    wanted = {n for n in m.graph.output_node().all_input_nodes if n.op == "get_attr"}
-    for node in m.graph.nodes:
-        if node in wanted:
+        elif node.op == "get_attr":
             env[node] = base.get_attr(str(node.target))
+            env[node].meta = node.meta.copy()
             attributes[str(node.target)] = _get_attr(root_m, str(node.target))
     for name in order:
         part = partitions[name]
