@@ -192,6 +192,10 @@ class _Namespace:
         found = registered.get(f"{self.name}::{name}")
         if found is None and self.name in ("aten", "prim", "prims"):
             found = _ours(name) or (_part(name) if name in _PARTS else None)
+        elif self.name == "higher_order":
+            from .export._control_flow import OPERATORS
+
+            return OPERATORS[name]
         elif found is None:
             found = _foreign.operator(self.name, name)
         if found is None:
@@ -219,6 +223,13 @@ def _part(name: str) -> Any:
 def _ours(name: str) -> Any:
     if name in _UNNAMED:
         return _UNNAMED[name]
+    from ._aten_forms import FORMS
+
+    if name in FORMS:
+        return FORMS[name]
+    family, _, rest = name.partition("_")
+    if family in ("linalg", "fft", "special") and hasattr(getattr(pt, family), rest):
+        return getattr(getattr(pt, family), rest)
     for home in _HOMES:
         place: Any = pt
         for part in home.split(".") if home else ():

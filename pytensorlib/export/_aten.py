@@ -117,7 +117,7 @@ def _fits(kind: str, value: Any, numbers: bool) -> bool:
         inner, _, size = kind[:-1].partition("[")
         if isinstance(value, (list, tuple)):
             return all(_fits(inner, v, numbers) for v in value)
-        return bool(size) and _fits(inner, value, numbers)
+        return inner in ("int", "float") and _fits(inner, value, numbers)
     if kind == "Tensor":
         return isinstance(value, pt.Tensor) or (numbers and _is_number(value))
     if kind == "int":
@@ -148,7 +148,7 @@ def _cast(kind: str, value: Any) -> Any:
     if kind.endswith("]"):
         inner, _, size = kind[:-1].partition("[")
         if not isinstance(value, (list, tuple)):
-            value = [value] * int(size)
+            value = [value] * int(size or 1)
         elif size and len(value) == 1 and int(size) > 1:
             value = list(value) * int(size)
         return [_cast(inner, v) for v in value]

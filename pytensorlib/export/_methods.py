@@ -23,6 +23,7 @@ FACTORIES = frozenset(
 RENAMED = {
     "concat": "cat", "concatenate": "cat", "absolute": "abs", "__abs__": "abs", "__neg__": "neg",
     "__invert__": "bitwise_not", "negative": "neg", "greater": "gt", "less": "lt",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
     "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
     "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
     "__floordiv__": "floor_divide", "__pow__": "pow", "__mod__": "remainder",
@@ -268,6 +269,13 @@ def _to(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return tracer.results(made, column, target)
 
 
+@special("contiguous")
+def _contiguous(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    with tracer.away():
+        same = tracer.traced(args[0]).shadows[0].is_contiguous(*args[1:], **kwargs)
+    return args[0] if same else tracer.record("contiguous", func, args, kwargs)
+
+
 @special("layer_norm")
 def _layer_norm(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     full = [*args, *(None, None, 1e-5)[len(args) - 2 :]][:5]
@@ -308,6 +316,16 @@ def _upsample(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     target = getattr(pt.ops.aten, name).vec
     node = tracer.call(target, (tracer.traced(x).node, *tracer.argument(list(written))), {}, name)
     return tracer.results(node, tracer.run(func, args, kwargs), tracer.traced(x).device)
+
+
+@special("_unit")
+def _unit(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    x, eps, dim, p = args
+    with tracer:
+        length = pt.clamp_min(tracer.record(
+            "linalg_vector_norm", pt.linalg.vector_norm, (x, p, [dim], True), {}
+        ), eps)
+        return x / length.expand_as(x)
 
 
 @special("nonzero", "masked_select", "argwhere", "unique", "unique_consecutive", "_unique2")
@@ -465,7 +483,8 @@ def _getitem(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         masks = [t for t in tensors if t is not None and t.dtype in (pt.bool, pt.uint8)]
         if not masks:
             return tracer.record("index", pt.ops.aten.index.Tensor, (x, tensors), {})
-        return _masked(tracer, x, tensors)
+        with tracer.away():
+            return _masked(tracer, x, tensors)
 
 
 def _masked(tracer: Any, x: Any, tensors: list[Any]) -> Any:

@@ -335,10 +335,35 @@ class Recording:
                 values.append(leaf)
                 specs.append(OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", leaf), None))
         self.graph.output(tuple(values))
+        self.drop_unused_constants()
         for name in list(self.tracer.data):
             low, high = self.tracer.ranges[name]
             self.ranges[name] = ValueRanges(low, int_oo if high is None else high)
         return values, specs, out_spec
+
+
+    def drop_unused_constants(self) -> None:
+        """Erase new tensors that nothing uses; number the others in order."""
+        for node in reversed(self.graph.nodes):
+            target = str(node.target)
+            if not node.users and target in ("aten.lift_fresh_copy.default", "aten.sym_size.int"):
+                self.graph.erase_node(node)
+        nodes = {n.name: n for n in self.graph.nodes if n.op == "placeholder"}
+        kept, n = [], 0
+        for spec in self.lifted_specs:
+            node, before = nodes[spec.arg.name], str(spec.target)
+            if not before.startswith("lifted_tensor_"):
+                kept.append(spec)
+            elif not node.users:
+                self.graph.erase_node(node)
+                del self.constants[before]
+            else:
+                spec.target = f"lifted_tensor_{n}"
+                spec.arg.name = node.name = node.target = f"c_{spec.target}"
+                self.constants[spec.target] = self.constants.pop(before)
+                kept.append(spec)
+                n += 1
+        self.lifted_specs = kept
 
 
 def attempt(mod: Any, args: Any, kwargs: Any, leaves: Any, groups: dict[str, Open]) -> Any:

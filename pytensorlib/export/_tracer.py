@@ -14,6 +14,7 @@ import pytensorlib as pt
 
 from .. import _asking, _C
 from .._symint import SymBool, SymFloat, SymInt, SymNode, _Sym
+from ..fx._names import snake_case
 from ..fx.graph import Graph
 from ..overrides import TorchFunctionMode
 from ..utils import _pytree as pytree
@@ -314,6 +315,10 @@ class OperatorTracer(TorchFunctionMode):
         self, name: str, function: Any, args: Any, kwargs: Any, *, run: Any = None
     ) -> Any:
         """Add a call of an operator; return its results."""
+        with self.away():
+            return self._record(name, function, args, kwargs, run)
+
+    def _record(self, name: str, function: Any, args: Any, kwargs: Any, run: Any) -> Any:
         bound = _aten.bind(name, args, kwargs)
         if bound is None:
             target, label = function, None
@@ -321,7 +326,7 @@ class OperatorTracer(TorchFunctionMode):
         else:
             schema, written, named = bound
             target = getattr(getattr(pt.ops.aten, schema.name), schema.overload)
-            label = schema.name
+            label = snake_case(schema.name)
             named = self.with_factory_options(schema, kwargs, named)
         device = self.device_of(args, kwargs)
         nodes = self.argument(written), self.argument(named)

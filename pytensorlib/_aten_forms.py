@@ -1,0 +1,159 @@
+"""Operators of PyTorch's graphs that are attributes, methods or other calls here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytensorlib as pt
+
+__all__ = ["FORMS"]
+
+
+def _upsample(name: str, corners: bool) -> Callable[..., Any]:
+    def form(x: Any, size: Any, *rest: Any, **kwargs: Any) -> Any:
+        function = getattr(pt._C._nn, name)
+        rest = (*rest, *kwargs.values())
+        aligned = rest[:1] if corners else ()
+        scales = rest[len(aligned) :]
+        # Either the sizes and maybe a factor for each dimension, or one list of factors.
+        if len(scales) == 1 and isinstance(scales[0], (list, tuple)):
+            scales = tuple(scales[0])
+        elif scales == (None,):
+            scales = ()
+        if size is None:
+            size = [int(n * s) for n, s in zip(x.shape[2:], scales, strict=True)]
+        return function(x, list(size), *aligned, *scales)
+
+    return form
+
+
+def _sym_size(x: Any, dim: int | None = None) -> Any:
+    return x.size() if dim is None else x.size(dim)
+
+
+def _layer_norm(
+    x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:  # fmt: skip
+    return pt.layer_norm(x, shape, weight, bias, eps)
+
+
+def _assert_scalar(condition: Any, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _index_put_(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Write at the places that tensors say; dimensions without one are taken whole."""
+    if all(i is not None for i in indices):
+        return x.index_put_(tuple(indices), values, accumulate)
+    key = tuple(slice(None) if i is None else i for i in indices)
+    if accumulate:
+        whole = pt.zeros_like(x)
+        whole[key] = values
+        return x.add_(whole)
+    x[key] = values
+    return x
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    return _index_put_(x.clone(), indices, values, accumulate)
+
+
+def _to(x: Any, *args: Any, **kwargs: Any) -> Any:
+    options = {k: v for k, v in kwargs.items() if k not in ("layout", "pin_memory")}
+    return x.to(*args, **options)
+
+
+def _view(name: str) -> Callable[..., Any]:
+    return lambda x: getattr(x, name)
+
+
+def _einsum(text: str, tensors: Any, *, path: Any = None) -> Any:
+    return pt.einsum(text, *tensors)
+
+
+def _slice_scatter(
+    x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    return pt.slice_scatter(x, src, dim, start, end, step)
+
+
+def _normed(*args: Any) -> Any:
+    x, weight, bias, mean, var, momentum, eps = args
+    y = pt.batch_norm(x, weight, bias, mean, var, False, momentum, eps, False)
+    return y, pt.empty(0, dtype=x.dtype), pt.empty(0, dtype=x.dtype)
+
+
+def _native_layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    dims = tuple(range(x.dim() - len(shape), x.dim()))
+    y = pt.layer_norm(x, shape, weight, bias, eps)
+    mean = x.mean(dims, keepdim=True)
+    return y, mean, (x.var(dims, unbiased=False, keepdim=True) + eps).rsqrt()
+
+
+def _native_group_norm(
+    x: Any, weight: Any, bias: Any, n: int, c: int, hxw: int, group: int, eps: float
+) -> Any:
+    y = pt.group_norm(x, group, weight, bias, eps)
+    rows = x.reshape(n, group, -1)
+    return y, rows.mean(-1), (rows.var(-1, unbiased=False) + eps).rsqrt()
+
+
+def _max_pool2d_with_indices(x: Any, *args: Any) -> Any:
+    return pt.nn.functional.max_pool2d(x, *_pooled(args), return_indices=True)
+
+
+def _max_pool3d_with_indices(x: Any, *args: Any) -> Any:
+    return pt.nn.functional.max_pool3d(x, *_pooled(args), return_indices=True)
+
+
+def _pooled(args: Any) -> Any:
+    """An empty stride means that of the window."""
+    return [a if a != [] else None for a in args]
+
+
+def _convolution(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
+    return pt.convolution(
+        x, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+    )
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "H": _view("H"),
+    "_assert_scalar": _assert_scalar,
+    "_native_batch_norm_legit_no_training": _normed,
+    "einsum": _einsum,
+    "imag": _view("imag"),
+    "index_put": _index_put,
+    "index_put_": _index_put_,
+    "item": lambda x: x.item(),
+    "layer_norm": _layer_norm,
+    "lift_fresh_copy": lambda x: x.clone(),
+    "mT": _view("mT"),
+    "mH": _view("mH"),
+    "matrix_H": _view("H"),
+    "max_pool2d_with_indices": _max_pool2d_with_indices,
+    "max_pool3d_with_indices": _max_pool3d_with_indices,
+    "native_group_norm": _native_group_norm,
+    "native_layer_norm": _native_layer_norm,
+    "numpy_T": _view("T"),
+    "real": _view("real"),
+    "sym_numel": lambda x: x.numel(),
+    "sym_size": _sym_size,
+    "sym_stride": lambda x, dim=None: x.stride() if dim is None else x.stride(dim),
+    "to": _to,
+    "upsample_bicubic2d": _upsample("upsample_bicubic2d", True),
+    "upsample_bilinear2d": _upsample("upsample_bilinear2d", True),
+    "upsample_linear1d": _upsample("upsample_linear1d", True),
+    "upsample_nearest1d": _upsample("upsample_nearest1d", False),
+    "upsample_nearest2d": _upsample("upsample_nearest2d", False),
+    "upsample_nearest3d": _upsample("upsample_nearest3d", False),
+    "upsample_trilinear3d": _upsample("upsample_trilinear3d", True),
+    "_upsample_nearest_exact1d": _upsample("_upsample_nearest_exact1d", False),
+    "_upsample_nearest_exact2d": _upsample("_upsample_nearest_exact2d", False),
+}
