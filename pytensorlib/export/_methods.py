@@ -39,7 +39,7 @@ PLAIN = frozenset(
     type_as_dtype is_shared is_pinned is_coalesced __format__ __repr__ __dir__ is_nested""".split()
 )
 # Handled only where the call is one of the extension, not of a Python function of that name.
-C_ONLY = frozenset({"norm", "layer_norm", "split", "to", "unique", "tensor", "rms_norm"})
+C_ONLY = frozenset({"norm", "layer_norm", "split", "to", "unique", "tensor", "rms_norm", "meshgrid"})
 SPECIAL: dict[str, Callable[..., Any]] = {}
 
 
@@ -421,6 +421,14 @@ def _einsum(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     operands = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], (list, tuple)) else list(rest)
     return tracer.record(
         "einsum", func, (args[0], operands), {}, run=lambda text, xs: pt.einsum(text, *xs)
+    )
+
+
+@special("meshgrid")
+def _meshgrid(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    tensors = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    return tracer.record(
+        "meshgrid", func, (list(tensors),), kwargs, run=lambda xs, **o: pt.meshgrid(*xs, **o)
     )
 
 

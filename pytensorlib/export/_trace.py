@@ -17,7 +17,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
 from ._numbers import Polynomial
-from ._tracer import OperatorTracer, Specialized
+from ._tracer import MoreExamples, OperatorTracer, Specialized
 from .dynamic_shapes import Dim, _DimHintType, combine, int_oo, leaf_shapes, open_sizes
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRanges
 from .graph_signature import (
@@ -148,10 +148,12 @@ def placeholder_name(path: str) -> str:
 class Recording:
     """One attempt at a program."""
 
-    def __init__(self, mod: Any, args: Any, kwargs: Any, leaves: Any, plan: Plan) -> None:
+    def __init__(
+        self, mod: Any, args: Any, kwargs: Any, leaves: Any, plan: Plan, examples: int = 1
+    ) -> None:
         self.mod, self.plan = mod, plan
         self.graph = Graph()
-        self.tracer = OperatorTracer(self.graph, EXAMPLES if plan.open() else 1)
+        self.tracer = OperatorTracer(self.graph, EXAMPLES if plan.open() else examples)
         self.tracer.lift = self.lift
         self.tracer.root = self.root = pt.nn.Module()
         self.inputs: list[InputSpec] = []
@@ -372,8 +374,13 @@ def attempt(mod: Any, args: Any, kwargs: Any, leaves: Any, groups: dict[str, Ope
     fixed = {k for k, g in groups.items() if g.auto and (g.hint or 0) < 2}
 
     def tried(lead: dict[str, str], fix: set[str]) -> Any:
-        recording = Recording(mod, args, kwargs, leaves, Plan(groups, lead, fix))
-        return recording, recording.run()
+        plan = Plan(groups, lead, fix)
+        try:
+            recording = Recording(mod, args, kwargs, leaves, plan)
+            return recording, recording.run()
+        except MoreExamples:
+            recording = Recording(mod, args, kwargs, leaves, plan, EXAMPLES)
+            return recording, recording.run()
 
     try:
         return tried(leader, fixed)

@@ -32,6 +32,10 @@ class Specialized(Exception):  # noqa: N818
         self.values, self.text = values, text
 
 
+class MoreExamples(Exception):  # noqa: N818
+    """A size turns out to depend on the data, which one example cannot show."""
+
+
 class Traced:
     """A tensor of the program: its node, and what it is in each example."""
 
@@ -225,6 +229,8 @@ class OperatorTracer(TorchFunctionMode):
 
     def new_symbol(self, kind: type[Any], low: int = 0, high: int | None = None) -> Any:
         """Return a number that only the data tells, and where its node is to be put."""
+        if self.examples == 1:
+            raise MoreExamples
         name = f"u{len(self.data)}"
         self.data.add(name)
         self.ranges[name] = (low, high)

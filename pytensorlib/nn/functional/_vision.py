@@ -367,9 +367,9 @@ def _target_size(
         sizes = ntuple(size, n)
         if any(isinstance(s, float) for s in sizes):
             raise TypeError(f"expected size to be one of int or sequence of int, but got {size}")
-        return [int(s) for s in sizes], [None] * n
+        return [s if hasattr(s, "__sym_float__") else int(s) for s in sizes], [None] * n
     scales = [float(s) for s in ntuple(scale_factor, n)]
-    scaled = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales)]
+    scaled = [math.floor(s * f) for s, f in zip(input.shape[2:], scales)]
     return scaled, [None] * n if recompute else list(scales)
 
 

@@ -1,0 +1,95 @@
+"""Rows of branches and loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytensorlib as pt
+
+from ..fx.node import Node
+from ._graph import TYPES, Value
+from ._rows import row
+
+
+def body(c: Any, node: Node, inputs: list[Any], before: Any = None) -> Any:
+    """Write the graph of a branch; return its nodes and what it returns."""
+    module = getattr(c.modules, str(node.target))
+    saved, c.nodes = c.nodes, []
+    modules, c.modules = c.modules, module
+    env, c.env = c.env, {}
+    try:
+        values = iter(inputs)
+        for n in module.graph.nodes:
+            if n.op == "placeholder":
+                c.env[n] = next(values)
+            elif n.op == "get_attr":
+                c.env[n] = n
+            elif n.op == "call_function":
+                c.run(n)
+        results = [c.env.get(r, r) if isinstance(r, Node) else r for r in
+                   module.graph.output_node().args[0]]  # fmt: skip
+        names = []
+        for r in results:  # what comes from outside is a node inside too
+            names.append(c.op("Identity", r))
+        return c.nodes, names, results
+    finally:
+        c.nodes, c.modules, c.env = saved, modules, env
+
+
+def outputs(c: Any, names: list[str], results: list[Any]) -> list[Any]:
+    helper = c.onnx.helper
+    return [
+        helper.make_tensor_value_info(
+            n, TYPES[r.dtype if isinstance(r, Value) else pt.int64],
+            [s if isinstance(s, int) else None for s in r.shape] if isinstance(r, Value) else [],
+        )
+        for n, r in zip(names, results, strict=True)
+    ]  # fmt: skip
+
+
+@row("cond")
+def _cond(c: Any, pred: Any, true_graph: Any, false_graph: Any, operands: Any) -> Any:
+    graphs = []
+    at = c.at
+    for name, graph in (("then", true_graph), ("else", false_graph)):
+        nodes, names, results = body(c, graph, list(operands))
+        graphs.append(c.onnx.helper.make_graph(nodes, name, [], outputs(c, names, results)))
+    c.at = at
+    made = c.op(
+        "If", c.op("Reshape", pred, c.constant([], pt.int64)), n=len(names),
+        then_branch=graphs[0], else_branch=graphs[1],
+    )  # fmt: skip
+    return [made] if len(names) == 1 else list(made)
+
+
+@row("while_loop")
+def _while(c: Any, cond_graph: Any, body_graph: Any, carried: Any, more: Any = ()) -> Any:
+    at, helper = c.at, c.onnx.helper
+    first_nodes, first_names, _ = body(c, cond_graph, [*carried, *more])
+    c.nodes += first_nodes
+    start = c.op("Reshape", first_names[0], c.constant([], pt.int64))
+    values, inputs = [], []
+    for v in carried:
+        inner = Value(c.fresh("carried"), v.dtype if isinstance(v, Value) else pt.int64,
+                      v.shape if isinstance(v, Value) else ())  # fmt: skip
+        values.append(inner)
+        inputs.append(helper.make_tensor_value_info(inner.name, TYPES[inner.dtype], None))
+    nodes, names, results = body(c, body_graph, [*values, *more])
+    saved, c.nodes = c.nodes, nodes
+    after = [Value(n, v.dtype, v.shape) for n, v in zip(names, values, strict=True)]
+    end_nodes, end_names, _ = body(c, cond_graph, [*after, *more])
+    c.nodes += end_nodes
+    going = c.op("Reshape", end_names[0], c.constant([], pt.int64))
+    inside, c.nodes = c.nodes, saved
+    turn, before = c.fresh("turn"), c.fresh("going")
+    inputs = [
+        helper.make_tensor_value_info(turn, TYPES[pt.int64], []),
+        helper.make_tensor_value_info(before, TYPES[pt.bool], []),
+        *inputs,
+    ]
+    ends = [helper.make_tensor_value_info(going, TYPES[pt.bool], [])]
+    ends += [helper.make_tensor_value_info(n, TYPES[v.dtype], None) for n, v in zip(names, values, strict=True)]
+    graph = helper.make_graph(inside, "body", inputs, ends)
+    c.at = at
+    made = c.op("Loop", None, start, *carried, n=len(values), body=graph)
+    return [made] if len(values) == 1 else list(made)
