@@ -35,6 +35,9 @@ def _check_with(
     error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None
 ) -> None:
     """Raise an error of a class unless a condition holds; the message is a function."""
+    if hasattr(cond, "__sym_check__"):
+        cond.__sym_check__()
+        return
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:

@@ -155,6 +155,9 @@ class SymBool(_Sym):
 
     __slots__ = ()
 
+    def __sym_check__(self) -> None:
+        self.node.tracer.check(self.node)
+
     def __and__(self, other: Any) -> Any:
         return _binary(operator.and_, self, other)
 

@@ -31,7 +31,7 @@ from .graph_signature import (
     TensorArgument,
 )
 
-EXAMPLES = 3
+EXAMPLES = 4
 _PRIMES = [
     5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101,
     103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193, 197,
@@ -121,7 +121,8 @@ class Plan:
             above = [p for p in _PRIMES if p > hint and low <= p <= high and p not in taken]
             below = [p for p in range(int(min(high, hint - 1)), int(low) - 1, -1) if p not in taken]
             more = [p for p in range(hint + 1, int(min(high, hint + 64)) + 1) if p not in taken]
-            for p in (above[:1] + above[2:3] + more + below)[: EXAMPLES - 1]:
+            # Far from each other in no pattern, so that sizes fit no formula by chance.
+            for p in (above[:1] + above[4:5] + above[11:12] + more + below)[: EXAMPLES - 1]:
                 row.append(p)
                 taken.add(p)
             while len(row) < EXAMPLES:

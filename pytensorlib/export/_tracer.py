@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ class OperatorTracer(TorchFunctionMode):
         self.constants: dict[int, tuple[Any, Any]] = {}
         self.modules: list[tuple[str, Any]] = []
         self.placed: dict[int, str] = {}
-        self.wraps_subgraphs: list[Any] = []
+        self.inside: Any = None  # the branch that is recorded
         self.root: Any = pt.nn.Module()
 
     # Tensors.
@@ -152,7 +153,7 @@ class OperatorTracer(TorchFunctionMode):
         text = fit(values, self.sizes)
         if text is None:
             text = Polynomial({(f"z{len(self.sizes)}",): 1})
-            self.sizes[values] = text
+        self.sizes[values] = text
         node = traced.node
 
         def make() -> Any:
@@ -216,6 +217,23 @@ class OperatorTracer(TorchFunctionMode):
             raise Specialized(node.values, node.text)
         return truths.pop()
 
+    def check(self, condition: SymNode) -> None:
+        """Add a check of a condition that the program states."""
+        node = condition.graph_node()
+        text = f"Runtime assertion failed for expression {condition.text} on node '{node.name}'"
+        target = pt.ops.aten._assert_scalar.default
+        self.call(target, (node, text), {}, "_assert_scalar_default")
+        match = re.fullmatch(r"(u\d+) (<|<=|>|>=) (-?\d+)", str(condition.text))
+        if match and match[1] in self.ranges:
+            low, high = self.ranges[match[1]]
+            n = int(match[3])
+            if match[2][0] == ">":
+                low = max(low, n + (match[2] == ">"))
+            else:
+                n -= match[2] == "<"
+                high = n if high is None else min(high, n)
+            self.ranges[match[1]] = (low, high)
+
     def data_dependent(self, node: SymNode) -> Exception:
         """Return the error of a program that branches on data."""
         from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -268,10 +286,11 @@ class OperatorTracer(TorchFunctionMode):
 
     def argument(self, value: Any) -> Any:
         """Return an argument as a node has it."""
-        if isinstance(value, pt.Tensor):
-            return self.traced(value).node
-        if isinstance(value, _Sym):
-            return value.node.graph_node()
+        if isinstance(value, (pt.Tensor, _Sym)):
+            node = self.traced(value).node if isinstance(value, pt.Tensor) else (
+                value.node.graph_node()
+            )
+            return node if self.inside is None else self.inside.node_of(node)
         if isinstance(value, (list, tuple)):
             made = [self.argument(v) for v in value]
             return made if isinstance(value, list) else tuple(made)

@@ -1,0 +1,206 @@
+"""Branches and loops of exported programs: one operator each, with a graph for each branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytensorlib as pt
+
+from .. import _control
+from .._symint import _Sym
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node
+from ..utils import _pytree as pytree
+
+__all__ = ["OPERATORS", "record_cond", "record_while"]
+
+
+class HigherOrderOperator:
+    """An operator that takes functions: ``torch.ops.higher_order.cond``."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.__name__ = self._name = name
+        self.__module__ = "torch.ops.higher_order"
+        self._function = function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<HigherOrderOperator {self._name}>"
+
+
+def _cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    return _control.cond(pred, true_fn, false_fn, tuple(operands))
+
+
+def _while(cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()) -> Any:
+    extra = tuple(additional)
+    return _control.while_loop(
+        lambda *c: _only(cond_fn(*c, *extra)), lambda *c: body_fn(*c, *extra), tuple(carried)
+    )
+
+
+def _only(value: Any) -> Any:
+    return value[0] if isinstance(value, (tuple, list)) else value
+
+
+OPERATORS: dict[str, HigherOrderOperator] = {
+    "cond": HigherOrderOperator("cond", _cond),
+    "while_loop": HigherOrderOperator("while_loop", _while),
+}
+
+
+class _Branch:
+    """The graph of a function, and the tensors from outside that it uses."""
+
+    def __init__(self, tracer: Any, operands: list[Any]) -> None:
+        self.tracer, self.operands = tracer, operands
+        self.graph, self.lifted = Graph(), {}  # type: tuple[Graph, dict[Node, Node]]
+        self.last: Any = None
+
+    def placeholder(self, outer: Node) -> Node:
+        name = outer.name if outer.op == "placeholder" else f"arg{len(self.lifted)}_1"
+        with self.graph.inserting_after(self.last) if self.last else _nothing():
+            node = self.graph.create_node("placeholder", name, name=name)
+        self.last = node
+        node.meta = {k: v for k, v in outer.meta.items() if k == "val"}
+        self.lifted[outer] = node
+        return node
+
+    def node_of(self, node: Node) -> Node:
+        """Return the node inside for one outside."""
+        if node.graph is self.graph:
+            return node
+        return self.lifted.get(node) or self.placeholder(node)
+
+
+class _nothing:  # noqa: N801
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def run_branch(tracer: Any, fn: Any, operands: Any) -> Any:
+    """Record a function in a graph of its own; return it and what it returns."""
+    leaves = [t for t in pytree.tree_leaves(operands) if isinstance(t, pt.Tensor)]
+    branch = _Branch(tracer, leaves)
+    outer = tracer.graph
+    nodes = {id(k): k.node for k in tracer.known.values()}
+    for t in leaves:
+        branch.node_of(tracer.traced(t).node)
+    tracer.graph, before = branch.graph, tracer.inside
+    tracer.inside = branch
+    try:
+        result = fn(*operands)
+    finally:
+        tracer.graph, tracer.inside = outer, before
+        for known in tracer.known.values():
+            if id(known) in nodes:
+                known.node = nodes[id(known)]
+    return branch, result
+
+
+def finish(tracer: Any, branch: Any, result: Any, outer: list[Node], name: str) -> Node:
+    """Put a branch's module into the program; its arguments are nodes outside, in order."""
+    for node in outer:
+        if node not in branch.lifted:
+            branch.placeholder(node)
+    first = next(iter(branch.graph.nodes))
+    made = [branch.lifted[n] for n in outer]
+    for node in reversed(made):
+        if node is not first:
+            first.prepend(node)
+        first = node
+    values = []
+    for v in pytree.tree_leaves(result):
+        if isinstance(v, pt.Tensor):
+            values.append(branch.node_of(tracer.traced(v).node))
+        else:
+            values.append(v.node.graph_node() if isinstance(v, _Sym) else v)
+    branch.graph.output(tuple(values))
+    module = GraphModule(pt.nn.Module(), branch.graph, name)
+    i = 0
+    while hasattr(tracer.root, f"{name}_{i}"):
+        i += 1
+    setattr(tracer.root, f"{name}_{i}", module)
+    return tracer.graph.create_node("get_attr", f"{name}_{i}", name=f"{name}_{i}")
+
+
+def results_of(tracer: Any, node: Node, result: Any, columns: list[Any], device: Any) -> Any:
+    """Return what a program gets of an operator with branches."""
+    spec = pytree.tree_structure(result)
+    shaped = [tuple(c[i] for c in columns) for i in range(tracer.examples)]
+    made = tracer.results(node, shaped, device)
+    return pytree.tree_unflatten(list(made), spec)
+
+
+def _copies(tracer: Any, result: Any) -> list[Any]:
+    columns = []
+    for v in pytree.tree_leaves(result):
+        if not isinstance(v, pt.Tensor):
+            raise RuntimeError(
+                f"torch.export: a branch returns a {type(v).__name__}; branches must return tensors"
+            )
+        with tracer.away():
+            columns.append([pt.empty_like(s) for s in tracer.traced(v).shadows])
+    return columns
+
+
+def record_cond(tracer: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> Any:
+    """Record a branch of a program as one operator."""
+    first, a = run_branch(tracer, true_fn, operands)
+    second, b = run_branch(tracer, false_fn, operands)
+    with tracer.away():
+        columns, others = _copies(tracer, a), _copies(tracer, b)
+        shapes = [[tuple(s.shape) for s in c] for c in columns]
+        if pytree.tree_structure(a) != pytree.tree_structure(b) or shapes != [
+            [tuple(s.shape) for s in c] for c in others
+        ]:
+            raise RuntimeError(
+                "cond: both branches must return tensors of the same sizes and types, got "
+                f"{[s[0] for s in shapes]} and {[tuple(c[0].shape) for c in others]}"
+            )
+        outer = list(dict.fromkeys([*first.lifted, *second.lifted]))
+        true_graph = finish(tracer, first, a, outer, "true_graph")
+        false_graph = finish(tracer, second, b, outer, "false_graph")
+        args = (tracer.argument(pred), true_graph, false_graph, tuple(outer))
+        node = tracer.call(OPERATORS["cond"], args, {}, "cond")
+        return results_of(tracer, node, a, columns, _device(tracer, operands))
+
+
+def record_while(tracer: Any, cond_fn: Any, body_fn: Any, carried: Any) -> Any:
+    """Record a loop of a program as one operator."""
+    first, truth = run_branch(tracer, cond_fn, carried)
+    second, result = run_branch(tracer, body_fn, carried)
+    with tracer.away():
+        columns = _copies(tracer, result)
+        own = [tracer.traced(t).node for t in pytree.tree_leaves(carried)]
+        more = [n for n in dict.fromkeys([*first.lifted, *second.lifted]) if n not in own]
+        every = [*dict.fromkeys(own), *more]
+        if len(set(own)) != len(own):
+            raise RuntimeError("while_loop: the carried inputs must be different tensors")
+        cond_graph = finish(tracer, first, truth, every, "while_loop_cond_graph")
+        body_graph = finish(tracer, second, result, every, "while_loop_body_graph")
+        args = (cond_graph, body_graph, tuple(own), tuple(more))
+        node = tracer.call(OPERATORS["while_loop"], args, {}, "while_loop")
+        made = results_of(tracer, node, result, columns, _device(tracer, carried))
+        return tuple(made) if isinstance(made, (list, tuple)) else (made,)
+
+
+def _device(tracer: Any, operands: Any) -> Any:
+    for t in pytree.tree_leaves(operands):
+        if isinstance(t, pt.Tensor):
+            return tracer.traced(t).device
+    return pt.device("cpu")
