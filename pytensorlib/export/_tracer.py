@@ -103,6 +103,7 @@ class OperatorTracer(TorchFunctionMode):
         self.placed: dict[int, str] = {}
         self.inside: Any = None  # the branch that is recorded
         self.root: Any = pt.nn.Module()
+        self.trace_of: str | None = None  # where a program is from that is recorded again
 
     # Tensors.
 
@@ -273,7 +274,7 @@ class OperatorTracer(TorchFunctionMode):
     ) -> Any:
         """Add a node."""
         node = self.graph.create_node("call_function", target, args, kwargs, name)
-        place = place_of_caller()
+        place = self.trace_of or place_of_caller()
         if place is not None:
             node.meta["stack_trace"] = place
         if self.modules:
