@@ -82,7 +82,8 @@ class _Writer:
             self.add_global(name, known.obj)
 
     def add_global(self, hint: str, obj: Any) -> str:
-        if from_torch(obj) and obj is not pt.device:
+        # An operator that keeps the parameters of one call is not the one of its name.
+        if from_torch(obj) and obj is not pt.device and not hasattr(obj, "_op"):
             return qualified(obj)
         name = self.namespace.create_name(hint, obj)
         if name in self.globals:

@@ -1,40 +1,224 @@
-"""What PyTorch's tracer of tensors is asked for; nothing is traced here."""
+"""`make_fx`: the graph of the operators that a function calls below gradients."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import inspect
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytensorlib as pt
 
 from ..._named import fill, tell_missing
 from ..._named_modules import EAGER
 from ..._symbolic import SymBool, SymFloat, SymInt
+from ...utils import _pytree as pytree
+from ...utils._python_dispatch import TorchDispatchMode
+from .._names import snake_case
+from ..graph import Graph
+from ..graph_module import GraphModule
 
-__all__: list[str] = []
+__all__ = ["get_proxy_mode", "has_proxy_slot", "is_sym_node", "make_fx", "py_sym_types"]
 
 fill(
     globals(),
     EAGER,
-    "make_fx dispatch_trace get_isolated_graphmodule PythonKeyTracer ProxyTorchDispatchMode "
+    "dispatch_trace get_isolated_graphmodule PythonKeyTracer ProxyTorchDispatchMode "
     "DecompositionInterpreter selective_decompose wrapper_and_args_for_make_fx decompose "
     "pythonkey_decompose track_tensor_tree track_tensor thunkify fetch_object_proxy "
     "fetch_sym_proxy get_proxy_slot set_proxy_slot _ProxyTensor _SymNodeDict _ModuleStackTracer",
 )
 py_sym_types = (SymInt, SymFloat, SymBool)
+_modes: list[Any] = []
+
+
+def _key(t: Any) -> Any:
+    """Return what tells a tensor from others: the core hands tensors on without their objects."""
+    if t.numel() == 0 or t.device.type != "cpu" or t.layout is not pt.strided:
+        return id(t)
+    return t.data_ptr(), tuple(t.shape), t.stride(), t.dtype
+
+
+class _Recorder(TorchDispatchMode):
+    """Adds each operator to a graph, and computes it."""
+
+    def __init__(self, table: dict[Any, Any]) -> None:
+        super().__init__()
+        self.graph, self.root, self.table = Graph(), pt.nn.Module(), table
+        self.nodes: dict[Any, Any] = {}
+        self.kept: list[Any] = []
+
+    def note(self, t: Any, node: Any) -> None:
+        self.nodes[_key(t)] = node
+        self.kept.append(t)
+        node.meta["val"] = _described(t)
+
+    def node_of(self, t: Any) -> Any:
+        if _key(t) not in self.nodes:
+            i = 0
+            while hasattr(self.root, f"_tensor_constant{i}"):
+                i += 1
+            setattr(self.root, f"_tensor_constant{i}", t)
+            self.note(t, self.graph.create_node("get_attr", f"_tensor_constant{i}"))
+        return self.nodes[_key(t)]
+
+    def argument(self, value: Any) -> Any:
+        def node(v: Any) -> Any:
+            return self.node_of(v) if isinstance(v, pt.Tensor) else v
+
+        return pytree.tree_map(node, value)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from ...export import _aten
+
+        kwargs = kwargs or {}
+        if func in self.table:
+            with self:
+                made = self.table[func](*args, **kwargs)
+            if made is not NotImplemented:
+                return made
+        written, named, target = args, kwargs, func
+        bound = None if hasattr(func, "_op") else _aten.bind(func._opname, args, kwargs)
+        if bound is not None:
+            schema, written, named = bound
+            target = getattr(func.overloadpacket, schema.overload)
+        nodes = self.argument(tuple(written)), self.argument(dict(named))
+        out = func(*args, **kwargs)
+        node = self.graph.create_node(
+            "call_function", target, *nodes, snake_case(func.overloadpacket.__name__)
+        )
+        if isinstance(out, pt.Tensor):
+            self.note(out, node)
+        elif isinstance(out, (list, tuple)):
+            for i, t in enumerate(out):
+                if isinstance(t, pt.Tensor):
+                    part = self.graph.create_node("call_function", operator.getitem, (node, i))
+                    self.note(t, part)
+        return out
+
+
+def _described(t: Any) -> Any:
+    from ...export._fake import FakeTensor
+
+    return FakeTensor.of(t)
+
+
+def make_fx(
+    f: Callable[..., Any],
+    decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+    tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
+    *,
+    pre_dispatch: bool = False,
+    record_module_stack: bool = False,
+    _allow_fake_constant: bool = False,
+    _error_on_data_dependent_ops: bool = True,
+    record_stack_traces: bool = False,
+    **options: Any,
+) -> Callable[..., GraphModule]:
+    """Return a function that runs `f` and returns the operators that it called as a module.
+
+    What gradients compute is seen as well.
+
+    Parameters
+    ----------
+    f : callable
+        Takes and returns tensors in containers.
+    decomposition_table : dict, optional
+        Functions by operators that are called in their place.
+    tracing_mode : str, default "real"
+        "real" computes; "fake" and "symbolic" do the same here: sizes in the graph are numbers.
+    pre_dispatch : bool, default False
+        Whether operators are named as programs call them, as in `torch.export`.
+    record_module_stack, record_stack_traces : bool, default False
+        Not used.
+
+    Returns
+    -------
+    callable
+        Takes examples of the arguments and returns a `GraphModule`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.fx.experimental.proxy_tensor import make_fx
+    >>> print(make_fx(lambda x: (x + 1).sin())(torch.ones(2)).code.strip())
+    def forward(self, x_1):
+        add = torch.ops.aten.add.Tensor(x_1, 1);  x_1 = None
+        sin = torch.ops.aten.sin.default(add);  add = None
+        return sin
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"Unexpected tracing type: {tracing_mode}")
+    if pre_dispatch:
+        return lambda *args: _as_called(f, args)
+
+    def traced(*args: Any) -> GraphModule:
+        recorder = _Recorder(dict(decomposition_table or {}))
+        names = _names(f, args)
+        made = []
+        for name, arg in zip(names, args, strict=True):
+            leaves, spec = pytree.tree_flatten(arg)
+            parts = []
+            for i, leaf in enumerate(leaves, 1):
+                node = recorder.graph.placeholder(f"{name}_{i}")
+                if isinstance(leaf, pt.Tensor):
+                    # Another tensor, so that one that comes twice is two arguments.
+                    same = leaf.detach().clone().requires_grad_(leaf.requires_grad and leaf.is_leaf) if (
+                        _key(leaf) in recorder.nodes
+                    ) else leaf
+                    recorder.note(same, node)
+                    leaf = same
+                parts.append(leaf)
+            made.append(pytree.tree_unflatten(parts, spec))
+        _modes.append(recorder)
+        try:
+            with recorder:
+                result = f(*made)
+        finally:
+            _modes.pop()
+        recorder.graph.output(recorder.argument(result))
+        label = getattr(f, "__name__", type(f).__name__)
+        label = label if label.isidentifier() else "<lambda>"
+        return GraphModule(recorder.root, recorder.graph, label)
+
+    return traced
+
+
+def _names(f: Any, args: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return [f"arg{i}" for i in range(len(args))]
+    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters) or len(names) < len(args):
+        return [f"arg{i}" for i in range(len(args))]
+    return names[: len(args)]
+
+
+def _as_called(f: Any, args: Any) -> GraphModule:
+    from ...export import export
+
+    class Called(pt.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return f(*args)
+
+    return export(Called(), args).module(check_guards=False)
 
 
 def is_sym_node(node: Any) -> bool:
-    """Return False: nothing is a node of a graph."""
-    return False
+    """Return whether the value of a node is an open size."""
+    return isinstance(node.meta.get("val"), py_sym_types)
 
 
 def has_proxy_slot(obj: Any, tracer: Any) -> bool:
-    """Return False: no tensor is followed by a tracer."""
-    return False
+    """Return whether a tensor is followed by a tracer."""
+    return any(_key(obj) in mode.nodes for mode in _modes)
 
 
-def get_proxy_mode() -> None:
-    """Return None: no tracer is at work.
+def get_proxy_mode() -> Any:
+    """Return the tracer at work, or None.
 
     Examples
     --------
@@ -42,6 +226,7 @@ def get_proxy_mode() -> None:
     >>> get_proxy_mode() is None
     True
     """
+    return _modes[-1] if _modes else None
 
 
 get_innermost_proxy_mode = get_proxy_mode
@@ -50,7 +235,10 @@ get_innermost_proxy_mode = get_proxy_mode
 @contextlib.contextmanager
 def disable_proxy_modes_tracing(enable_current: bool = False) -> Iterator[None]:
     """Do without a tracer for a block."""
-    yield
+    from ...utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes() if _modes else contextlib.nullcontext():
+        yield
 
 
 maybe_disable_thunkify = maybe_enable_thunkify = disable_proxy_modes_tracing
