@@ -8,6 +8,7 @@ from typing import Any
 __all__ = ["GROUPS", "LATER", "attach", "reasons", "why"]
 
 NO_GRAPHS = "torch.compile records calls as they run, and runs them again"
+GRAPHS = "torch.fx, torch.export, torch.onnx.export and torch.compile"
 NO_CUDA = 'GPUs of every maker are device "wgpu" (torch.wgpu)'
 
 # A reason, and what is nearest, for each group of names. `place: names` are names in a module or
@@ -18,7 +19,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.jit torch.utils.jit torch.utils.bundled_inputs torch.utils.mobile_optimizer
         torch.utils.model_dump torch.utils.show_pickle
     """,
-    ("programs are not traced into graphs", NO_GRAPHS): """
+    ("of what PyTorch compiles and traces programs with this is not here", GRAPHS): """
         torch.compiler torch.export torch.fx torch.nativert torch.onnx torch.utils.debug_log
         torch: sym_constrain_range sym_constrain_range_for_size
         torch: sym_fresh_size

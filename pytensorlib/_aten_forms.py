@@ -102,11 +102,13 @@ def _native_group_norm(
 
 
 def _max_pool2d_with_indices(x: Any, *args: Any) -> Any:
-    return pt.nn.functional.max_pool2d(x, *_pooled(args), return_indices=True)
+    pool: Any = pt.nn.functional.max_pool2d
+    return pool(x, *_pooled(args), return_indices=True)
 
 
 def _max_pool3d_with_indices(x: Any, *args: Any) -> Any:
-    return pt.nn.functional.max_pool3d(x, *_pooled(args), return_indices=True)
+    pool: Any = pt.nn.functional.max_pool3d
+    return pool(x, *_pooled(args), return_indices=True)
 
 
 def _pooled(args: Any) -> Any:

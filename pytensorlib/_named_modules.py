@@ -9,8 +9,8 @@ BY_MPI = (
     "on them this is not here. Guard the call with torch.distributed.is_initialized()."
 )
 EAGER = (
-    "programs run eagerly here; there is no tracer that turns them into graphs. Call the function "
-    "or module itself."
+    "programs run eagerly here; of PyTorch's compilers and tracers this is not here. torch.fx and "
+    "torch.export make graphs of programs."
 )
 NO_QUANTIZATION = (
     "there are no quantized tensors here; float16 and bfloat16 halve a model's memory: "

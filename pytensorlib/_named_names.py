@@ -164,6 +164,7 @@ NAMES: dict[str, str] = {
         fx.experimental.symbolic_shapes: DivideByKey RelaxedUnspecConstraint ShapeEnv
         fx.experimental.symbolic_shapes: StatelessSymbolicContext StrictMinMaxConstraint
         fx.experimental.symbolic_shapes: is_nested_int
+        fx.graph: _BoxedCodeGen
         fx.passes.regional_inductor: regional_inductor
         fx.passes.runtime_assert: insert_deferred_runtime_asserts
         fx.passes.utils.matcher_with_name_node_map_utils: InternalMatch
@@ -429,7 +430,9 @@ NAMES: dict[str, str] = {
         _export.utils: _disable_aten_to_metadata_assertions _is_cia_op
         _export.wrappers: mark_subclass_constructor_exportable_experimental
         export._trace:
+        export: FlatArgsAdapter UnflattenedModule CustomDecompTable unflatten draft_export
         export.decomp_utils: CustomDecompTable
+        export.unflatten: InterpreterModule
         torch:
     """,
     NO_ONNX: """

@@ -93,7 +93,7 @@ def sym_not(a: Any) -> bool:
     False
     """
     if isinstance(a, _Sym):
-        return computed(operator.not_, a)  # type: ignore[no-any-return]
+        return computed(operator.not_, a)
     return not a
 
 
@@ -220,5 +220,5 @@ def sym_sqrt(a: Any) -> float:
     2.0
     """
     if isinstance(a, _Sym):
-        return computed(math.sqrt, a)  # type: ignore[no-any-return]
+        return computed(math.sqrt, a)
     return math.sqrt(a)

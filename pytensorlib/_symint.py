@@ -34,7 +34,13 @@ class SymNode:
     def __init__(
         self, tracer: Any, values: tuple[Any, ...], text: Any, make: Callable[[], Any]
     ) -> None:
-        self.tracer, self.values, self.text, self._make, self._made = tracer, values, text, make, None
+        self.tracer, self.values, self.text, self._make, self._made = (
+            tracer,
+            values,
+            text,
+            make,
+            None,
+        )
 
     @property
     def hint(self) -> Any:
@@ -206,6 +212,8 @@ def _unary(function: Callable[..., Any], a: Any) -> Any:
 
 
 def _install() -> None:
+    numbers: tuple[Any, ...] = (SymInt, SymFloat)
+    kind: Any
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         function = getattr(operator, name)
 
@@ -217,7 +225,7 @@ def _install() -> None:
                 return NotImplemented
             return computed(f, other, self)
 
-        for kind in (SymInt, SymFloat):
+        for kind in numbers:
             setattr(kind, f"__{name}__", forward)
             setattr(kind, f"__r{name}__", backward)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -226,15 +234,15 @@ def _install() -> None:
         def compare(self: Any, other: Any, f: Any = function) -> Any:
             return _binary(f, self, other)
 
-        for kind in (SymInt, SymFloat, SymBool):
+        for kind in (*numbers, SymBool):
             setattr(kind, f"__{name}__", compare)
-    for kind in (SymInt, SymFloat):
-        kind.__neg__ = lambda self: _unary(operator.neg, self)  # type: ignore[union-attr]
-        kind.__abs__ = lambda self: _unary(abs, self)  # type: ignore[union-attr]
-        kind.__pos__ = lambda self: self  # type: ignore[union-attr]
-        kind.__divmod__ = lambda self, n: (self // n, self % n)  # type: ignore[union-attr]
-    for kind in (SymInt, SymFloat, SymBool):
-        kind.__hash__ = _Sym.__hash__  # type: ignore[method-assign]
+    for kind in numbers:
+        kind.__neg__ = lambda self: _unary(operator.neg, self)
+        kind.__abs__ = lambda self: _unary(abs, self)
+        kind.__pos__ = lambda self: self
+        kind.__divmod__ = lambda self, n: (self // n, self % n)
+    for kind in (*numbers, SymBool):
+        kind.__hash__ = _Sym.__hash__
 
 
 _install()

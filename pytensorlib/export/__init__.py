@@ -89,9 +89,7 @@ def export(
     torch.Size([7, 3])
     """
     if not isinstance(mod, pt.nn.Module):
-        raise ValueError(
-            f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}."
-        )
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"

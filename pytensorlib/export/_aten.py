@@ -1,4 +1,4 @@
-"""PyTorch's signatures of its operators: which one a call is, and how a graph writes its arguments."""
+"""PyTorch's signatures of its operators: which one a call is, and how a graph writes it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def _split(text: str) -> list[str]:
 
 
 def _parse(line: str) -> Schema:
-    head, _, returns = line.partition(" -> ") if line.count(" -> ") == 1 else line.rpartition(" -> ")
+    head, _, returns = (
+        line.partition(" -> ") if line.count(" -> ") == 1 else line.rpartition(" -> ")
+    )
     full, _, inside = head.partition("(")
     name, _, overload = full.partition(".")
     arguments, named = [], False
@@ -114,7 +116,7 @@ def _fits(kind: str, value: Any, numbers: bool) -> bool:
         return kind.endswith("?")
     kind = kind.removesuffix("?")
     if kind.endswith("]"):
-        inner, _, size = kind[:-1].partition("[")
+        inner = kind[:-1].partition("[")[0]
         if isinstance(value, (list, tuple)):
             return all(_fits(inner, v, numbers) for v in value)
         return inner in ("int", "float") and _fits(inner, value, numbers)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._ops import ops
+
 __all__ = ["table"]
 
 FORMS: dict[str, Callable[..., Any]] = {}
@@ -33,7 +35,7 @@ def table() -> dict[Any, Any]:
     found = {}
     for name, function in FORMS.items():
         packet, _, form = name.partition(".")
-        found[getattr(getattr(pt.ops.aten, packet), form or "default")] = function
+        found[getattr(getattr(ops.aten, packet), form or "default")] = function
     return found
 
 
@@ -71,8 +73,10 @@ def _convolution(n: int, transposed: bool) -> None:
         return r("convolution", x, w, b, stride or [1] * n, padding or [0] * n,
                  dilation or [1] * n, False, [0] * n, groups)  # fmt: skip
 
-    def turned(r: Any, x: Any, w: Any, b: Any = None, stride: Any = None, padding: Any = None,
-               output_padding: Any = None, groups: int = 1, dilation: Any = None) -> Any:  # fmt: skip
+    def turned(
+        r: Any, x: Any, w: Any, b: Any = None, stride: Any = None, padding: Any = None,
+        output_padding: Any = None, groups: int = 1, dilation: Any = None,
+    ) -> Any:  # fmt: skip
         if x.dim() == n + 1:
             return NotImplemented
         return r("convolution", x, w, b, stride or [1] * n, padding or [0] * n,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._ops import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -58,7 +59,7 @@ def decode(value: Any, nodes: dict[str, Node]) -> Any:
         return [decode(v, nodes) for v in value]
     if not isinstance(value, dict):
         return value
-    (kind, inner), = value.items()
+    ((kind, inner),) = value.items()
     if kind == "float":
         return float.fromhex(inner)
     if kind == "node":
@@ -111,7 +112,7 @@ def _unvalue(saved: Any) -> Any:
         return None
     if "symbol" in saved:
         return Symbol(saved["symbol"])
-    shape = tuple(s if isinstance(s, int) else Symbol(s) for s in saved["sizes"])
+    shape: Any = tuple(s if isinstance(s, int) else Symbol(s) for s in saved["sizes"])
     if all(isinstance(s, int) for s in shape):
         shape = pt.Size(shape)
     device = pt.device(saved["device"])
@@ -144,7 +145,7 @@ def target_of(name: str) -> Any:
         if rest[0] not in allowed:
             raise RuntimeError(f"torch.export.load: the file calls {name}, which no graph does")
         return getattr(module, rest[0])
-    at: Any = pt.ops if root == "ops" else pt
+    at: Any = ops if root == "ops" else pt
     for part in rest:
         if part.startswith("__"):
             raise RuntimeError(f"torch.export.load: the file calls {name}, which no graph does")
@@ -154,13 +155,14 @@ def target_of(name: str) -> Any:
 
 def write_graph(module: Any) -> dict[str, Any]:
     """Return a graph in JSON's terms, with those inside it."""
-    nodes = []
-    for n in module.graph.nodes:
-        nodes.append({
+    nodes = [
+        {
             "op": n.op, "name": n.name, "target": target_name(n.target), "args": encode(n.args),
             "kwargs": encode(dict(n.kwargs)), "val": _value(n.meta.get("val")),
             "trace": n.stack_trace,
-        })  # fmt: skip
+        }
+        for n in module.graph.nodes
+    ]  # fmt: skip
     inner = {name: write_graph(m) for name, m in module.named_children() if hasattr(m, "graph")}
     return {"nodes": nodes, "modules": inner}
 
@@ -214,7 +216,9 @@ def write(ep: ExportedProgram, extra_files: dict[str, Any] | None) -> dict[str, 
     }
     described = {
         "graph": write_graph(ep.graph_module),
-        "inputs": [[s.kind.name, _argument(s.arg), s.target, s.persistent] for s in signature.input_specs],
+        "inputs": [
+            [s.kind.name, _argument(s.arg), s.target, s.persistent] for s in signature.input_specs
+        ],
         "outputs": [[s.kind.name, _argument(s.arg), s.target] for s in signature.output_specs],
         "ranges": ranges,
         "in_spec": pytree.treespec_dumps(call.in_spec),

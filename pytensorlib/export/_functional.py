@@ -7,6 +7,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._ops import ops
 from .._symint import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -82,7 +83,7 @@ class Functional:
     def placeholder(self, node: Node) -> Any:
         made = self.graph.create_node("placeholder", node.name, name=node.name)
         made.meta = dict(node.meta)
-        val = node.meta.get("val")
+        val: Any = node.meta.get("val")
         if not hasattr(val, "dtype"):
             return None
         shapes = [[] for _ in range(self.examples)]  # type: list[list[int]]
@@ -106,7 +107,7 @@ class Functional:
             last = [n for n in self.graph.nodes if n.op == "placeholder"][-1]
             with self.graph.inserting_after(last):
                 found = self.graph.create_node(
-                    "call_function", pt.ops.aten.sym_size.int, (node, d), {}, "sym_size_int"
+                    "call_function", ops.aten.sym_size.int, (node, d), {}, "sym_size_int"
                 )
             found.meta["val"] = sym
             return found
@@ -144,24 +145,28 @@ class Functional:
                     "be said without writing"
                 )
             args, kwargs = self.arguments(node)
-            made = INVERSE[name](self.recorded, ref.base.value, value, ref.index, *args[1:], **kwargs)
+            made = INVERSE[name](
+                self.recorded, ref.base.value, value, ref.index, *args[1:], **kwargs
+            )
             self.write(ref.base, made)
             ref.seen = ref.base.version
 
     def arguments(self, node: Node) -> Any:
         def value(n: Node) -> Any:
-            found = self.env[n]
+            found: Any = self.env[n]
             if isinstance(found, Ref):
                 return self.read(found)
-            return [self.read(f) if isinstance(f, Ref) else f for f in found] if isinstance(
-                found, (list, tuple)
-            ) else found
+            return (
+                [self.read(f) if isinstance(f, Ref) else f for f in found]
+                if isinstance(found, (list, tuple))
+                else found
+            )
 
         return map_arg(node.args, value), map_arg(dict(node.kwargs), value)
 
     def recorded(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Record an operator; it may be one of the table."""
-        packet = getattr(pt.ops.aten, name)
+        packet = getattr(ops.aten, name)
         from ._aten import bind
 
         bound = bind(name, args, kwargs)
@@ -190,11 +195,12 @@ class Functional:
     def other(self, node: Node, args: Any, kwargs: Any) -> Any:
         """Record an operator that is none of ATen's, as it is."""
         target: Any = node.target
-        if target is operator.getitem or not any(
-            isinstance(a, pt.Tensor) for a in (*args, *kwargs.values())
-        ) and getattr(target, "__module__", "") == "_operator":
+        if target is operator.getitem or (
+            not any(isinstance(a, pt.Tensor) for a in (*args, *kwargs.values()))
+            and getattr(target, "__module__", "") == "_operator"
+        ):
             return target(*args, **kwargs)
-        val = node.meta.get("val")
+        val: Any = node.meta.get("val")
         written = self.tracer.argument(list(args)), self.tracer.argument(dict(kwargs))
         made = self.tracer.call(target, tuple(written[0]), written[1], node.name)
         many = isinstance(val, (tuple, list))
@@ -221,13 +227,13 @@ class Functional:
             if name == "sym_size":
                 self.env[node] = self.tracer.size(self.tracer.traced(args[0]), args[1])
                 return
-            source = self.env[node.args[0]]  # type: ignore[index]
+            source = self.env[node.args[0]]
             if isinstance(source, (list, tuple)):
-                self.env[node] = source[node.args[1]]  # type: ignore[index]
+                self.env[node] = source[node.args[1]]
                 return
         args, kwargs = self.arguments(node)
         if name.endswith("_") and not name.startswith("_"):
-            target = self.env[node.args[0]]  # type: ignore[index]
+            target = self.env[node.args[0]]
             plain = name[:-1]
             if plain in ("fill", "zero"):
                 value = args[1] if plain == "fill" else 0

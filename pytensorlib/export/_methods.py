@@ -8,6 +8,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._ops import ops
 from .._symint import SymBool, SymFloat, SymInt, SymNode, _Sym
 from ..utils import _pytree as pytree
 
@@ -39,7 +40,9 @@ PLAIN = frozenset(
     type_as_dtype is_shared is_pinned is_coalesced __format__ __repr__ __dir__ is_nested""".split()
 )
 # Handled only where the call is one of the extension, not of a Python function of that name.
-C_ONLY = frozenset({"norm", "layer_norm", "split", "to", "unique", "tensor", "rms_norm", "meshgrid"})
+C_ONLY = frozenset(
+    {"norm", "layer_norm", "split", "to", "unique", "tensor", "rms_norm", "meshgrid"}
+)
 SPECIAL: dict[str, Callable[..., Any]] = {}
 
 
@@ -138,7 +141,7 @@ def _item(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     kind = SymBool if t.dtype is pt.bool else kind
     low = -(2**63) if kind is SymInt else 0
     name, values, text = tracer.new_symbol(kind, low, None)
-    node = tracer.call(pt.ops.aten.item.default, (tracer.traced(t).node,), {}, "item")
+    node = tracer.call(ops.aten.item.default, (tracer.traced(t).node,), {}, "item")
     if kind is SymBool:
         text = f"Eq({name}, 1)"
     sym = kind(SymNode(tracer, values, text, lambda: node))
@@ -181,11 +184,16 @@ def _constant(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
                 "scalar_tensor", pt.scalar_tensor, (data,), _typed(dtype or _kind(data))
             )
         with tracer:
-            return pt.stack([
-                v.to(dtype) if isinstance(v, pt.Tensor) and dtype else v
-                if isinstance(v, pt.Tensor) else pt.scalar_tensor(v, dtype=dtype or _kind(v))
-                for v in leaves
-            ])
+            return pt.stack(
+                [
+                    v.to(dtype)
+                    if isinstance(v, pt.Tensor) and dtype
+                    else v
+                    if isinstance(v, pt.Tensor)
+                    else pt.scalar_tensor(v, dtype=dtype or _kind(v))
+                    for v in leaves
+                ]
+            )
     with tracer.away():
         kwargs = {k: v for k, v in kwargs.items() if k != "device"}
         made = func(*args, **kwargs)
@@ -209,9 +217,7 @@ def lifted(tracer: Any, made: Any) -> Any:
     traced = tracer.traced(made)
     if traced.node.op == "get_attr" and hasattr(tracer, "plain_constants"):
         return made
-    node = tracer.call(
-        pt.ops.aten.lift_fresh_copy.default, (traced.node,), {}, "lift_fresh_copy"
-    )
+    node = tracer.call(ops.aten.lift_fresh_copy.default, (traced.node,), {}, "lift_fresh_copy")
     shadows = [shadow_of(made) for _ in range(tracer.examples)]
     return tracer.track(shadows[0], node, shadows, traced.device)
 
@@ -249,7 +255,7 @@ def _to(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         with tracer.away():
             return func(pt.empty(0, dtype=x.dtype))
     traced = tracer.traced(x)
-    aten, node = pt.ops.aten, traced.node
+    aten, node = ops.aten, traced.node
     before = traced.shadows[0].dtype
     target = tracer.real_device(device) if device is not None else traced.device
     tracer.call(
@@ -258,8 +264,10 @@ def _to(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         {"dtype": before, "device": traced.device, "layout": pt.strided},
         "_assert_tensor_metadata_default",
     )
-    if device is None or dtype is not None and target == traced.device:
-        made = tracer.call(aten.to.dtype, (node, dtype or before, *((False, True) if copy else ())), {}, "to")
+    if device is None or (dtype is not None and target == traced.device):
+        made = tracer.call(
+            aten.to.dtype, (node, dtype or before, *((False, True) if copy else ())), {}, "to"
+        )
     else:
         options = {"dtype": dtype or before, "layout": pt.strided, "device": target}
         made = tracer.call(aten.to.dtype_layout, (node,), options, "to")
@@ -283,7 +291,7 @@ def _layer_norm(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         full[i] = kwargs.get(name, full[i])
     x, shape, weight, bias, eps = full
     nodes = tracer.argument([x, list(shape), weight, bias])
-    node = tracer.call(pt.ops.aten.layer_norm.default, (*nodes, eps, False), {}, "layer_norm")
+    node = tracer.call(ops.aten.layer_norm.default, (*nodes, eps, False), {}, "layer_norm")
     return tracer.results(node, tracer.run(func, args, kwargs), tracer.traced(x).device)
 
 
@@ -303,17 +311,21 @@ def _norm(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return tracer.record("linalg_vector_norm", pt.linalg.vector_norm, call, dtype)
 
 
-@special("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d",
-         "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_nearest_exact1d",
-         "_upsample_nearest_exact2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")  # fmt: skip
+@special(
+    "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d",
+    "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+    "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa",
+)  # fmt: skip
 def _upsample(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     name = func.__name__
     x, size, *rest = args
     corners = [rest.pop(0)] if "nearest" not in name else []
-    scales = [s for s in (*rest, *(v for k, v in kwargs.items() if k.startswith("scale")))]
-    scales = scales if scales and all(s is not None for s in scales) else None  # type: ignore[assignment]
+    scales: Any = [*rest, *(v for k, v in kwargs.items() if k.startswith("scale"))]
+    if not scales or any(s is None for s in scales):
+        scales = None
     written = (None if scales else list(size), *corners, scales)
-    target = getattr(pt.ops.aten, name).vec
+    target = getattr(ops.aten, name).vec
     node = tracer.call(target, (tracer.traced(x).node, *tracer.argument(list(written))), {}, name)
     return tracer.results(node, tracer.run(func, args, kwargs), tracer.traced(x).device)
 
@@ -322,9 +334,9 @@ def _upsample(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
 def _unit(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     x, eps, dim, p = args
     with tracer:
-        length = pt.clamp_min(tracer.record(
-            "linalg_vector_norm", pt.linalg.vector_norm, (x, p, [dim], True), {}
-        ), eps)
+        length = pt.clamp_min(
+            tracer.record("linalg_vector_norm", pt.linalg.vector_norm, (x, p, [dim], True), {}), eps
+        )
         return x / length.expand_as(x)
 
 
@@ -339,7 +351,11 @@ def _of_data(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     traced = tracer.traced(x)
     _, values, text = tracer.new_symbol(SymInt, 0, None)
     dims = traced.shadows[0].dim()
-    dtype = x.dtype if name in ("masked_select", "unique", "unique_consecutive", "_unique2") else pt.int64
+    dtype = (
+        x.dtype
+        if name in ("masked_select", "unique", "unique_consecutive", "_unique2")
+        else pt.int64
+    )
     column = []
     for v in values:
         shape = (v, dims) if name in ("nonzero", "argwhere") else (v,)
@@ -349,7 +365,7 @@ def _of_data(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         raise RuntimeError(
             f"torch.export: torch.{name} cannot be recorded; use torch.sort and comparisons"
         )
-    target = getattr(pt.ops.aten, name).default
+    target = getattr(ops.aten, name).default
     node = tracer.call(target, tuple(nodes[0]), nodes[1], name)
     made = tracer.track(column[0], node, column, traced.device)
     _remember(tracer, made, values, text)
@@ -360,7 +376,7 @@ def _remember(tracer: Any, made: Any, values: Any, text: Any) -> None:
     traced = tracer.known[id(made)]
 
     def make() -> Any:
-        return tracer.call(pt.ops.aten.sym_size.int, (traced.node, 0), {}, "sym_size_int", sym)
+        return tracer.call(ops.aten.sym_size.int, (traced.node, 0), {}, "sym_size_int", sym)
 
     sym = SymInt(SymNode(tracer, values, text, make))
     if len(set(values)) > 1:
@@ -404,7 +420,9 @@ def _contains(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
 
 @special("split")
 def _split(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    sizes = args[1] if len(args) > 1 else kwargs.get("split_size_or_sections", kwargs.get("split_size"))
+    sizes = (
+        args[1] if len(args) > 1 else kwargs.get("split_size_or_sections", kwargs.get("split_size"))
+    )
     dim = args[2] if len(args) > 2 else kwargs.get("dim", 0)
     if isinstance(sizes, (list, tuple)):
         return tracer.record(
@@ -418,7 +436,9 @@ def _einsum(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(args[0], str):
         return tracer.record("einsum", func, args, kwargs)
     rest = args[1:]
-    operands = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], (list, tuple)) else list(rest)
+    operands = (
+        list(rest[0]) if len(rest) == 1 and isinstance(rest[0], (list, tuple)) else list(rest)
+    )
     return tracer.record(
         "einsum", func, (args[0], operands), {}, run=lambda text, xs: pt.einsum(text, *xs)
     )
@@ -461,10 +481,10 @@ def _basic(tracer: Any, x: Any, index: Any) -> tuple[Any, list[Any]]:
                 start = 0 if p.start is None else p.start
                 stop = 2**63 - 1 if p.stop is None else p.stop
                 step = 1 if p.step is None else p.step
-                x = tracer.record("slice", pt.ops.aten.slice.Tensor, (x, dim, start, stop, step), {})
+                x = tracer.record("slice", ops.aten.slice.Tensor, (x, dim, start, stop, step), {})
             dim += 1
         elif isinstance(p, (int, SymInt)) and not isinstance(p, bool):
-            x = pt.select(x, dim, p)
+            x = x.select(dim, p)
         else:
             t = p if isinstance(p, pt.Tensor) else pt.tensor(p)
             tensors[dim] = t
@@ -487,10 +507,12 @@ def _getitem(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     with tracer:
         x, tensors = _basic(tracer, args[0], args[1])
         if not tensors:
-            return x if x is not args[0] else tracer.record("alias", pt.ops.aten.alias.default, (x,), {})
+            return (
+                x if x is not args[0] else tracer.record("alias", ops.aten.alias.default, (x,), {})
+            )
         masks = [t for t in tensors if t is not None and t.dtype in (pt.bool, pt.uint8)]
         if not masks:
-            return tracer.record("index", pt.ops.aten.index.Tensor, (x, tensors), {})
+            return tracer.record("index", ops.aten.index.Tensor, (x, tensors), {})
         with tracer.away():
             return _masked(tracer, x, tensors)
 
@@ -507,9 +529,7 @@ def _masked(tracer: Any, x: Any, tensors: list[Any]) -> Any:
     for v, s in zip(values, traced.shadows, strict=True):
         shape = (*s.shape[:at], v, *s.shape[at + mask.dim() :])
         column.append(pt.empty(shape, dtype=s.dtype, device="meta"))
-    node = tracer.call(
-        pt.ops.aten.index.Tensor, (traced.node, tracer.argument(tensors)), {}, "index"
-    )
+    node = tracer.call(ops.aten.index.Tensor, (traced.node, tracer.argument(tensors)), {}, "index")
     made = tracer.track(column[0], node, column, traced.device)
     if at == 0:
         _remember(tracer, made, values, text)
@@ -532,5 +552,3 @@ def _setitem(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
             tracer.record("fill_", pt.Tensor.fill_, (view, value), {})
         else:
             tracer.record("copy_", pt.Tensor.copy_, (view, value), {})
-
-

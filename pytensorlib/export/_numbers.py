@@ -49,8 +49,10 @@ class Polynomial:
                 f"{name}**{key.count(name)}" if key.count(name) > 1 else name
                 for name in dict.fromkeys(key)
             ]
-            body = "*".join(p if p.isidentifier() or len(powers) + (abs(n) != 1) == 1 else _closed(p)
-                            for p in powers)
+            body = "*".join(
+                p if p.isidentifier() or len(powers) + (abs(n) != 1) == 1 else _closed(p)
+                for p in powers
+            )
             size = abs(n)
             said = body if body and size == 1 else (f"{size}*{body}" if body else str(size))
             if not parts:
@@ -79,7 +81,8 @@ def text_of(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     sides = [Polynomial.of(a) for a in args]
     if len(sides) == 2 and all(s is not None for s in sides):
         a, b = sides
-        assert a is not None and b is not None  # noqa: S101
+        if a is None or b is None:  # what `all` says already
+            raise AssertionError
         if function is operator.add:
             return a.plus(b)
         if function is operator.sub:
@@ -101,7 +104,7 @@ def text_of(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def fit(values: tuple[int, ...], known: dict[tuple[int, ...], Any]) -> Any:
-    """Return how a size is written, or None: by what has the same values, or by one or two of those."""
+    """Return how a size is written by sizes that are known, or None."""
     if values in known:
         return known[values]
     sizes = [(v, t) for v, t in known.items() if len(set(v)) > 1 and isinstance(t, Polynomial)]

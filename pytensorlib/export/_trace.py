@@ -12,6 +12,7 @@ import pytensorlib as pt
 
 from .. import _C, _control
 from .._dynamo.exc import UserError
+from .._ops import ops
 from .._symint import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -180,9 +181,7 @@ class Recording:
         self.values = self.plan.values()
         self.names: dict[str, str] = {}
         for key in self.values:
-            members = [
-                g for k, g in self.plan.groups.items() if self.plan.leader.get(k, k) == key
-            ]
+            members = [g for k, g in self.plan.groups.items() if self.plan.leader.get(k, k) == key]
             group = members[-1]
             name = symbol_name(group.source(), taken)
             self.names[key] = name
@@ -244,6 +243,8 @@ class Recording:
         for path, value, _ in leaves:
             label = placeholder_name(path)
             node = self.graph.placeholder(label)
+            if label not in used and label not in {s.arg.name for s in self.inputs}:
+                node.name = label  # also where it is the name of something in Python
             node.target = node.name
             if self.first_input is None:
                 self.first_input = node
@@ -267,9 +268,7 @@ class Recording:
                     self.add_symbol(column, node, d)
             public = tracer.input(node, [tuple(s) for s in shapes], value)
             made[id(value)] = public
-            self.inputs.append(
-                InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None)
-            )
+            self.inputs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None))
         swap = lambda v: made.get(id(v), v) if isinstance(v, pt.Tensor) else v  # noqa: E731
         self.inputs_by_path = [(p, v) for p, v, _ in leaves]
         return pytree.tree_map(swap, args), pytree.tree_map(swap, kwargs)
@@ -283,7 +282,7 @@ class Recording:
             tracer = self.tracer
             last = [n for n in self.graph.nodes if n.op == "placeholder"][-1]
             with self.graph.inserting_after(last):
-                target = pt.ops.aten.sym_size.int
+                target = ops.aten.sym_size.int
                 found = self.graph.create_node(
                     "call_function", target, (node, d), {}, "sym_size_int"
                 )
@@ -316,7 +315,7 @@ class Recording:
             else:
                 _C.Tensor.__iter__ = iterate  # type: ignore[method-assign]
 
-    def finish(self, result: Any) -> tuple[list[Any], list[OutputSpec], Any]:
+    def finish(self, result: Any) -> tuple[list[OutputSpec], Any]:
         leaves, out_spec = pytree.tree_flatten(result)
         values, specs = [], []
         for leaf in leaves:
@@ -342,8 +341,7 @@ class Recording:
         for name in list(self.tracer.data):
             low, high = self.tracer.ranges[name]
             self.ranges[name] = ValueRanges(low, int_oo if high is None else high)
-        return values, specs, out_spec
-
+        return specs, out_spec
 
     def drop_unused_constants(self) -> None:
         """Erase new tensors that nothing uses; number the others in order."""
@@ -419,8 +417,7 @@ def violated(groups: dict[str, Open], fixed: set[str], tried: Any, error: Specia
                 with contextlib.suppress(Specialized):
                     tried({b: a}, fixed)
                     return UserError(
-                        head.format(b)
-                        + f"  - The values of {b} = {groups[b].source()} and {a} = "
+                        head.format(b) + f"  - The values of {b} = {groups[b].source()} and {a} = "
                         f"{groups[a].source()} must always be equal.\nSuggested fixes:\n  {b} = {a}"
                     )
     for key in keys:
@@ -460,7 +457,7 @@ def trace(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProg
     leaves = leaf_shapes(combined, dynamic_shapes)
     groups = find_open(leaves)
     recording, result = attempt(mod, args, kwargs, leaves, groups)
-    values, specs, out_spec = recording.finish(result)
+    specs, out_spec = recording.finish(result)
     in_spec = pytree.tree_structure((args, kwargs))
     names = list(inspect.signature(mod.forward).bind(*args, **kwargs).arguments)
     for name, value in vars(recording.root).get("_modules", {}).items():
@@ -469,9 +466,7 @@ def trace(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProg
     n = sum(s.kind is not InputKind.USER_INPUT for s in recording.inputs)
     inputs = [*recording.inputs[:n], *recording.lifted_specs, *recording.inputs[n:]]
     entries = [
-        ModuleCallEntry(
-            "", ModuleCallSignature([], [], in_spec, out_spec, names or None)
-        ),
+        ModuleCallEntry("", ModuleCallSignature([], [], in_spec, out_spec, names or None)),
         *(ModuleCallEntry(name, None) for name, _ in mod.named_modules() if name),
     ]
     program = ExportedProgram(

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _asking, _C
+from .. import _C, _asking, _symbolic
+from .._ops import ops
 from .._symint import SymBool, SymFloat, SymInt, SymNode, _Sym
 from ..fx._names import snake_case
 from ..fx.graph import Graph
@@ -49,8 +50,7 @@ class Traced:
 def shadow(t: Any) -> Any:
     """Return a tensor like another, without memory."""
     with pt.no_grad():
-        made = pt.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
-    return made
+        return pt.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
 
 
 _SKIPPED = ("/fx/", "/export/", "/_asking.py", "/overrides.py", "/_symint.py", "/onnx/")
@@ -158,7 +158,7 @@ class OperatorTracer(TorchFunctionMode):
         node = traced.node
 
         def make() -> Any:
-            return self.call(pt.ops.aten.sym_size.int, (node, d), {}, "sym_size_int", made)
+            return self.call(ops.aten.sym_size.int, (node, d), {}, "sym_size_int", made)
 
         made: Any = SymInt(SymNode(self, values, text, make))
         return made
@@ -196,9 +196,9 @@ class OperatorTracer(TorchFunctionMode):
     def number_node(self, function: Any, nodes: tuple[Any, ...], sym: Any) -> Any:
         """Add the node of a computed number."""
         if function is max:
-            function = pt.sym_max
+            function = _symbolic.sym_max
         elif function is min:
-            function = pt.sym_min
+            function = _symbolic.sym_min
         return self.call(function, nodes, {}, function.__name__, sym)
 
     def specialize(self, node: SymNode) -> Any:
@@ -222,7 +222,7 @@ class OperatorTracer(TorchFunctionMode):
         """Add a check of a condition that the program states."""
         node = condition.graph_node()
         text = f"Runtime assertion failed for expression {condition.text} on node '{node.name}'"
-        target = pt.ops.aten._assert_scalar.default
+        target = ops.aten._assert_scalar.default
         self.call(target, (node, text), {}, "_assert_scalar_default")
         match = re.fullmatch(r"(u\d+) (<|<=|>|>=) (-?\d+)", str(condition.text))
         if match and match[1] in self.ranges:
@@ -278,9 +278,7 @@ class OperatorTracer(TorchFunctionMode):
         if place is not None:
             node.meta["stack_trace"] = place
         if self.modules:
-            node.meta["nn_module_stack"] = {
-                path: (path, kind) for path, kind in self.modules
-            }
+            node.meta["nn_module_stack"] = {path: (path, kind) for path, kind in self.modules}
         if value is not None:
             node.meta["val"] = value
         return node
@@ -288,8 +286,10 @@ class OperatorTracer(TorchFunctionMode):
     def argument(self, value: Any) -> Any:
         """Return an argument as a node has it."""
         if isinstance(value, (pt.Tensor, _Sym)):
-            node = self.traced(value).node if isinstance(value, pt.Tensor) else (
-                value.node.graph_node()
+            node = (
+                self.traced(value).node
+                if isinstance(value, pt.Tensor)
+                else (value.node.graph_node())
             )
             return node if self.inside is None else self.inside.node_of(node)
         if isinstance(value, (list, tuple)):
@@ -337,9 +337,7 @@ class OperatorTracer(TorchFunctionMode):
         finally:
             _C._rest_torch_function(before)
 
-    def record(
-        self, name: str, function: Any, args: Any, kwargs: Any, *, run: Any = None
-    ) -> Any:
+    def record(self, name: str, function: Any, args: Any, kwargs: Any, *, run: Any = None) -> Any:
         """Add a call of an operator; return its results."""
         with self.away():
             return self._record(name, function, args, kwargs, run)
@@ -351,21 +349,22 @@ class OperatorTracer(TorchFunctionMode):
             written, named = args, kwargs
         else:
             schema, written, named = bound
-            target = getattr(getattr(pt.ops.aten, schema.name), schema.overload)
+            target = getattr(getattr(ops.aten, schema.name), schema.overload)
             label = snake_case(schema.name)
             named = self.with_factory_options(schema, kwargs, named)
         device = self.device_of(args, kwargs)
         nodes = self.argument(written), self.argument(named)
         options = dict(kwargs)
-        if isinstance(options.get("device"), (pt.device, str, int)):
-            options["device"] = "meta"
-        elif name in _methods.FACTORIES and not name.endswith("_like") and "new_" not in name:
+        makes = name in _methods.FACTORIES and not name.endswith("_like") and "new_" not in name
+        if makes or isinstance(options.get("device"), (pt.device, str, int)):
             options["device"] = "meta"
         results = self.run(run or function, args, options)
         node = self.call(target, *nodes, label)
         return self.results(node, results, device)
 
-    def with_factory_options(self, schema: Any, kwargs: Any, named: dict[str, Any]) -> dict[str, Any]:
+    def with_factory_options(
+        self, schema: Any, kwargs: Any, named: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return the options of a function that makes tensors as PyTorch's graphs have them."""
         known = {a.name for a in schema.arguments}
         if schema.name not in _methods.FACTORIES or "pin_memory" not in known:
@@ -439,7 +438,9 @@ class OperatorTracer(TorchFunctionMode):
             attribute = getattr(func, "__self__", None)
             return _methods.attribute(self, getattr(attribute, "__name__", ""), func, args[0])
         special = _methods.SPECIAL.get(name)
-        if special is not None and not (isinstance(func, types.FunctionType) and name in _methods.C_ONLY):
+        if special is not None and not (
+            isinstance(func, types.FunctionType) and name in _methods.C_ONLY
+        ):
             return special(self, func, args, kwargs)
         if isinstance(func, types.FunctionType):
             with self:

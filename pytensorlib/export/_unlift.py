@@ -6,6 +6,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._ops import ops
 from ..fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule, _assign_attr
@@ -30,8 +31,6 @@ class _Guards(pt.nn.Module):
                 raise AssertionError(f"Guard failed: {said}")
 
 
-
-
 def checks_of(program: Any, names: list[str]) -> list[tuple[str, Any]]:
     """Return what the sizes of arguments must be: texts, and functions of the arguments."""
     nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
@@ -42,13 +41,14 @@ def checks_of(program: Any, names: list[str]) -> list[tuple[str, Any]]:
         for d, size in enumerate(getattr(value, "shape", ())):
             said, text = f"{name}.size()[{d}]", str(size)
             if type(size) is int:
-                found.append(
-                    (f"{said} == {size}", lambda a, i=i, d=d, n=size: a[i].shape[d] == n)
-                )
+                found.append((f"{said} == {size}", lambda a, i=i, d=d, n=size: a[i].shape[d] == n))
             elif text in first:
                 other, j, e = first[text]
                 found.append(
-                    (f"{said} == {other}", lambda a, i=i, d=d, j=j, e=e: a[i].shape[d] == a[j].shape[e])
+                    (
+                        f"{said} == {other}",
+                        lambda a, i=i, d=d, j=j, e=e: a[i].shape[d] == a[j].shape[e],
+                    )
                 )
             else:
                 first[text] = (said, i, d)
@@ -62,13 +62,9 @@ def _range_checks(program: Any, said: str, text: str, i: int, d: int) -> list[tu
         return []
     found: list[tuple[str, Any]] = []
     if known.lower > 2:
-        found.append(
-            (f"{said} >= {known.lower}", lambda a, n=known.lower: a[i].shape[d] >= n)
-        )
+        found.append((f"{said} >= {known.lower}", lambda a, n=known.lower: a[i].shape[d] >= n))
     if known.upper != int_oo:
-        found.append(
-            (f"{said} <= {known.upper}", lambda a, n=known.upper: a[i].shape[d] <= n)
-        )
+        found.append((f"{said} <= {known.upper}", lambda a, n=known.upper: a[i].shape[d] <= n))
     return found
 
 
@@ -121,9 +117,7 @@ def unlift(program: Any, check_guards: bool = True) -> GraphModule:
             at.register_buffer(field, value, persistent=keep)
         else:
             _assign_attr(value, root, spec.target)
-        made = graph.create_node(
-            "get_attr", spec.target, name=spec.target.replace(".", "_")
-        )
+        made = graph.create_node("get_attr", spec.target, name=spec.target.replace(".", "_"))
         made.meta = dict(node.meta)
         env[node] = made
     for node in program.graph.nodes:
@@ -149,9 +143,11 @@ def unlift(program: Any, check_guards: bool = True) -> GraphModule:
             continue
         target = spec.target
         for name, source in specs.items():
-            if source.target == target and source.kind is not InputKind.USER_INPUT or name == target:
+            if (
+                source.target == target and source.kind is not InputKind.USER_INPUT
+            ) or name == target:
                 node = next(n for n in env if n.name == name)
-                graph.call_function(pt.ops.aten.copy_.default, (env[node], env[value]))
+                graph.call_function(ops.aten.copy_.default, (env[node], env[value]))
     from ..fx.node import map_arg
 
     graph.output(map_arg(tuple(kept), lambda n: env[n]))
@@ -163,5 +159,3 @@ def unlift(program: Any, check_guards: bool = True) -> GraphModule:
             setattr(module, name, getattr(root, name))
     module.register_forward_pre_hook(_checked_spec(call.in_spec), with_kwargs=True)
     return module
-
-

@@ -240,9 +240,7 @@ class AdditionalInputs:
         dict
             By the names of the arguments.
         """
-        first, *others = [
-            combine(m, a, k) for a, k in [(args, kwargs or {}), *self._examples]
-        ]
+        first, *others = [combine(m, a, k) for a, k in [(args, kwargs or {}), *self._examples]]
 
         def open_sizes(t: Any, *rest: Any) -> Any:
             if not isinstance(t, pt.Tensor):
@@ -303,9 +301,7 @@ def leaf_shapes(combined: dict[str, Any], dynamic_shapes: Any) -> list[tuple[str
         if unknown:
             raise UserError(
                 "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg "
-                f"names {list(combined)} of `inputs`, but here they are {list(dynamic_shapes)}. "
-                "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot "
-                "to enclose `dynamic_shapes` in a list/tuple?".partition(" Since")[0]
+                f"names {list(combined)} of `inputs`, but here they are {list(dynamic_shapes)}."
             )
     found: list[tuple[str, Any, Any]] = []
 

@@ -214,6 +214,7 @@ class ExportGraphSignature:
         old, new : str
             The names.
         """
+        spec: Any
         for spec in (*self.input_specs, *self.output_specs):
             if getattr(spec.arg, "name", None) == old:
                 spec.arg.name = new

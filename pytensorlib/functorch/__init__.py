@@ -21,7 +21,7 @@ from .._functorch.deprecated import (
     vmap,
 )
 from .._functorch.make_functional import FunctionalModule, FunctionalModuleWithBuffers
-from ..fx.experimental.proxy_tensor import make_fx  # type: ignore[attr-defined]
+from ..fx.experimental.proxy_tensor import make_fx
 
 __all__ = [
     "FunctionalModule",

@@ -14,9 +14,17 @@ from typing import Any
 import pytensorlib as pt
 
 from ..utils import _pytree as pytree
-from ._names import INPLACE, MAGIC, REFLECTED, Namespace, builtin_names, from_torch, qualified
-from ._names import type_name
-from .node import Node, map_arg
+from ._names import (
+    INPLACE,
+    MAGIC,
+    REFLECTED,
+    Namespace,
+    builtin_names,
+    from_torch,
+    qualified,
+    type_name,
+)
+from .node import Node
 
 __all__ = ["CodeGen", "PyTreeCodeGen", "PythonCode"]
 
@@ -159,9 +167,7 @@ class _Writer:
             value = node.meta.get("val", node.meta.get("tensor_meta"))
             said = _annotation(value)
             if said is not None:
-                if node.op == "placeholder":
-                    kind = f': "{said}"'
-                elif node.op != "output":
+                if node.op == "placeholder" or node.op != "output":
                     kind = f': "{said}"'
         name = repr(node)
         if node.op == "placeholder":
@@ -303,9 +309,7 @@ class CodeGen:
             body = ["pass\n"]
         if self._body_transformer:
             body = self._body_transformer(body)
-        wraps = "\n".join(
-            f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped
-        )
+        wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
         prologue = self.gen_fn_def(writer.free_vars, writer.returns)
         code = "".join(body).lstrip("\n")
         code = "\n".join("    " + line for line in code.split("\n"))
@@ -342,8 +346,8 @@ class PyTreeCodeGen(CodeGen):
 
     def __init__(self, pytree_info: Any) -> None:
         super().__init__()
-        self.pytree_info = pytree_info if hasattr(pytree_info, "in_spec") else _PyTreeInfo(
-            *pytree_info
+        self.pytree_info = (
+            pytree_info if hasattr(pytree_info, "in_spec") else _PyTreeInfo(*pytree_info)
         )
 
     def process_inputs(self, *inputs: Any) -> Any:

@@ -13,7 +13,16 @@ import pytensorlib as pt
 
 from .._named import shown
 
-__all__ = ["INPLACE", "MAGIC", "REFLECTED", "Namespace", "from_torch", "qualified", "snake_case", "type_name"]
+__all__ = [
+    "INPLACE",
+    "MAGIC",
+    "REFLECTED",
+    "Namespace",
+    "from_torch",
+    "qualified",
+    "snake_case",
+    "type_name",
+]
 
 # How generated code writes functions of `operator`.
 MAGIC = {
@@ -60,7 +69,8 @@ def _public(func: Any, name: str) -> str | None:
 
 def module_of(func: Any) -> str:
     """Return the module that has a function, by the name that users know."""
-    name, module = func.__name__, getattr(func, "__module__", None)
+    module: Any = getattr(func, "__module__", None)
+    name = func.__name__
     if module is None or module.partition(".")[0] in OURS:
         found = _public(func, name)
         if found is not None and not isinstance(func, types.FunctionType | type):
@@ -72,12 +82,14 @@ def module_of(func: Any) -> str:
 
 def qualified(func: Any) -> str:
     """Return a function's name with the module that it is found in, such as ``torch.add``."""
-    if getattr(builtins, getattr(func, "__name__", ""), None) is func:
-        return str(func.__name__)
+    short: str = getattr(func, "__name__", "")
+    if func is not None and getattr(builtins, short, None) is func:
+        return short
     if isinstance(func, types.MethodType):
-        return f"{qualified(func.__self__)}.{func.__name__}"
-    name = func.__name__
-    kind = getattr(func, "__objclass__", None)
+        owner: Any = func.__self__
+        return f"{qualified(owner)}.{func.__name__}"
+    name: str = func.__name__
+    kind: Any = getattr(func, "__objclass__", None)
     if isinstance(kind, type) and issubclass(pt.Tensor, kind):
         return f"torch.Tensor.{name}"
     if name == "<lambda>":
@@ -95,8 +107,10 @@ def from_torch(obj: Any) -> bool:
         return module.partition(".")[0] in OURS
     name = getattr(obj, "__name__", None)
     # A global function of a submodule of ours that has no module.
-    return name is not None and name != "torch" and any(
-        getattr(place, name, None) is obj for place in (pt, pt.nn.functional)
+    return (
+        name is not None
+        and name != "torch"
+        and any(getattr(place, name, None) is obj for place in (pt, pt.nn.functional))
     )
 
 
@@ -197,4 +211,3 @@ class Namespace:
     def _rename_object(self, obj: Any, name: str) -> None:
         self._obj_to_name[obj] = name
         self._used_names.add(name)
-

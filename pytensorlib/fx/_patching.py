@@ -137,6 +137,7 @@ class Patcher:
 
 def _subclasses(cls: type) -> Iterator[type]:
     seen, rest = {cls}, [cls]
+    below: Any
     while rest:
         yield (at := rest.pop())
         for below in at.__subclasses__():
@@ -147,8 +148,9 @@ def _subclasses(cls: type) -> Iterator[type]:
 
 def look_up_quickly(cls: type) -> None:
     """Give modules' classes the attribute lookup back that Python took while it was replaced."""
+    below: Any
     for below in _subclasses(cls):
-        pt._C._fast_attributes(below)  # type: ignore[attr-defined]
+        pt._C._fast_attributes(below)
 
 
 def wrap(fn_or_name: Any) -> Any:
@@ -189,7 +191,7 @@ def wrap(fn_or_name: Any) -> Any:
     if callable(fn_or_name):
         if isinstance(fn_or_name, str):
             raise AssertionError("fn_or_name must be a callable or a name, not both")
-        name = fn_or_name.__code__.co_name  # type: ignore[attr-defined]
+        name = fn_or_name.__code__.co_name
     else:
         name = fn_or_name
     frame = sys._getframe(1)

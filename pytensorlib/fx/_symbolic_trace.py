@@ -14,6 +14,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .. import _checks
 from ..utils import _pytree as pytree
 from . import _patching
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -25,7 +26,15 @@ from .graph_module import GraphModule
 from .node import Argument, base_types
 from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 
-__all__ = ["PH", "PHBase", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
+__all__ = [
+    "PH",
+    "PHBase",
+    "ProxyableClassMeta",
+    "Tracer",
+    "is_fx_tracing",
+    "symbolic_trace",
+    "wrap",
+]
 
 _proxyable_classes: dict[type, None] = {}
 _tracing: ContextVar[bool] = ContextVar("tracing", default=False)
@@ -229,17 +238,18 @@ class Tracer(TracerBase):
             for name, b in self.root.named_buffers():
                 if a is b:
                     return self.create_node("get_attr", name, (), {})
-            qualname = self.tensor_attrs.get(a)
-            if qualname is None:
-                qualname = self.get_fresh_qualname("_tensor_constant")
-                self.tensor_attrs[a] = qualname
-                setattr(self.root, qualname, a)
+            if a not in self.tensor_attrs:
+                self.tensor_attrs[a] = self.get_fresh_qualname("_tensor_constant")
+                setattr(self.root, self.tensor_attrs[a], a)
+            qualname = self.tensor_attrs[a]
             return self.create_node("get_attr", qualname, (), {})
         if isinstance(a, pt.nn.Module):
-            for name, p in self.root.named_modules():
-                if a is p:
+            for name, m in self.root.named_modules():
+                if a is m:
                     return self.create_node("get_attr", name, (), {})
-        made_of = getattr(a, "__dict__", {}).get("_fx_made_of") if type(a) in _proxyable_classes else None
+        made_of = (
+            getattr(a, "__dict__", {}).get("_fx_made_of") if type(a) in _proxyable_classes else None
+        )
         if made_of is not None:
             _, args, kwargs = made_of
             return self.create_node(
@@ -355,11 +365,9 @@ class Tracer(TracerBase):
             for name, p in pairs:
                 if attr_val is p:
                     if name not in parameter_proxy_cache:
-                        make = (
-                            (lambda node: ParameterProxy(self, node, name, attr_val))
-                            if self.param_shapes_constant and isinstance(p, pt.nn.Parameter)
-                            else None
-                        )
+                        make: Any = None
+                        if self.param_shapes_constant and isinstance(p, pt.nn.Parameter):
+                            make = functools.partial(_parameter_proxy, self, name, attr_val)
                         parameter_proxy_cache[name] = self.create_proxy(
                             "get_attr", name, (), {}, proxy_factory_fn=make
                         )
@@ -399,7 +407,7 @@ class Tracer(TracerBase):
                 if x is None:
                     self.create_proxy("call_function", _assert_is_none, (out, said), {})
                 elif isinstance(x, base_types) and not isinstance(x, pt.Tensor):
-                    pt._assert(out == x, said)
+                    _checks._assert(out == x, said)
                 else:
                     import warnings
 
@@ -442,9 +450,7 @@ class Tracer(TracerBase):
         skip = 0
         if is_module:
             if total == 0:
-                raise RuntimeError(
-                    "``self`` argument cannot be part of *args expansion!"
-                )
+                raise RuntimeError("``self`` argument cannot be part of *args expansion!")
             skip = 1
             next(names)
             args.append(self.root)
@@ -528,7 +534,8 @@ class Tracer(TracerBase):
         space = fn.__globals__
         fn, args = self.create_args_for_root(fn, isinstance(root, pt.nn.Module), concrete_args)
         cache: dict[str, Any] = {}
-        original_call, original_getattr = pt.nn.Module.__call__, pt.nn.Module.__getattr__
+        base: Any = pt.nn.Module
+        original_call, original_getattr = base.__call__, base.__getattr__
 
         @functools.wraps(original_getattr)
         def getattr_(mod: Any, attr: str) -> Any:
@@ -578,6 +585,10 @@ class Tracer(TracerBase):
         return made
 
 
+def _parameter_proxy(tracer: Any, name: str, param: Any, node: Any) -> ParameterProxy:
+    return ParameterProxy(tracer, node, name, param)
+
+
 def _annotated(fn: Any, name: str) -> Any:
     """Return the type of an argument; None where there is none, or its text means nothing."""
     kind = getattr(fn, "__annotations__", {}).get(name)
@@ -592,9 +603,7 @@ def _annotated(fn: Any, name: str) -> Any:
         return None
 
 
-def symbolic_trace(
-    root: Any, concrete_args: dict[str, Any] | None = None
-) -> GraphModule:
+def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
     """Return a module whose program is the graph of a module or a function.
 
     Parameters

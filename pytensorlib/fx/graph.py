@@ -9,18 +9,16 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ._codegen import CodeGen, PythonCode, _PyTreeCodeGen, _PyTreeInfo
-from ._names import INPLACE as inplace_methods
-from ._names import MAGIC as magic_methods
-from ._names import REFLECTED as reflectable_magic_methods
+from ._codegen import CodeGen, PythonCode
+from ._names import MAGIC, REFLECTED
 from ._names import Namespace as _Namespace
-from ._names import home as _home
 from ._names import snake_case as _snake_case
 from .node import Argument, Node, Target, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
-magic_methods = {**magic_methods, **reflectable_magic_methods}
+magic_methods = {**MAGIC, **REFLECTED}
+reflectable_magic_methods = REFLECTED
 
 
 class _InsertPoint:
@@ -132,7 +130,9 @@ class Graph:
         """
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
-    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
+    ) -> Any:
         """Copy the nodes of another graph to the end of this one.
 
         Parameters
@@ -591,7 +591,8 @@ class Graph:
                 self._lint_target(node, root)
 
     def _lint_target(self, node: Node, root: Any) -> None:
-        at, walked = root, []
+        walked: list[str] = []
+        at = root
         for i, atom in enumerate(str(node.target).split(".")):
             if not hasattr(at, atom):
                 place = ".".join(walked)
@@ -673,5 +674,3 @@ def _reaches(root: Any, name: str) -> bool:
             return False
         root = getattr(root, atom)
     return True
-
-

@@ -116,9 +116,9 @@ def _deserialize_graph_module(
     codegen = body.pop("_graph_codegen", None)
     com = _CodeOnlyModule(body)
     com.__dict__.pop("_forward", None)
-    _CodeOnlyModule.forward = forward  # type: ignore[method-assign]
+    _CodeOnlyModule.forward = forward
 
-    class KeepModules(tracer_cls):  # type: ignore[misc]
+    class KeepModules(tracer_cls):  # type: ignore[misc, valid-type]
         """Takes every module as a node: the program was flat."""
 
         def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
@@ -203,7 +203,7 @@ class _WrappedCall:
         try:
             if self.cls_call is not None:
                 return self.cls_call(obj, *args, **kwargs)
-            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[misc]
+            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[arg-type]
         except Exception as e:
             if not e.__traceback__:
                 raise
@@ -213,7 +213,7 @@ class _WrappedCall:
                     last = at
                 at = at.tb_next  # type: ignore[assignment]
             if last is not None and not hasattr(e, "_fx_told"):
-                e._fx_told = True  # type: ignore[attr-defined]
+                e._fx_told = True
                 print(_error_text(last), file=sys.stderr)
             raise
 
@@ -491,9 +491,12 @@ class GraphModule(pt.nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         made = type(self).__new__(type(self))
         memo[id(self)] = made
-        fake = _CodeOnlyModule(copy.deepcopy(
-            {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_deepcopy_hooks")}, memo
-        ))
+        fake = _CodeOnlyModule(
+            copy.deepcopy(
+                {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_deepcopy_hooks")},
+                memo,
+            )
+        )
         GraphModule.__init__(
             made, fake, copy.deepcopy(self._graph, memo), class_name=self.__class__.__name__
         )
@@ -544,10 +547,10 @@ class GraphModule(pt.nn.Module):
     def __str__(self) -> str:
         said = super().__str__()
         hint = "# To see more debug info, please use `graph_module.print_readable()`"
-        return "\n".join([said, self._code, hint])
+        return f"{said}\n{self._code}\n{hint}"
 
     def _replicate_for_data_parallel(self) -> Any:
-        made = self.__new__(type(self))  # type: ignore[call-overload]
+        made = self.__new__(type(self))
         made.__dict__ = self.__dict__.copy()
         return made
 
@@ -605,5 +608,3 @@ def _print_readable(module: Any, name: str, print_output: bool = True) -> str:
     if print_output:
         print(text)
     return text
-
-

@@ -256,9 +256,7 @@ class Interpreter:
         at, atoms = self.module, target.split(".")
         for i, atom in enumerate(atoms):
             if not hasattr(at, atom):
-                raise RuntimeError(
-                    f"Node referenced nonexistent target {'.'.join(atoms[: i + 1])}"
-                )
+                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(atoms[: i + 1])}")
             at = getattr(at, atom)
         return at
 
@@ -330,7 +328,8 @@ class Transformer(Interpreter):
     >>> import pytensorlib as torch
     >>> class Swap(torch.fx.Transformer):
     ...     def call_function(self, target, args, kwargs):
-    ...         return super().call_function(torch.cos if target is torch.sin else target, args, kwargs)
+    ...         target = torch.cos if target is torch.sin else target
+    ...         return super().call_function(target, args, kwargs)
     >>> print(Swap(torch.fx.symbolic_trace(lambda x: torch.sin(x))).transform().code.strip())
     def forward(self, x):
         cos = torch.cos(x);  x = None

@@ -50,7 +50,7 @@ def has_side_effect(fn: Any) -> Any:
     return fn
 
 
-_side_effectful_functions |= {pt._assert, *(getattr(pt, n) for n in ("_assert_async",))}
+_side_effectful_functions |= {getattr(pt, name) for name in ("_assert", "_assert_async")}
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
@@ -502,8 +502,13 @@ class Node:
         from .operator_schemas import normalize_function, normalize_module
 
         if self.op == "call_function":
+            target: Any = self.target
             return normalize_function(
-                self.target, self.args, self.kwargs, arg_types, kwarg_types,  # type: ignore[arg-type]
+                target,
+                self.args,
+                self.kwargs,
+                arg_types,
+                kwarg_types,
                 normalize_to_only_use_kwargs,
             )
         if self.op == "call_module":

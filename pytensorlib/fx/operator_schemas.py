@@ -52,7 +52,7 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
     try:
         found = [inspect.signature(op)]
     except (TypeError, ValueError):
-        found = None  # type: ignore[assignment]
+        found = None
     return (found, None) if return_schemas else found
 
 

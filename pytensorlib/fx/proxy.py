@@ -213,7 +213,7 @@ class TracerBase:
             return a
         if type(a).__name__ in ("OpOverload", "HigherOrderOperator", "OpOverloadPacket"):
             return a
-        if isinstance(a, (pt.layout, pt.memory_format)) or isinstance(a, type):
+        if isinstance(a, (pt.layout, pt.memory_format, type)):
             return a
         if hasattr(a, "__fx_keep__") or type(a).__module__ == "enum" or hasattr(a, "_member_map_"):
             return a
@@ -227,8 +227,7 @@ class TracerBase:
         def no_node(x: Any) -> Any:
             if isinstance(x, Node):
                 raise RuntimeError(
-                    "Keys for dictionaries used as an argument cannot contain a Node. Got key: "
-                    f"{x}"
+                    f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {x}"
                 )
             return x
 
@@ -257,9 +256,7 @@ class TracerBase:
         TraceError
             Always.
         """
-        raise TraceError(
-            "symbolically traced variables cannot be used as inputs to control flow"
-        )
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Return what a proxy yields; raise, since it is not known.
@@ -408,7 +405,8 @@ class Proxy:
         frame = sys._getframe(1)
         for inst in dis.get_instructions(frame.f_code):
             if inst.offset == frame.f_lasti and inst.opname == "UNPACK_SEQUENCE":
-                return (self[i] for i in range(inst.argval))  # type: ignore[misc]
+                whole: Any = self
+                return (whole[i] for i in range(inst.argval))
         return self.tracer.iter(self)
 
     def __abs__(self) -> Any:
@@ -470,9 +468,12 @@ class Proxy:
         name = orig_method.__name__
         if is_tensor_method_or_property(orig_method):
             if name in ("__get__", "__set__"):
-                owner = getattr(orig_method, "__self__", None)
+                owner: Any = getattr(orig_method, "__self__", None)
                 return tracer.create_proxy(
-                    "call_function", getattr, (args[0], owner.__name__), {}  # type: ignore[union-attr]
+                    "call_function",
+                    getattr,
+                    (args[0], owner.__name__),
+                    {},
                 )
             return tracer.create_proxy("call_method", name, args, kwargs)
         return tracer.create_proxy(
@@ -604,4 +605,3 @@ for _name in {**MAGIC, **REFLECTED}:
 for _name in REFLECTED:
     if _name != "getitem" and hasattr(operator, _name):
         _define(_name, getattr(operator, _name), reflected=True)
-

@@ -133,7 +133,12 @@ def replace_pattern_with_filters(
         Where it was found, and what came there.
     """
     return _replace(
-        gm, pattern, replacement, match_filters, ignore_literals, replacement_callback,
+        gm,
+        pattern,
+        replacement,
+        match_filters,
+        ignore_literals,
+        replacement_callback,
         node_name_match,
     )
 
@@ -175,7 +180,9 @@ def _replace(
     done: list[ReplacedPatterns] = []
     changed: dict[Node, Node] = {}
     for match in matches:
-        graph = common if common is not None else replacement_callback(match, original, pattern_graph)
+        graph = (
+            common if common is not None else replacement_callback(match, original, pattern_graph)
+        )
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         if len(match.placeholder_nodes) != len(placeholders):
             raise AssertionError(
@@ -198,7 +205,9 @@ def _replace(
         copies = (copied,) if isinstance(copied, Node) else tuple(copied)
         made = [n for n in original.nodes if n not in before]
         if len(match.returning_nodes) != len(copies):
-            raise AssertionError("the pattern and its replacement return different numbers of values")
+            raise AssertionError(
+                "the pattern and its replacement return different numbers of values"
+            )
         for gn, new in zip(match.returning_nodes, copies, strict=True):
             gn.replace_all_uses_with(new)
             changed[gn] = new
@@ -208,9 +217,7 @@ def _replace(
                 if not gone.users:
                     original.erase_node(gone)
         done.append(
-            ReplacedPatterns(
-                anchor=match.anchors[0], nodes_map=match.nodes_map, replacements=made
-            )
+            ReplacedPatterns(anchor=match.anchors[0], nodes_map=match.nodes_map, replacements=made)
         )
     gm.recompile()
     if isinstance(replacement, pt.nn.Module):

@@ -51,8 +51,10 @@ __all__ = [
 T = TypeVar("T")
 
 NO_FILES = (
-    "there are no TorchScript files here; torch.save(model.state_dict(), ...) and torch.load keep "
-    "a model's numbers, in files that PyTorch reads too."
+    "there are no TorchScript files here. torch.export.export(model, args) with torch.export.save "
+    "and torch.export.load keeps a program with its numbers, torch.onnx.export writes it for other "
+    "runtimes, and torch.save(model.state_dict(), ...) keeps the numbers in files that PyTorch "
+    "reads too."
 )
 fill(globals(), EAGER, "CompilationUnit ScriptFunction RecursiveScriptModule strict_fusion")
 export_opnames = refusal("export_opnames", __name__, EAGER)

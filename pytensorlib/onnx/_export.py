@@ -29,7 +29,7 @@ def shapes_of_axes(model: Any, args: Any, kwargs: Any, names: Any, axes: Any) ->
         if target not in bound:
             continue  # an output's, which follow
         dims = value if isinstance(value, dict) else dict.fromkeys(value)
-        found[target] = {d: Dim.DYNAMIC for d in dims}
+        found[target] = dict.fromkeys(dims, Dim.DYNAMIC)
     return found
 
 

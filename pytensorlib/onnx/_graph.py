@@ -239,8 +239,8 @@ class Converter:
         """Write a node of the program."""
         self.at = node
         name = opname(node)
-        if name == "getitem" and isinstance(self.env.get(node.args[0]), list):  # type: ignore[arg-type]
-            self.env[node] = self.env[node.args[0]][node.args[1]]  # type: ignore[index]
+        if name == "getitem" and isinstance(self.env.get(node.args[0]), list):
+            self.env[node] = self.env[node.args[0]][node.args[1]]
             return
         written = name.endswith("_") and not name.startswith("_") and name not in ROWS
         if written:

@@ -48,8 +48,10 @@ def convolution(
         "strides": spatial(stride, n), "dilations": spatial(dilation, n), "group": groups,
         "kernel_shape": [weight.known(d + 2) for d in range(n)],
     }  # fmt: skip
-    if padding == "same" or padding == ["same"]:
-        total = [d * (k - 1) for d, k in zip(options["dilations"], options["kernel_shape"], strict=True)]
+    if padding in ("same", ["same"]):
+        total = [
+            d * (k - 1) for d, k in zip(options["dilations"], options["kernel_shape"], strict=True)
+        ]
         options["pads"] = [t // 2 for t in total] + [t - t // 2 for t in total]
     else:
         pads = [0] * n if padding == "valid" else spatial(padding, n)
@@ -69,8 +71,9 @@ def unbatched(c: Any, made: Any, added: bool) -> Any:
     return c.op("Squeeze", made, c.ints([0])) if added else made
 
 
-def max_pool(c: Any, x: Any, n: int, args: Any, indices: bool) -> Any:
-    kernel, stride, padding, dilation, ceil = (*args, *(None, None, 0, 1, False)[len(args) :])
+def max_pool(c: Any, x: Any, n: int, args: tuple[Any, ...], indices: bool) -> Any:
+    filled: tuple[Any, ...] = (None, None, 0, 1, False)
+    kernel, stride, padding, dilation, ceil = (*args, *filled[len(args) :])
     source, added = batched(c, x, n)
     options = {
         "kernel_shape": spatial(kernel, n),
@@ -91,6 +94,7 @@ def _pools() -> None:
     from ._rows import ROWS
 
     for n in (1, 2, 3):
+
         def plain(c: Any, x: Any, *args: Any, n: int = n) -> Any:
             return max_pool(c, x, n, args, False)
 
@@ -290,7 +294,12 @@ def _repeated(c: Any, t: Any, times: int) -> Any:
     return Value(c.op("Reshape", tiled, c.ints(sizes)), t.dtype, shape)
 
 
-_GATES = {"lstm": (4, [0, 3, 1, 2]), "gru": (3, [1, 0, 2]), "rnn_tanh": (1, [0]), "rnn_relu": (1, [0])}
+_GATES = {
+    "lstm": (4, [0, 3, 1, 2]),
+    "gru": (3, [1, 0, 2]),
+    "rnn_tanh": (1, [0]),
+    "rnn_relu": (1, [0]),
+}
 
 
 @row("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -381,7 +390,9 @@ def _pad(c: Any, x: Any, pad: Any, mode: Any = "constant", value: Any = None) ->
     before, after = [0] * (x.rank - n), [0] * (x.rank - n)
     before += list(pad[0::2])[::-1]
     after += list(pad[1::2])[::-1]
-    kind = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    kind = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[
+        mode
+    ]
     fill = c.operand(0 if value is None else value, x.dtype) if kind == "constant" else None
     return c.op("Pad", x, c.ints([*before, *after]), fill, mode=kind)
 
@@ -435,8 +446,8 @@ def _grid_sampler(c: Any, x: Any, grid: Any, mode: int, padding: int, corners: b
     if x.rank == 5 and c.opset < 20:
         raise c.error(c.at, "volumes need version 20")
     return c.op(
-        "GridSample", x, grid, mode=names[mode], padding_mode=("zeros", "border", "reflection")[padding],
-        align_corners=int(corners),
+        "GridSample", x, grid, mode=names[mode], align_corners=int(corners),
+        padding_mode=("zeros", "border", "reflection")[padding],
     )  # fmt: skip
 
 
@@ -495,8 +506,6 @@ def _difference(c: Any, x: Any, y: Any, reduction: int = 1) -> Any:
     if reduction == 0:
         return made
     return c.op("ReduceMean" if reduction == 1 else "ReduceSum", made, keepdims=0)
-
-
 
 
 @row("affine_grid_generator")

@@ -39,10 +39,17 @@ def _flatten(c: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     kept = [x.known(d) for d in (*range(first), *range(last + 1, x.rank))]
     if all(k is not None for k in kept):
         return c.op("Reshape", x, c.ints([*kept[:first], -1, *kept[first:]]))
-    return c.op("Reshape", x, c.ints([
-        *(c.size(x, d) for d in range(first)), -1,
-        *(c.size(x, d) for d in range(last + 1, x.rank)),
-    ]))
+    return c.op(
+        "Reshape",
+        x,
+        c.ints(
+            [
+                *(c.size(x, d) for d in range(first)),
+                -1,
+                *(c.size(x, d) for d in range(last + 1, x.rank)),
+            ]
+        ),
+    )
 
 
 @row("unflatten")
@@ -212,16 +219,16 @@ def _unsplit(c: Any, base: Any, new: Any, index: Any, size: Any, dim: int = 0) -
         raise c.error(c.at, "the size that it splits is open")
     if "chunk" in str(c.at.target if c.at is not None else "") or isinstance(size, str):
         size = -(-whole // size)
-    sizes = size if isinstance(size, list) else [min(size, whole - i) for i in range(0, whole, size)]
+    sizes = (
+        size if isinstance(size, list) else [min(size, whole - i) for i in range(0, whole, size)]
+    )
     start = sum(sizes[:index])
     return _unslice(c, base, new, None, dim, start, start + sizes[index])
 
 
 @row("unbind")
 def _unbind(c: Any, x: Any, dim: int = 0) -> Any:
-    return [
-        c.op("Gather", x, c.constant(i), axis=dim % x.rank) for i in range(x.known(dim) or 0)
-    ]
+    return [c.op("Gather", x, c.constant(i), axis=dim % x.rank) for i in range(x.known(dim) or 0)]
 
 
 def joined(c: Any, base: Any, pieces: list[Any], dim: int) -> Any:
@@ -231,9 +238,7 @@ def joined(c: Any, base: Any, pieces: list[Any], dim: int) -> Any:
 
 def between(c: Any, x: Any, dim: int, start: Any, stop: Any, step: int = 1) -> Any:
     """Return a part of a dimension."""
-    return c.op(
-        "Slice", x, c.ints([start]), c.ints([stop]), c.ints([dim % x.rank]), c.ints([step])
-    )
+    return c.op("Slice", x, c.ints([start]), c.ints([stop]), c.ints([dim % x.rank]), c.ints([step]))
 
 
 @row("slice")
@@ -276,8 +281,10 @@ def placed(c: Any, base: Any, new: Any, dim: int, start: Any, end: Any, step: in
 def _narrow(c: Any, x: Any, dim: int, start: Any, length: Any) -> Any:
     if isinstance(start, Value):
         start = c.op("Cast", start, to=TYPES[pt.int64])
-    stop = start + length if type(start) is int and type(length) is int else c.op(
-        "Add", *(v if isinstance(v, str) else c.constant(v) for v in (start, length))
+    stop = (
+        start + length
+        if type(start) is int and type(length) is int
+        else c.op("Add", *(v if isinstance(v, str) else c.constant(v) for v in (start, length)))
     )
     return between(c, x, dim, start, stop)
 
@@ -334,14 +341,16 @@ def _index(c: Any, x: Any, indices: Any) -> Any:
     for _, i in given:
         size = c.op("Shape", i)
         shape = size if shape is None else broadcast(c, shape, size)
-    columns = [
-        c.op("Unsqueeze", c.op("Expand", wide(c, i), shape), c.ints([-1])) for _, i in given
-    ]
+    columns = [c.op("Unsqueeze", c.op("Expand", wide(c, i), shape), c.ints([-1])) for _, i in given]
     made = c.op("GatherND", source, c.op("Concat", *columns, axis=-1))
     if following and places[0] > 0:
         # The dimensions of the indices come where the first of those was.
         rest = x.rank - len(places)
-        order = [*range(rank, rank + places[0]), *range(rank), *range(rank + places[0], rank + rest)]
+        order = [
+            *range(rank, rank + places[0]),
+            *range(rank),
+            *range(rank + places[0], rank + rest),
+        ]
         made = c.op("Transpose", made, perm=order)
     return made
 
@@ -362,7 +371,7 @@ def _index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = Fal
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
     if len(given) == 1 and given[0][1].dtype in (pt.bool, pt.uint8):
         mask = given[0][1]
-        if accumulate or values.rank > 0 and values.shape != (1,) or given[0][0] != 0:
+        if accumulate or (values.rank > 0 and values.shape != (1,)) or given[0][0] != 0:
             raise c.error(c.at, "a mask takes one number, not a tensor")
         more = x.rank - mask.rank
         seen = c.op("Unsqueeze", mask, c.ints(list(range(mask.rank, x.rank)))) if more else mask
@@ -379,9 +388,7 @@ def _index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = Fal
     for _, i in given:
         size = c.op("Shape", i)
         shape = size if shape is None else broadcast(c, shape, size)
-    columns = [
-        c.op("Unsqueeze", c.op("Expand", wide(c, i), shape), c.ints([-1])) for _, i in given
-    ]
+    columns = [c.op("Unsqueeze", c.op("Expand", wide(c, i), shape), c.ints([-1])) for _, i in given]
     where = columns[0] if len(columns) == 1 else c.op("Concat", *columns, axis=-1)
     rest = c.op("Shape", x, start=len(places), end=x.rank)
     full = c.op("Concat", shape, rest, axis=0)
@@ -466,7 +473,9 @@ def _masked_select(c: Any, x: Any, mask: Any) -> Any:
 def _flip(c: Any, x: Any, dims: Any) -> Any:
     n = len(dims)
     ends = c.ints([-(2**63)] * n)
-    return c.op("Slice", x, c.ints([-1] * n), ends, c.ints([d % x.rank for d in dims]), c.ints([-1] * n))
+    return c.op(
+        "Slice", x, c.ints([-1] * n), ends, c.ints([d % x.rank for d in dims]), c.ints([-1] * n)
+    )
 
 
 @row("roll")
@@ -502,7 +511,9 @@ def _diagonal(c: Any, x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
         raise c.error(c.at, "the sizes of a diagonal are open")
     order = [d for d in range(x.rank) if d not in (dim1 % x.rank, dim2 % x.rank)]
     moved = c.op("Transpose", x, perm=[dim1 % x.rank, dim2 % x.rank, *order])
-    rows = range(max(0, -offset), max(0, -offset) + max(0, min(a - max(0, -offset), b - max(0, offset))))
+    rows = range(
+        max(0, -offset), max(0, -offset) + max(0, min(a - max(0, -offset), b - max(0, offset)))
+    )
     made = c.op("GatherND", moved, c.constant([[i, i + offset] for i in rows]))
     return c.op("Transpose", made, perm=[*range(1, x.rank - 1), 0])
 
@@ -516,9 +527,15 @@ def _dtype_of(c: Any, dtype: Any, fallback: Any = None) -> Any:
 
 
 def filled(c: Any, sizes: Any, value: Any, dtype: Any) -> Any:
-    if isinstance(sizes, list) and all(type(s) is int for s in sizes) and not isinstance(value, str):
-        return c.op("Expand", c.operand(value, dtype), c.ints(sizes)) if sizes else c.op(
-            "Identity", c.operand(value, dtype)
+    if (
+        isinstance(sizes, list)
+        and all(type(s) is int for s in sizes)
+        and not isinstance(value, str)
+    ):
+        return (
+            c.op("Expand", c.operand(value, dtype), c.ints(sizes))
+            if sizes
+            else c.op("Identity", c.operand(value, dtype))
         )
     shape = c.ints(sizes) if isinstance(sizes, list) else sizes
     return c.op("Expand", c.operand(value, dtype), shape)
@@ -560,7 +577,9 @@ def _arange(c: Any, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
 
 @row("linspace")
 def _linspace(c: Any, start: float, end: float, steps: int, dtype: Any = None, **o: Any) -> Any:
-    return c.op("Identity", c.constant(pt.linspace(start, end, steps).tolist(), _dtype_of(c, dtype)))
+    return c.op(
+        "Identity", c.constant(pt.linspace(start, end, steps).tolist(), _dtype_of(c, dtype))
+    )
 
 
 @row("eye")
@@ -604,8 +623,10 @@ def _sym_numel(c: Any, x: Any) -> Any:
 @row("item", "_local_scalar_dense")
 def _item(c: Any, x: Any) -> Any:
     flat = c.op("Reshape", x, c.constant([], pt.int64))
-    return flat if x.dtype in (pt.int64, pt.bool) or x.dtype.is_floating_point else c.op(
-        "Cast", flat, to=TYPES[pt.int64]
+    return (
+        flat
+        if x.dtype in (pt.int64, pt.bool) or x.dtype.is_floating_point
+        else c.op("Cast", flat, to=TYPES[pt.int64])
     )
 
 

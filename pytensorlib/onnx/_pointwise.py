@@ -50,13 +50,13 @@ def float_of(c: Any, x: Any) -> tuple[Any, Any]:
 
 def promoted(c: Any, *values: Any) -> Any:
     """Return the type in which an operator of several values computes."""
-    shown = []
+    shown: list[Any] = []
     for v in values:
         if isinstance(v, Value):
             shown.append(pt.empty((1,) * min(v.rank, 1), dtype=v.dtype, device="meta"))
         else:
             shown.append(0 if isinstance(v, str) else v)
-    first = shown[0]
+    first: Any = shown[0]
     for other in shown[1:]:
         kind = pt.result_type(first, other)
         dims = max(getattr(first, "ndim", 0), getattr(other, "ndim", 0))
@@ -524,5 +524,3 @@ def _dropout(c: Any, x: Any, p: float = 0.5, train: bool = False) -> Any:
         return c.op("Identity", x)
     ratio, training = c.constant(float(p), pt.float32), c.constant(True, pt.bool)
     return c.op("Dropout", x, ratio, training)
-
-

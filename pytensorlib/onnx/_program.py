@@ -7,6 +7,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .. import version
 from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
 from ..utils import _pytree as pytree
 from ._graph import TYPES, Converter, Value
@@ -186,7 +187,7 @@ def convert(
         elif node.op == "call_function":
             c.run(node)
     c.at = None
-    outputs = []
+    outputs: list[Any] = []
     results = program.graph.output_node().args[0]
     taken = {i.name for i in inputs} | {n for n, _ in state}
     for spec, node in zip(signature.output_specs, results, strict=True):
@@ -221,7 +222,7 @@ def convert(
     graph = onnx.helper.make_graph(c.nodes, "main_graph", inputs, outputs, tensors)
     opsets = [onnx.helper.make_opsetid("", opset)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, producer_name="pytensorlib")
-    model.producer_version = pt.version.__version__
+    model.producer_version = version.__version__
     model.ir_version = min(10, onnx.IR_VERSION)
     prune(onnx, model)
     return ONNXProgram(model, program)

@@ -83,7 +83,9 @@ def _argument(name: str, kind: str) -> None:
         if dim is None:
             flat = c.op("Reshape", x, c.ints([-1]))
             return c.op(kind, flat, axis=0, keepdims=0)
-        return c.op(kind, x, axis=dim % max(len(c.at.args[0].meta["val"].shape), 1), keepdims=int(keepdim))
+        return c.op(
+            kind, x, axis=dim % max(len(c.at.args[0].meta["val"].shape), 1), keepdims=int(keepdim)
+        )
 
     ROWS[name] = write
 
@@ -111,9 +113,7 @@ def _count_nonzero(c: Any, x: Any, dim: Any = None) -> Any:
     return reduce(c, "ReduceSum", ones, dim, False, x.rank)
 
 
-def spread(
-    c: Any, x: Any, dim: Any, correction: Any, keepdim: bool, root: bool
-) -> Any:
+def spread(c: Any, x: Any, dim: Any, correction: Any, keepdim: bool, root: bool) -> Any:
     """Return the mean, with its dimensions kept, and the variance or its root."""
     dims = dims_of(x, dim)
     mean = reduce(c, "ReduceMean", x, dims, True)
@@ -125,11 +125,15 @@ def spread(
         if type(size) is int and type(count) is int:
             count *= size
         else:
-            count = c.op("Mul", *(v if isinstance(v, str) else c.constant(v) for v in (count, size)))
+            count = c.op(
+                "Mul", *(v if isinstance(v, str) else c.constant(v) for v in (count, size))
+            )
     if type(count) is int:
         n = c.constant(float(max(count - correction, 0)), x.dtype)
     else:
-        n = c.op("Sub", c.op("Cast", count, to=TYPES[x.dtype]), c.constant(float(correction), x.dtype))
+        n = c.op(
+            "Sub", c.op("Cast", count, to=TYPES[x.dtype]), c.constant(float(correction), x.dtype)
+        )
     made = c.op("Div", total, n)
     return mean, c.op("Sqrt", made) if root else made
 
@@ -191,12 +195,16 @@ def _vector_norm(
 
 
 @row("norm")
-def _norm(c: Any, x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _norm(
+    c: Any, x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
     return _vector_norm(c, x, 2 if p is None else p, dim, keepdim)
 
 
 @row("linalg_norm")
-def _linalg_norm(c: Any, x: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, **o: Any) -> Any:
+def _linalg_norm(
+    c: Any, x: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, **o: Any
+) -> Any:
     if ord is not None and (dim is None or len(dim) > 1) and x.rank > 1:
         raise c.error(c.at, "it is the norm of a matrix")
     return _vector_norm(c, x, 2 if ord is None else ord, dim, keepdim)
@@ -222,7 +230,9 @@ def _log_softmax(c: Any, x: Any, dim: int, dtype: Any = None) -> Any:
 
 @row("topk")
 def _topk(c: Any, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    return list(c.op("TopK", x, c.ints([k]), n=2, axis=dim % x.rank, largest=int(largest), sorted=1))
+    return list(
+        c.op("TopK", x, c.ints([k]), n=2, axis=dim % x.rank, largest=int(largest), sorted=1)
+    )
 
 
 @row("sort")
@@ -286,8 +296,6 @@ def _cosine(c: Any, a: Any, b: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     dot = reduce(c, "ReduceSum", c.op("Mul", a, b), dim, False, a.rank)
     sides = [c.op("Max", reduce(c, "ReduceL2", v, dim, False), least) for v in (a, b)]
     return c.op("Div", dot, c.op("Mul", *sides))
-
-
 
 
 @row("cdist", "_cdist_forward")

@@ -28,9 +28,8 @@ def body(c: Any, node: Node, inputs: list[Any], before: Any = None) -> Any:
                 c.run(n)
         results = [c.env.get(r, r) if isinstance(r, Node) else r for r in
                    module.graph.output_node().args[0]]  # fmt: skip
-        names = []
-        for r in results:  # what comes from outside is a node inside too
-            names.append(c.op("Identity", r))
+        # What comes from outside is a node inside too.
+        names = [c.op("Identity", r) for r in results]
         return c.nodes, names, results
     finally:
         c.nodes, c.modules, c.env = saved, modules, env
@@ -74,7 +73,7 @@ def _while(c: Any, cond_graph: Any, body_graph: Any, carried: Any, more: Any = (
                       v.shape if isinstance(v, Value) else ())  # fmt: skip
         values.append(inner)
         inputs.append(helper.make_tensor_value_info(inner.name, TYPES[inner.dtype], None))
-    nodes, names, results = body(c, body_graph, [*values, *more])
+    nodes, names, _ = body(c, body_graph, [*values, *more])
     saved, c.nodes = c.nodes, nodes
     after = [Value(n, v.dtype, v.shape) for n, v in zip(names, values, strict=True)]
     end_nodes, end_names, _ = body(c, cond_graph, [*after, *more])
@@ -88,7 +87,10 @@ def _while(c: Any, cond_graph: Any, body_graph: Any, carried: Any, more: Any = (
         *inputs,
     ]
     ends = [helper.make_tensor_value_info(going, TYPES[pt.bool], [])]
-    ends += [helper.make_tensor_value_info(n, TYPES[v.dtype], None) for n, v in zip(names, values, strict=True)]
+    ends += [
+        helper.make_tensor_value_info(n, TYPES[v.dtype], None)
+        for n, v in zip(names, values, strict=True)
+    ]
     graph = helper.make_graph(inside, "body", inputs, ends)
     c.at = at
     made = c.op("Loop", None, start, *carried, n=len(values), body=graph)

@@ -165,9 +165,11 @@ def make_fx(
                 node = recorder.graph.placeholder(f"{name}_{i}")
                 if isinstance(leaf, pt.Tensor):
                     # Another tensor, so that one that comes twice is two arguments.
-                    same = leaf.detach().clone().requires_grad_(leaf.requires_grad and leaf.is_leaf) if (
-                        _key(leaf) in recorder.nodes
-                    ) else leaf
+                    same = (
+                        leaf.detach().clone().requires_grad_(leaf.requires_grad and leaf.is_leaf)
+                        if (_key(leaf) in recorder.nodes)
+                        else leaf
+                    )
                     recorder.note(same, node)
                     leaf = same
                 parts.append(leaf)

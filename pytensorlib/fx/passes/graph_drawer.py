@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from ..node import Node, _get_qualified_name
+from .._names import qualified
+from ..node import Node
 
 __all__ = ["FxGraphDrawer"]
 
@@ -134,7 +135,7 @@ class FxGraphDrawer:
             leaf = module.get_submodule(node.target)
             label += rf"\n|target={type(leaf).__name__}\n"
         else:
-            target = node.target if isinstance(node.target, str) else _get_qualified_name(node.target)
+            target = node.target if isinstance(node.target, str) else qualified(node.target)
             label += rf"|target={text(target)}\n"
             args = [a for a in map(text, node.args) if a]
             kwargs = [f"{k}: {text(v)}" for k, v in node.kwargs.items()]
@@ -142,7 +143,7 @@ class FxGraphDrawer:
                 label += r"|args=(\l" + r",\n".join(args) + r",\n)\l"
             if kwargs:
                 label += r"|kwargs={\l".replace("{", r"\{") + r",\n".join(kwargs) + r"\n\}\l"
-        meta = node.meta.get("tensor_meta")
+        meta: Any = node.meta.get("tensor_meta")
         if hasattr(meta, "shape"):
             label += rf"|dtype={meta.dtype}\n|shape={tuple(meta.shape)}\n"
         if trace and node.stack_trace:

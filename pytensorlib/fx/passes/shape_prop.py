@@ -24,9 +24,7 @@ class TensorMetadata(NamedTuple):
     qparams: dict[str, Any]
 
 
-def _extract_tensor_metadata(
-    result: Any, include_contiguity: bool = True
-) -> TensorMetadata:
+def _extract_tensor_metadata(result: Any, include_contiguity: bool = True) -> TensorMetadata:
     memory_format = None
     if include_contiguity:
         for candidate in (pt.contiguous_format, pt.channels_last, pt.channels_last_3d):

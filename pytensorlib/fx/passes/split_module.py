@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-
 from ..graph import Graph
 from ..graph_module import GraphModule, _get_attr
 from ..node import Node, map_arg
@@ -218,5 +217,3 @@ def _assemble(
     made = GraphModule(attributes, base)
     made.meta.update(m.meta)
     return made
-
-

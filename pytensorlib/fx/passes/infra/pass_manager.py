@@ -96,9 +96,7 @@ class PassManager:
             for each in self.passes:
                 result = each(module)
                 if not isinstance(result, PassResult):
-                    raise TypeError(
-                        f"The result of the pass {each} should be type PassResult."
-                    )
+                    raise TypeError(f"The result of the pass {each} should be type PassResult.")
                 module = result.graph_module
                 changed = changed or result.modified
                 module.recompile()

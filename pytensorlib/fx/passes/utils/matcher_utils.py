@@ -27,8 +27,11 @@ class InternalMatch:
 
     def __copy__(self) -> InternalMatch:
         return InternalMatch(
-            self.anchors, self.nodes_map.copy(), self.placeholder_nodes.copy(),
-            self.returning_nodes.copy(), self.name_node_map.copy(),
+            self.anchors,
+            self.nodes_map.copy(),
+            self.placeholder_nodes.copy(),
+            self.returning_nodes.copy(),
+            self.name_node_map.copy(),
         )
 
 
@@ -62,9 +65,7 @@ class SubgraphMatcher:
         self.remove_overlapping_matches = remove_overlapping_matches
         self.ignore_literals = ignore_literals
         if len(pattern.nodes) == 0:
-            raise ValueError(
-                "SubgraphMatcher cannot be initialized with an empty pattern"
-            )
+            raise ValueError("SubgraphMatcher cannot be initialized with an empty pattern")
         for node in pattern.nodes:
             if node.op not in ("output", "placeholder") and not node.users:
                 raise AssertionError("SubgraphMatcher: nodes of a pattern must be used")
@@ -72,9 +73,7 @@ class SubgraphMatcher:
         output = next(iter(reversed(pattern.nodes)))
         self.pattern_returning_nodes = output.all_input_nodes
         self.pattern_anchors = (
-            [output]
-            if match_output
-            else [n for n in output.all_input_nodes if len(n.users) == 1]
+            [output] if match_output else [n for n in output.all_input_nodes if len(n.users) == 1]
         )
 
     def _attributes_are_equal(self, pn: Node, gn: Node) -> bool:
@@ -154,8 +153,11 @@ class SubgraphMatcher:
 
         def arguments(n: Node) -> Any:
             if n.op == "call_function" and n.kwargs:
+                target: Any = n.target
                 found = normalize_function(
-                    n.target, n.args, n.kwargs,  # type: ignore[arg-type]
+                    target,
+                    n.args,
+                    n.kwargs,
                     normalize_to_only_use_kwargs=True,
                 )
                 if found is not None:
