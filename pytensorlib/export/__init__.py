@@ -92,11 +92,16 @@ def export(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(
-            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
+            f"Expecting `args` to be a tuple of example positional inputs, got {_shown(type(args))}"
         )
     from ._trace import trace
 
     return trace(mod, args, kwargs or {}, dynamic_shapes)
+
+
+def _shown(kind: type) -> str:
+    """Return a class as PyTorch's errors name it."""
+    return str(kind).replace("pytensorlib.", "torch.")
 
 
 def save(

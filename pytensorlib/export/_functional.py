@@ -82,6 +82,7 @@ class Functional:
 
     def placeholder(self, node: Node) -> Any:
         made = self.graph.create_node("placeholder", node.name, name=node.name)
+        made.name = node.name  # also where it is the name of something in Python
         made.meta = dict(node.meta)
         val: Any = node.meta.get("val")
         if not hasattr(val, "dtype"):
@@ -221,6 +222,9 @@ class Functional:
         name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
         if name.startswith("_assert_tensor_metadata"):
             self.env[node] = None
+            return
+        if name == "detach_":
+            self.env[node] = self.env[node.args[0]]  # type: ignore[index]
             return
         if name == "sym_size" or node.target is operator.getitem:
             args, kwargs = self.arguments(node)

@@ -199,7 +199,10 @@ def _constant(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         made = func(*args, **kwargs)
     if func.__name__ != "tensor":
         return made
-    return lifted(tracer, made)
+    found = tracer.traced(lifted(tracer, made))
+    found.node = tracer.call(ops.aten.detach_.default, (found.node,), {}, "detach_")
+    found.node.meta["val"] = tracer.described(found)
+    return found.public
 
 
 def _typed(dtype: Any) -> dict[str, Any]:
@@ -541,7 +544,9 @@ def _setitem(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     x, index, value = args
     with tracer:
         if not isinstance(value, pt.Tensor):
-            value = pt.tensor(value, dtype=x.dtype if x.dtype.is_floating_point else None)
+            with tracer.away():
+                made = pt.tensor(value, dtype=x.dtype if x.dtype.is_floating_point else None)
+                value = lifted(tracer, made)
             number = True
         else:
             number = False

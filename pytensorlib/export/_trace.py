@@ -40,6 +40,9 @@ _PRIMES = [
 ]  # fmt: skip
 
 
+_DROPPED = ("aten.detach_.default", "aten.lift_fresh_copy.default", "aten.sym_size.int")
+
+
 class Open:
     """An open size: which sizes of arguments it gives, and between what it lies."""
 
@@ -164,6 +167,7 @@ class Recording:
         self.ranges: dict[str, ValueRanges] = {}
         self.first_input: Any = None
         self.lifted = 0
+        self.places: dict[tuple[int, ...], tuple[Any, int]] = {}  # whose sizes symbols are
         self.lifted_specs: list[InputSpec] = []
         self.attributes = {
             id(v): f"{path}.{name}" if path else name
@@ -264,8 +268,10 @@ class Recording:
                             shapes[i][d] = self.values[lead][i] * factor + offset
             for d in range(value.dim()):
                 column = tuple(s[d] for s in shapes)
-                if len(set(column)) > 1 and column not in tracer.symbols:
-                    self.add_symbol(column, node, d)
+                if len(set(column)) > 1:
+                    self.places[column] = (node, d)
+                    if column not in tracer.symbols:
+                        self.add_symbol(column)
             public = tracer.input(node, [tuple(s) for s in shapes], value)
             made[id(value)] = public
             self.inputs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None))
@@ -273,7 +279,7 @@ class Recording:
         self.inputs_by_path = [(p, v) for p, v, _ in leaves]
         return pytree.tree_map(swap, args), pytree.tree_map(swap, kwargs)
 
-    def add_symbol(self, column: tuple[int, ...], node: Any, d: int) -> None:
+    def add_symbol(self, column: tuple[int, ...]) -> None:
         from ._numbers import fit
 
         text = fit(column, self.tracer.sizes)
@@ -284,7 +290,7 @@ class Recording:
             with self.graph.inserting_after(last):
                 target = ops.aten.sym_size.int
                 found = self.graph.create_node(
-                    "call_function", target, (node, d), {}, "sym_size_int"
+                    "call_function", target, self.places[column], {}, "sym_size_int"
                 )
             found.meta["val"] = sym
             assert tracer is not None  # noqa: S101
@@ -347,7 +353,7 @@ class Recording:
         """Erase new tensors that nothing uses; number the others in order."""
         for node in reversed(self.graph.nodes):
             target = str(node.target)
-            if not node.users and target in ("aten.lift_fresh_copy.default", "aten.sym_size.int"):
+            if not node.users and target in _DROPPED:
                 self.graph.erase_node(node)
         nodes = {n.name: n for n in self.graph.nodes if n.op == "placeholder"}
         kept, n = [], 0
@@ -423,9 +429,16 @@ def violated(groups: dict[str, Open], fixed: set[str], tried: Any, error: Specia
     for key in keys:
         with contextlib.suppress(Specialized):
             tried({}, {*fixed, key})
-            return UserError(head.format(groups[key].said()) + one_violation(groups[key], error))
-    every = "".join(one_violation(groups[k], error) for k in keys)
-    return UserError(head.format(", ".join(groups[k].said() for k in keys)) + every)
+            said = one_violation(groups[key], error)
+            return UserError(head.format(groups[key].said()) + said + reason(error))
+    every = "\n".join(one_violation(groups[k], error) for k in keys)
+    names = ", ".join(groups[k].said() for k in keys)
+    return UserError(head.format(names) + every + reason(error))
+
+
+def reason(error: Specialized) -> str:
+    """Return what an operator said of sizes that do not fit."""
+    return "" if error.text else f"\nWhat failed with other sizes: {error}"
 
 
 def one_violation(group: Open, error: Specialized) -> str:
@@ -435,15 +448,14 @@ def one_violation(group: Open, error: Specialized) -> str:
         said = re.sub(r"\bs\d+\b", lambda m: group.source(), text)
         return (
             f"  - Not all values of {name} in the specified range satisfy the generated guard "
-            f"{said if error.values[0] else f'not ({said})'}\n"
+            f"{said if error.values[0] else f'not ({said})'}"
         )
-    fix = f"Suggested fixes:\n  {group.key} = {group.hint}\n" if group.named else ""
-    why = f" ({error})" if not error.text else ""
+    fix = f"\nSuggested fixes:\n  {group.key} = {group.hint}" if group.named else ""
     return (
         f"  - You marked {group.said()} as dynamic but your code specialized it to be a constant "
-        f"({group.hint}){why}. If you're using mark_dynamic, either remove it or use "
+        f"({group.hint}). If you're using mark_dynamic, either remove it or use "
         "maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or "
-        f"Dim.AUTO.\n{fix}"
+        f"Dim.AUTO.{fix}"
     )
 
 

@@ -67,7 +67,7 @@ def _annotation(value: Any) -> str | None:
     if isinstance(value, pt.Tensor):
         shape = getattr(value, "_symbolic_shape", value.shape)
         return f"{dtype_abbrs[value.dtype]}{_shape_text(shape)}"
-    if type(value).__name__ in ("SymInt", "SymFloat", "SymBool"):
+    if type(value).__name__ in ("SymInt", "SymFloat", "SymBool", "Symbol"):
         return f"Sym({value})"
     shape = getattr(value, "shape", None)
     if shape is not None and getattr(value, "dtype", None) in dtype_abbrs:

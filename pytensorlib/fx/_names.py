@@ -80,6 +80,31 @@ def module_of(func: Any) -> str:
     return home(module)
 
 
+# Where PyTorch has the functions of these families, and with what their names begin there.
+_FAMILIES = {f"torch._C._{family}": family for family in ("fft", "linalg", "special")}
+
+
+class _Family:
+    """The functions of a family, by PyTorch's private names: ``linalg_norm``."""
+
+    def __init__(self, family: str) -> None:
+        self._family = family
+
+    def __getattr__(self, name: str) -> Any:
+        prefix, _, rest = name.partition("_")
+        if prefix != self._family:
+            raise AttributeError(name)
+        return getattr(getattr(pt, self._family), rest)
+
+
+def short_name(func: Any) -> str:
+    """Return a function's name as PyTorch's graphs have it."""
+    name: str = func.__name__
+    module = getattr(func, "__module__", None)
+    family = _FAMILIES.get(home(module)) if isinstance(module, str) else None
+    return name if family is None or name.startswith(f"{family}_") else f"{family}_{name}"
+
+
 def qualified(func: Any) -> str:
     """Return a function's name with the module that it is found in, such as ``torch.add``."""
     short: str = getattr(func, "__name__", "")
@@ -97,7 +122,7 @@ def qualified(func: Any) -> str:
 
         name = inspect.getsource(func).split("=")[0].strip()
     module = module_of(func).replace("torch._ops", "torch.ops")
-    return f"{module}.{name}"
+    return f"{module}.{short_name(func) if name != '<lambda>' else name}"
 
 
 def from_torch(obj: Any) -> bool:
@@ -145,6 +170,9 @@ def builtin_names() -> dict[str, Builtin]:
         from . import _pytree as fx_pytree
 
         own = pt.__name__
+        for family in _FAMILIES.values():
+            if not hasattr(pt._C, f"_{family}"):
+                setattr(pt._C, f"_{family}", _Family(family))
         as_torch = "import torch" if own == "torch" else f"import {own} as torch"
         for name, text, obj in (
             ("inf", "from math import inf", float("inf")),

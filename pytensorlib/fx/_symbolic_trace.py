@@ -368,8 +368,10 @@ class Tracer(TracerBase):
                         make: Any = None
                         if self.param_shapes_constant and isinstance(p, pt.nn.Parameter):
                             make = functools.partial(_parameter_proxy, self, name, attr_val)
+                        # Tracers of programs need not know the option.
+                        option = {} if make is None else {"proxy_factory_fn": make}
                         parameter_proxy_cache[name] = self.create_proxy(
-                            "get_attr", name, (), {}, proxy_factory_fn=make
+                            "get_attr", name, (), {}, **option
                         )
                     return parameter_proxy_cache[name]
             return None

@@ -12,6 +12,7 @@ import pytensorlib as pt
 from ._codegen import CodeGen, PythonCode
 from ._names import MAGIC, REFLECTED
 from ._names import Namespace as _Namespace
+from ._names import short_name as _short_name
 from ._names import snake_case as _snake_case
 from .node import Argument, Node, Target, map_arg
 
@@ -475,7 +476,7 @@ class Graph:
 
     def _target_to_str(self, target: Target | None) -> str:
         if callable(target):
-            name = target.__name__
+            name = _short_name(target)
         else:
             name = str(target)
             if name.startswith("__") and name.endswith("__"):

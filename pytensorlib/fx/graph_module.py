@@ -256,7 +256,7 @@ class GraphModule(pt.nn.Module):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         # Each has a class of its own, for its `forward`.
         for base in cls.__mro__:
-            if base.__qualname__ != "GraphModuleImpl":
+            if not base.__qualname__.endswith("GraphModuleImpl"):
                 cls = base  # noqa: PLW0642
                 break
 

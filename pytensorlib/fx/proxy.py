@@ -477,7 +477,11 @@ class Proxy:
                 )
             return tracer.create_proxy("call_method", name, args, kwargs)
         return tracer.create_proxy(
-            "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(name)
+            "call_function",
+            orig_method,
+            args,
+            kwargs,
+            name=tracer.graph._target_to_str(orig_method),
         )
 
 

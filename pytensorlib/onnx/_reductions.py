@@ -312,3 +312,19 @@ def _cdist(c: Any, a: Any, b: Any, p: float = 2.0, compute_mode: Any = None) -> 
 def _bilinear(c: Any, a: Any, b: Any, weight: Any, bias: Any = None) -> Any:
     made = c.op("Einsum", a, weight, b, equation="...n,onm,...m->...o")
     return made if bias is None else c.op("Add", made, bias)
+
+
+@row("diff")
+def _diff(
+    c: Any, x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+) -> Any:
+    pieces = [p for p in (prepend, x, append) if p is not None]
+    made: Any = x
+    if len(pieces) > 1:
+        made = c.op("Concat", *(c.cast(p, x.dtype) for p in pieces), axis=dim % x.rank)
+    axis = c.ints([dim % x.rank])
+    for _ in range(n):
+        after = c.op("Slice", made, c.ints([1]), c.ints([2**63 - 1]), axis)
+        before = c.op("Slice", made, c.ints([0]), c.ints([-1]), axis)
+        made = c.op("Xor" if x.dtype is pt.bool else "Sub", after, before)
+    return made
