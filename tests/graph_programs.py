@@ -283,7 +283,7 @@ def record() -> dict[str, Any]:
     for name, function in refused_programs(torch).items():
         try:
             torch.fx.symbolic_trace(function)
-        except Exception as e:
+        except Exception as e:  # noqa: PERF203
             found["refused"][name] = [type(e).__name__, str(e)]
     for name, (module, args, kwargs, shapes) in exported_programs(torch).items():
         program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes)
@@ -291,7 +291,7 @@ def record() -> dict[str, Any]:
     for name, (module, args, shapes) in refused_exports(torch).items():
         try:
             torch.export.export(module, args, dynamic_shapes=shapes)
-        except Exception as e:
+        except Exception as e:  # noqa: PERF203
             text = str(e).partition("\n\nThe error above occurred")[0].partition("\nFor more")[0]
             found["refused exports"][name] = [type(e).__name__, text]
     return found

@@ -224,7 +224,7 @@ class Functional:
             self.env[node] = None
             return
         if name == "detach_":
-            self.env[node] = self.env[node.args[0]]  # type: ignore[index]
+            self.env[node] = self.env[node.args[0]]
             return
         if name == "sym_size" or node.target is operator.getitem:
             args, kwargs = self.arguments(node)
