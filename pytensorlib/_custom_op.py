@@ -8,7 +8,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from . import _C, _comparing, _gpu
+from . import _C, _comparing, _control, _gpu
 from ._infer_schema import infer_schema
 from ._ops import OpOverload, OpOverloadPacket, ops, registered
 from .autograd import Function
@@ -71,6 +71,8 @@ class CustomOpDef:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the operator, and record it where an argument needs a gradient."""
         args, kwargs = self._bound(args, kwargs)
+        if _control.tracer is not None and not _control.tracer.resting:
+            return _control.tracer.custom(self, args, kwargs)
         if self._autocast:
             from .amp.autocast_mode import _cast, autocast, is_autocast_enabled
 

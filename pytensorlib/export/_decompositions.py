@@ -60,7 +60,7 @@ def _linear(r: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     if x.dim() == 1:
         made = r("view", r("mm", r("unsqueeze", x, 0), turned), [weight.shape[0]])
         return made if bias is None else r("add", made, bias)
-    rows = r("view", x, [product(shape[:-1]), shape[-1]])
+    rows = _reshape(r, x, [product(shape[:-1]), shape[-1]])
     made = r("mm", rows, turned) if bias is None else r("addmm", bias, rows, turned)
     return r("view", made, [*shape[:-1], weight.shape[0]])
 
@@ -152,14 +152,27 @@ def _flatten(r: Any, x: Any, start: int = 0, end: int = -1) -> Any:
     return _reshape(r, x, whole)
 
 
-@of("reshape")
-def _reshape(r: Any, x: Any, shape: Any) -> Any:
+def _fits(r: Any, x: Any, shape: Any) -> bool:
+    """Return whether a tensor can be seen in another shape without a copy."""
     found = r.__self__.tracer.traced(x).shadows[0]
     try:
         found.view([s if type(s) is int else s.node.values[0] for s in shape])
     except RuntimeError:
+        return False
+    return True
+
+
+@of("reshape")
+def _reshape(r: Any, x: Any, shape: Any) -> Any:
+    if not _fits(r, x, shape):
         x = r("clone", x, memory_format=pt.contiguous_format)
     return r("view", x, list(shape))
+
+
+@of("view")
+def _view(r: Any, x: Any, shape: Any) -> Any:
+    # What other operators give may lie otherwise than what the program's gave.
+    return NotImplemented if _fits(r, x, shape) else _reshape(r, x, shape)
 
 
 @of("unflatten.int")

@@ -12,6 +12,7 @@ from .._symint import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
+from . import _methods
 from ._numbers import Polynomial
 from ._tracer import OperatorTracer
 from ._views import INVERSE, VIEWS
@@ -25,6 +26,9 @@ from .graph_signature import (
 )
 
 __all__ = ["decompose"]
+
+
+_OF_DATA = ("nonzero", "masked_select", "argwhere", "item")
 
 
 class Ref:
@@ -189,8 +193,13 @@ class Functional:
         if target in self.table:
             return self.replaced(target, args, kwargs)
         packet = getattr(target, "overloadpacket", None)
-        if packet is None:
+        if packet is None or target.namespace != "aten":
             return self.other(node, args, kwargs)
+        name = packet.__name__
+        if name in _OF_DATA:
+            return _methods.SPECIAL[name](self.tracer, packet, args, kwargs)
+        if name == "index" and any(t is not None and t.dtype is pt.bool for t in args[1]):
+            return _methods._masked(self.tracer, args[0], list(args[1]))
         return self.tracer.record(packet.__name__, target, args, kwargs)
 
     def other(self, node: Node, args: Any, kwargs: Any) -> Any:

@@ -101,6 +101,7 @@ class OperatorTracer(TorchFunctionMode):
         self.constants: dict[int, tuple[Any, Any]] = {}
         self.modules: list[tuple[str, Any]] = []
         self.placed: dict[int, str] = {}
+        self.resting = False  # whether operators run unseen
         self.inside: Any = None  # the branch that is recorded
         self.root: Any = pt.nn.Module()
         self.trace_of: str | None = None  # where a program is from that is recorded again
@@ -330,12 +331,22 @@ class OperatorTracer(TorchFunctionMode):
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
         """Let operators run unseen for a block."""
-        before = _C._rest_torch_function(2)
+        before, resting = _C._rest_torch_function(2), self.resting
+        self.resting = True
         try:
             with pt.no_grad():
                 yield
         finally:
+            self.resting = resting
             _C._rest_torch_function(before)
+
+    def custom(self, op: Any, args: Any, kwargs: Any) -> Any:
+        """Record an operator of the program's own."""
+        with self.away():
+            results = self.run(op, args, kwargs)
+            nodes = self.argument(tuple(args)), self.argument(dict(kwargs))
+            node = self.call(op._opoverload, *nodes, op._name)
+            return self.results(node, results, self.device_of(args, kwargs))
 
     def record(self, name: str, function: Any, args: Any, kwargs: Any, *, run: Any = None) -> Any:
         """Add a call of an operator; return its results."""
