@@ -232,6 +232,46 @@ def exported_programs(torch: Any) -> dict[str, Any]:
     }
 
 
+def open_programs(torch: Any) -> dict[str, Any]:
+    """Return functions of tensors (batch, length, 8) and (batch, other, 8), both sizes open."""
+    F = torch.nn.functional
+
+    def written(x, z):
+        c = x.clone()
+        c[:, 0] = 1.0
+        c[:, 1:] = x[:, 1:] * 2
+        return c
+
+    def masked(x, z):
+        seen = torch.ones(x.shape[1], x.shape[1]).tril()
+        return (x @ x.mT).masked_fill(seen == 0, -1e9).softmax(-1) @ x
+
+    return {
+        "pad": lambda x, z: F.pad(x, (1, 2, 0, 1)),
+        "interpolate": lambda x, z: F.interpolate(x[:, None], size=(x.shape[1] * 2, 5)),
+        "interpolate to another": lambda x, z: F.interpolate(x[:, None], size=z.shape[-2:]),
+        "ranges": lambda x, z: torch.arange(x.shape[1])[None] < torch.arange(x.shape[0])[:, None],
+        "cat": lambda x, z: torch.cat([x, torch.zeros(x.shape[0], 1, x.shape[2]), z], 1),
+        "expand": lambda x, z: x[:, :1].expand(-1, x.shape[1], -1) + x,
+        "repeat": lambda x, z: x.repeat(1, 2, 1)[:, : x.size(1)],
+        "heads": lambda x, z: x.view(x.shape[0], x.shape[1], 2, 4).transpose(1, 2).flatten(0, 1),
+        "rows": lambda x, z: x.reshape(x.shape[0] * x.shape[1], -1).sum(-1).view(x.shape[0], -1),
+        "numbers": lambda x, z: x.sum() / x.numel() + x.shape[1] ** 0.5,
+        "moments": lambda x, z: (x - x.mean((0, 1), keepdim=True)).std(1),
+        "masked": masked,
+        "slices": lambda x, z: (x[:, 1:], x[:, :-1], x[:, -1], x[:, x.shape[1] // 2 :]),
+        "remainder": lambda x, z: x[:, : x.shape[1] - x.shape[1] % 2],
+        "written": written,
+        "orders": lambda x, z: (x.flatten(1).topk(5), x.gather(1, x.argsort(1))),
+        "products": lambda x, z: (x @ z.mT, torch.einsum("btd,bsd->bts", x, z)),
+        "attention": lambda x, z: F.scaled_dot_product_attention(x, z, z),
+        "found": lambda x, z: ((x > 0).nonzero()[:, 0], x[x > 0]),
+        "made": lambda x, z: torch.full((x.shape[0],), 3.0) * x.new_ones(x.shape[0]),
+        "parts": lambda x, z: (torch.stack(x.unbind(2)), x.chunk(2, -1)[0] + x.split(4, 2)[1]),
+        "turned": lambda x, z: x.flip(1).roll(1, 1).cumsum(1),
+    }
+
+
 def refused_exports(torch: Any) -> dict[str, Any]:
     """Return modules that cannot be exported as asked."""
     nn, Dim = torch.nn, torch.export.Dim

@@ -71,6 +71,40 @@ def test_exported_program_and_its_decomposition_compute_what_the_module_does(nam
     same(program.run_decompositions().module()(*args, **kwargs), want)
 
 
+OPEN = graph_programs.open_programs(torch)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_program_computes_what_the_function_does_at_other_sizes(name):
+    torch.manual_seed(0)
+    batch = Dim("batch")
+    shapes = (({0: batch, 1: Dim("length")}, {0: batch, 1: Dim("other")}),)
+    program = export(
+        Of(OPEN[name]), (torch.randn(2, 6, 8), torch.randn(2, 5, 8)), dynamic_shapes=shapes
+    )
+    for run in (program.module(), program.run_decompositions().module()):
+        for n, a, b in ((2, 6, 5), (3, 9, 4), (1, 7, 12)):
+            x, z = torch.randn(n, a, 8), torch.randn(n, b, 8)
+            same(run(x, z), OPEN[name](x, z))
+
+
+@torch.library.custom_op("test_export::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_operator_of_a_program_is_one_node():
+    program = export(Of(lambda x: twice(x) + 1), (torch.ones(2),))
+    assert "torch.ops.test_export.twice.default(args_0)" in program.graph_module.code
+    for run in (program.module(), program.run_decompositions().module()):
+        assert run(torch.ones(2)).tolist() == [3.0, 3.0]
+
+
 def test_decomposed_network_is_written_with_pytorchs_core_operators():
     module, args, kwargs, shapes = graph_programs.exported_programs(torch)["net"]
     program = export(module, args, kwargs, dynamic_shapes=shapes).run_decompositions()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 
+import graph_programs
 import pytest
 
 import pytensorlib as torch
@@ -385,6 +386,20 @@ def test_fully_convolutional_network_with_open_height_and_width():
     torch.manual_seed(1)
     sizes = {0: Dim("batch"), 2: 2 * Dim("height"), 3: 2 * Dim("width")}
     written(UNet(), (IMAGE,), others=[(torch.randn(1, 4, 12, 6),)], dynamic_shapes=(sizes,))
+
+
+OPEN = graph_programs.open_programs(torch)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_functions_with_open_sizes(name):
+    batch = Dim("batch")
+    written(
+        OPEN[name],
+        (torch.randn(2, 6, 8), torch.randn(2, 5, 8)),
+        others=[(torch.randn(3, 9, 8), torch.randn(3, 4, 8))],
+        dynamic_shapes=(({0: batch, 1: Dim("length")}, {0: batch, 1: Dim("other")}),),
+    )
 
 
 def test_gpt_with_a_cache_continues_with_what_it_gave():

@@ -459,6 +459,19 @@ def one_violation(group: Open, error: Specialized) -> str:
     )
 
 
+def argument_names(mod: Any, args: Any, kwargs: Any) -> list[str]:
+    """Return the names of a call's arguments, one for each."""
+    signature = inspect.signature(mod.forward)
+    names: list[str] = []
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}_{i}" for i in range(len(value))]
+        else:
+            names += list(value) if kind is inspect.Parameter.VAR_KEYWORD else [name]
+    return names
+
+
 def trace(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
     """Return a module's program."""
     combined = combine(mod, args, kwargs)
@@ -471,7 +484,7 @@ def trace(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProg
     recording, result = attempt(mod, args, kwargs, leaves, groups)
     specs, out_spec = recording.finish(result)
     in_spec = pytree.tree_structure((args, kwargs))
-    names = list(inspect.signature(mod.forward).bind(*args, **kwargs).arguments)
+    names = argument_names(mod, args, kwargs)
     for name, value in vars(recording.root).get("_modules", {}).items():
         setattr(recording.root, name, value)
     module = GraphModule(recording.root, recording.graph, "GraphModule")
