@@ -198,8 +198,6 @@ PARTS = {
     "_dynamo._trace_wrapped_higher_order_op": Part(EAGER, "TransformGetItemToIndex"),
     "_dynamo.testing": Part(EAGER, "CompileCounter CompileCounterWithBackend"),
     "_functorch": Part(EAGER),
-    "_higher_order_ops": Part(EAGER, "cond while_loop scan associative_scan map flex_attention"),
-    "_higher_order_ops.associative_scan": Part(EAGER, "associative_scan"),
     "_inductor": Part(EAGER, "compile aot_compile"),
     "_inductor.config": Part(EAGER),
     "jit._recursive": Part(EAGER),

@@ -13,7 +13,9 @@ from graph_programs import plain
 import pytensorlib as torch
 from pytensorlib import nn
 from pytensorlib._dynamo.exc import UserError
+from pytensorlib._higher_order_ops import associative_scan, scan
 from pytensorlib.export import Dim, export
+from pytensorlib.functorch.experimental import control_flow
 from pytensorlib.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from pytensorlib.utils import _pytree as pytree
 
@@ -191,6 +193,50 @@ def test_branch_and_loop_stay_one_operator_each_and_run():
             Of(lambda x: torch.cond(x.sum() > 0, lambda x: x, lambda x: x[:1], (x,))),
             (torch.ones(2, 3),),
         )
+
+
+W = torch.arange(9.0).reshape(3, 3) / 9
+SCANS = {
+    "scan": lambda x: scan(lambda c, x: (c * 0.5 + x @ W, c + x), torch.zeros(3), x),
+    "reverse": lambda x: scan(
+        lambda c, x: ((c[0] + x, c[1] * x), {"a": c[0], "b": x * 2}),
+        (torch.zeros(3), torch.ones(3)),
+        x,
+        reverse=True,
+    ),
+    "dim": lambda x: scan(lambda c, x: (c + x, c.sin()), torch.zeros(5), x, dim=1),
+    "map": lambda x: control_flow.map(lambda row, y: row.sum() + y, x, W[0]),
+    "associative": lambda x: associative_scan(lambda a, b: a * b + a, x, 0),
+    "associative reverse": lambda x: associative_scan(lambda a, b: a + b, x, 1, reverse=True),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_loop_over_a_dimension_stays_one_operator_and_runs(name):
+    x = torch.randn(5, 3)
+    program = export(Of(SCANS[name]), (x,))
+    assert [str(n.target) for n in program.graph.nodes].count("scan") == 1
+    for run in (program.module(), program.run_decompositions().module()):
+        same(run(x), SCANS[name](x))
+
+
+def test_scan_of_an_open_length_is_what_a_loop_gives():
+    def by_hand(x):
+        carry, outs = torch.zeros(3), []
+        for row in x:
+            outs.append(carry + row)
+            carry = carry * 0.5 + row @ W
+        return carry, torch.stack(outs)
+
+    shapes = (({0: Dim("length")},),)
+    program = export(Of(SCANS["scan"]), (torch.randn(5, 3),), dynamic_shapes=shapes)
+    x = torch.randn(9, 3)
+    same(program.module()(x), by_hand(x))
+    same(SCANS["scan"](x), by_hand(x))
+    with pytest.raises(RuntimeError, match="all tensors of xs must be as long"):
+        scan(lambda c, x: (c, x), torch.zeros(1), (torch.ones(2), torch.ones(3)))
+    with pytest.raises(RuntimeError, match="scan: xs is empty"):
+        scan(lambda c, x: (c, x), torch.zeros(1), torch.ones(0))
 
 
 def test_sizes_that_depend_on_data_stay_open():

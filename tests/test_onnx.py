@@ -13,6 +13,7 @@ import pytest
 
 import pytensorlib as torch
 from pytensorlib import nn
+from pytensorlib._higher_order_ops import scan
 from pytensorlib.export import Dim
 from pytensorlib.onnx import OnnxExporterError
 from pytensorlib.utils import _pytree as pytree
@@ -462,6 +463,10 @@ def test_branch_and_loop_are_nodes():
             lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (torch.tensor(0), x)
         )
 
+    def rows(x):
+        return scan(lambda c, x: (c * 0.5 + x, c.sin()), torch.zeros(3), x, reverse=True)
+
+    written(rows, (torch.randn(4, 3),))
     made = written(program, (torch.ones(3),), others=[(-torch.ones(3),)])
     assert {"If", "Loop"} <= {n.op_type for n in made.model_proto.graph.node}
 

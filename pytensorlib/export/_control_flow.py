@@ -50,6 +50,15 @@ def _while(cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()) -> An
     )
 
 
+def _scan(combine: Any, init: Any, xs: Any, additional: Any = ()) -> Any:
+    carry, found = list(init), []
+    for i in range(xs[0].shape[0]):
+        out = combine(*carry, *(t[i] for t in xs), *additional)
+        carry = list(out[: len(carry)])
+        found.append(out[len(carry) :])
+    return [*carry, *(pt.stack(rows) for rows in zip(*found, strict=True))]
+
+
 def _only(value: Any) -> Any:
     return value[0] if isinstance(value, (tuple, list)) else value
 
@@ -57,6 +66,7 @@ def _only(value: Any) -> Any:
 OPERATORS: dict[str, HigherOrderOperator] = {
     "cond": HigherOrderOperator("cond", _cond),
     "while_loop": HigherOrderOperator("while_loop", _while),
+    "scan": HigherOrderOperator("scan", _scan),
 }
 
 
@@ -197,6 +207,56 @@ def record_while(tracer: Any, cond_fn: Any, body_fn: Any, carried: Any) -> Any:
         node = tracer.call(OPERATORS["while_loop"], args, {}, "while_loop")
         made = results_of(tracer, node, result, columns, _device(tracer, carried))
         return tuple(made) if isinstance(made, (list, tuple)) else (made,)
+
+
+def record_scan(tracer: Any, combine: Any, init: Any, leaves: list[Any], spec: Any) -> Any:
+    """Record a loop over a dimension as one operator."""
+    carried, carried_spec = pytree.tree_flatten(init)
+    branch = _Branch(tracer, carried)
+    with tracer.away():
+        own = [tracer.traced(t).node for t in carried]
+        sources = [tracer.traced(t) for t in leaves]
+        if len(set(own)) != len(own):
+            raise RuntimeError("scan: the tensors of init must be different ones")
+        slices = []
+        for node in own:
+            branch.placeholder(node)
+        for i, source in enumerate(sources):
+            inner = branch.graph.create_node("placeholder", f"x{i}_1", name=f"x{i}_1")
+            branch.last = inner
+            shadows = [s.select(0, 0).clone() for s in source.shadows]
+            slices.append(tracer.track(shadows[0], inner, shadows, source.device))
+    outer, nodes = tracer.graph, {id(k): k.node for k in tracer.known.values()}
+    tracer.graph, before = branch.graph, tracer.inside
+    tracer.inside = branch
+    try:
+        after, out = combine(init, pytree.tree_unflatten(slices, spec))
+    finally:
+        tracer.graph, tracer.inside = outer, before
+        for known in tracer.known.values():
+            if id(known) in nodes:
+                known.node = nodes[id(known)]
+    with tracer.away():
+        if pytree.tree_structure(after) != carried_spec:
+            raise RuntimeError("scan: combine_fn must carry on what init holds, in its structure")
+        values = [branch.node_of(tracer.traced(v).node) for v in pytree.tree_leaves((after, out))]
+        branch.graph.output(tuple(values))
+        lifted = [n for n in branch.lifted if n not in own]
+        i = 0
+        while hasattr(tracer.root, f"scan_combine_graph_{i}"):
+            i += 1
+        name = f"scan_combine_graph_{i}"
+        setattr(tracer.root, name, GraphModule(pt.nn.Module(), branch.graph, "scan_combine_graph"))
+        graph = tracer.graph.create_node("get_attr", name, name=name)
+        args = (graph, own, [s.node for s in sources], tuple(lifted))
+        node = tracer.call(OPERATORS["scan"], args, {}, "scan")
+        columns = _copies(tracer, after)
+        for v in pytree.tree_leaves(out):
+            rows = zip(tracer.traced(v).shadows, sources[0].shadows, strict=True)
+            columns.append(
+                [pt.empty((s.shape[0], *t.shape), dtype=t.dtype, device="meta") for t, s in rows]
+            )
+        return results_of(tracer, node, (after, out), columns, _device(tracer, leaves))
 
 
 def _device(tracer: Any, operands: Any) -> Any:

@@ -61,6 +61,23 @@ def _cond(c: Any, pred: Any, true_graph: Any, false_graph: Any, operands: Any) -
     return [made] if len(names) == 1 else list(made)
 
 
+@row("scan")
+def _scan(c: Any, graph: Any, init: Any, xs: Any, more: Any = ()) -> Any:
+    at, helper = c.at, c.onnx.helper
+    values = [Value(c.fresh("carried"), v.dtype, v.shape) for v in init]
+    values += [Value(c.fresh("slice"), v.dtype, v.shape[1:]) for v in xs]
+    inputs = [helper.make_tensor_value_info(v.name, TYPES[v.dtype], None) for v in values]
+    nodes, names, results = body(c, graph, [*values, *more])
+    ends = [
+        helper.make_tensor_value_info(n, TYPES[r.dtype], None)
+        for n, r in zip(names, results, strict=True)
+    ]
+    loop = helper.make_graph(nodes, "combine", inputs, ends)
+    c.at = at
+    made = c.op("Scan", *init, *xs, n=len(names), body=loop, num_scan_inputs=len(xs))
+    return [made] if len(names) == 1 else list(made)
+
+
 @row("while_loop")
 def _while(c: Any, cond_graph: Any, body_graph: Any, carried: Any, more: Any = ()) -> Any:
     at, helper = c.at, c.onnx.helper

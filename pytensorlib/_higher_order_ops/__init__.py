@@ -1,0 +1,13 @@
+"""Operators that take functions; in an exported program each stays one operator."""
+
+from __future__ import annotations
+
+from .._control import cond, while_loop
+from .._named import fill, tell_missing
+from .._named_modules import EAGER
+from .._scans import associative_scan, map, scan
+
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+
+fill(globals(), EAGER, "flex_attention")
+tell_missing(globals(), EAGER)
