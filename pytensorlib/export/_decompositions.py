@@ -153,12 +153,12 @@ def _flatten(r: Any, x: Any, start: int = 0, end: int = -1) -> Any:
 
 
 def _fits(r: Any, x: Any, shape: Any) -> bool:
-    """Return whether a tensor can be seen in another shape without a copy."""
-    found = r.__self__.tracer.traced(x).shadows[0]
-    try:
-        found.view([s if type(s) is int else s.node.values[0] for s in shape])
-    except RuntimeError:
-        return False
+    """Return whether a tensor can be seen in another shape without a copy, in all examples."""
+    for i, found in enumerate(r.__self__.tracer.traced(x).shadows):
+        try:
+            found.view([s if type(s) is int else s.node.values[i] for s in shape])
+        except RuntimeError:
+            return False
     return True
 
 

@@ -283,7 +283,8 @@ def _to(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
 @special("contiguous")
 def _contiguous(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     with tracer.away():
-        same = tracer.traced(args[0]).shadows[0].is_contiguous(*args[1:], **kwargs)
+        shadows = tracer.traced(args[0]).shadows
+        same = all(s.is_contiguous(*args[1:], **kwargs) for s in shadows)
     return args[0] if same else tracer.record("contiguous", func, args, kwargs)
 
 

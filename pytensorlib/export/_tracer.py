@@ -432,6 +432,10 @@ class OperatorTracer(TorchFunctionMode):
 
     def result(self, node: Any, column: list[Any], device: Any) -> Any:
         known = self.by_shadow.get(id(column[0]))
+        if known is not None and any(
+            a is not b for a, b in zip(column, known.shadows, strict=True)
+        ):  # returned as it is in some examples only
+            column, known = [t.detach() for t in column], None
         if known is not None:  # what was written to, or returned as it is
             known.node = node
             node.meta["val"] = self.described(known)
