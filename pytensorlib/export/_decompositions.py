@@ -152,14 +152,20 @@ def _flatten(r: Any, x: Any, start: int = 0, end: int = -1) -> Any:
     return _reshape(r, x, whole)
 
 
+def _viewable(t: Any, shape: Any) -> bool:
+    try:
+        t.view(shape)
+    except RuntimeError:
+        return False
+    return True
+
+
 def _fits(r: Any, x: Any, shape: Any) -> bool:
     """Return whether a tensor can be seen in another shape without a copy, in all examples."""
-    for i, found in enumerate(r.__self__.tracer.traced(x).shadows):
-        try:
-            found.view([s if type(s) is int else s.node.values[i] for s in shape])
-        except RuntimeError:
-            return False
-    return True
+    tracer = r.__self__.tracer
+    return all(
+        _viewable(t, tracer.example(list(shape), i)) for i, t in enumerate(tracer.traced(x).shadows)
+    )
 
 
 @of("reshape")

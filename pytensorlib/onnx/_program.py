@@ -211,7 +211,7 @@ def convert(
             f"torch.onnx.export: output_names has {len(output_names)} names, and the model has "
             f"{len(outputs)} outputs"
         )
-    used = {i for n in c.nodes for i in n.input} | _inside(c.nodes)
+    nodes, used = needed_nodes(c.nodes, {o.name for o in outputs})
     tensors = [
         onnx.helper.make_tensor(
             name, TYPES[value.dtype], list(value.shape), _bytes(value), raw=True
@@ -219,12 +219,11 @@ def convert(
         for name, value in (*state, *c.initializers.items())
         if name in used
     ]
-    graph = onnx.helper.make_graph(c.nodes, "main_graph", inputs, outputs, tensors)
+    graph = onnx.helper.make_graph(nodes, "main_graph", inputs, outputs, tensors)
     opsets = [onnx.helper.make_opsetid("", opset)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, producer_name="pytensorlib")
     model.producer_version = version.__version__
     model.ir_version = min(10, onnx.IR_VERSION)
-    prune(onnx, model)
     return ONNXProgram(model, program)
 
 
@@ -240,19 +239,11 @@ def _inside(nodes: Any) -> set[str]:
     return found
 
 
-def prune(onnx: Any, model: Any) -> None:
-    """Take nodes and weights out that nothing uses."""
-    graph = model.graph
-    used = {o.name for o in graph.output}
+def needed_nodes(nodes: list[Any], used: set[str]) -> tuple[list[Any], set[str]]:
+    """Return the nodes that results need, and the names of all that these use."""
     kept = []
-    for node in reversed(graph.node):
+    for node in reversed(nodes):
         if any(o in used for o in node.output):
             kept.append(node)
             used |= set(node.input) | _inside([node])
-    nodes = [type(n).FromString(n.SerializeToString()) for n in reversed(kept)]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    tensors = [t for t in graph.initializer if t.name in used]
-    copies = [type(t).FromString(t.SerializeToString()) for t in tensors]
-    del graph.initializer[:]
-    graph.initializer.extend(copies)
+    return kept[::-1], used
