@@ -98,12 +98,15 @@ class Batch:
         # What the `vmap` of functions with one gave: for each call of theirs, the slices or None.
         self.applied: list[Any] = []
         self.application, self.rests = 0, False
+        # The offsets of views by strides that the first slice asked for.
+        self.offsets: list[int] = []
+        self.offset = 0
         # The last function that was called whose results' shapes depend on data.
         self.dynamic = "a function of data"
 
     def begin(self, index: int) -> None:
         """Go to a slice; it makes the same calls as the first one."""
-        self.index, self.call, self.application = index, 0, 0
+        self.index, self.call, self.application, self.offset = index, 0, 0, 0
 
     def __enter__(self) -> Batch:
         self.on = not self.index or self.needed
@@ -125,6 +128,8 @@ class Batch:
             return func(*args, **kwargs)
         if name == "as_strided":
             return self.strided(func, *args, **kwargs)
+        if name == "randperm" and kwargs.get("out") is not None and self.randomness != "error":
+            raise RuntimeError(_OUT)
         if name in _RANDOM:
             y = self.random(func, name, args, kwargs)
         else:
@@ -238,13 +243,12 @@ class Batch:
         x = args[0]
         places = list(args)
         offset = kwargs.get("storage_offset", args[3] if len(args) > 3 else None)
+        first = not any(w.index for w in _watching.stack if isinstance(w, Batch))
+        if first and self.depends(x):
+            _check_strided(x, offset, *args[1:3], **kwargs)
         if offset is not None:
             self.needed = True
-            memory = x.untyped_storage().data_ptr()
-            for t, _, parts in self.mapped:
-                if self.index and t.untyped_storage().data_ptr() == memory:
-                    offset += parts[self.index].storage_offset() - parts[0].storage_offset()
-                    break
+            offset = self.moved(offset, self.shift(x))
             if len(places) > 3:
                 places[3] = offset
             else:
@@ -253,6 +257,24 @@ class Batch:
         if not self.index and self.depends(x):
             self.batched[id(y)] = y
         return y
+
+    def moved(self, offset: int, shift: int) -> int:
+        """Return where the view is that the first slice has at its offset for this call."""
+        if not self.index:
+            self.offsets.append(offset)
+        first = self.offsets[self.offset]
+        self.offset += 1
+        # One that was reckoned from the slice's own place is right already.
+        return offset if offset == first + shift else offset + shift
+
+    def shift(self, x: Any) -> int:
+        """Return how far behind the first slice's memory a tensor's lies."""
+        memory = x.untyped_storage().data_ptr() if self.index else None
+        for t, _, parts in self.mapped:
+            if self.index and t.untyped_storage().data_ptr() == memory:
+                shift: int = parts[self.index].storage_offset() - parts[0].storage_offset()
+                return shift
+        return 0
 
     def random(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Draw the numbers of all slices at once, or the same ones for each."""
@@ -317,8 +339,7 @@ class Batch:
         self.needed = True
         numbers = self.next()
         if numbers is None:
-            whole = _C.empty((self.size, *x.shape), dtype=x.dtype, device=x.device)
-            numbers = self.keep(func(whole, *args, **kwargs))
+            numbers = self.keep(func(self.alike(x), *args, **kwargs))
         y = numbers.detach()[self.index].clone()
         return y.requires_grad_(numbers.requires_grad)
 
@@ -393,6 +414,29 @@ def _slices(result: Any, size: int) -> list[Any]:
         for o, d in zip(flat, dims, strict=True)
     ]
     return [spec.unflatten(list(row)) for row in zip(*columns, strict=True)]
+
+
+def _check_strided(
+    x: Any, offset: int | None, size: Any, stride: Any, storage_offset: Any = None
+) -> None:
+    """Refuse a view by strides that leaves its slice."""
+    at = x.storage_offset() if offset is None else offset
+
+    def end(at: int, sizes: Any, steps: Any) -> int:
+        return at + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True)) + 1
+
+    if 0 in tuple(size):
+        return
+    first, last = at, end(at, size, stride)
+    start, stop = x.storage_offset(), end(x.storage_offset(), x.shape, x.stride())
+    if first < start or last > stop:
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(size)}, {list(stride)}, {at}) can access memory "
+            f"outside of `tensor`. `result` can access some memory in range [{first}, {last}], "
+            f"but `tensor` can only access some memory in range [{start}, {stop}]. This is not "
+            "supported inside of vmap, please try to rewrite the `as_strided` call as a sequence "
+            "of PyTorch view operations"
+        )
 
 
 def _known(t: Any, tensors: dict[int, Any]) -> bool:

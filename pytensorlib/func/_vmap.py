@@ -289,10 +289,10 @@ def vmap(
     check_randomness(randomness)
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
-    check_out_dims(out_dims, func)
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        check_out_dims(out_dims, func)
         size, dims, flat, spec = mapped(func, in_dims, args)
         parts = [sliced(x, dim, size) for x, dim in zip(flat, dims, strict=True)]
         slices = [spec.unflatten(one) for one in zip(*parts, strict=True)]
