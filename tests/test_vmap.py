@@ -19,6 +19,42 @@ def test_vmap_as_strided_counts_the_offset_from_each_slice() -> None:
     assert nested.flatten().tolist() == [1.0, 5.0, 9.0, 13.0, 17.0, 21.0]
 
 
+def test_vmap_as_strided_takes_the_offset_of_its_slice() -> None:
+    x = torch.arange(24.0).view(2, 3, 4)
+    found = vmap(lambda t: t.as_strided((2,), (2,), t.storage_offset()))(x)
+    assert found.tolist() == [[0.0, 2.0], [12.0, 14.0]]
+    found = vmap(lambda t: t.as_strided((2,), (2,), t.storage_offset() + 1), in_dims=1)(x)
+    assert found.tolist() == [[1.0, 3.0], [5.0, 7.0], [9.0, 11.0]]
+
+
+def test_vmap_as_strided_out_of_its_slice_is_refused_as_by_pytorch() -> None:
+    x = torch.arange(12.0).view(4, 3)
+    told = (
+        r"result = tensor.as_strided\(\[2\], \[1\], 0\) can access memory outside of `tensor`. "
+        r"`result` can access some memory in range \[0, 2\], but `tensor` can only access some memory in "
+        r"range \[3, 6\]. This is not supported inside of vmap"
+    )
+    with pytest.raises(RuntimeError, match=told):
+        vmap(lambda t: t.as_strided((2,), (1,), 0))(x[1:])
+    with pytest.raises(RuntimeError, match=r"in range \[0, 30\], but `tensor` can only"):
+        vmap(lambda t: t.as_strided((30,), (1,)))(x)
+
+
+def test_vmap_random_numbers_into_an_output_are_refused() -> None:
+    # Once two slices had the same numbers of `randperm`.
+    for randomness in ("same", "different"):
+        with pytest.raises(RuntimeError, match="out variants of random operations"):
+            vmap(lambda t: torch.randperm(3, out=t.long()), randomness=randomness)(torch.ones(2, 3))
+
+
+def test_vmap_of_random_numbers_like_a_slice_fills_as_pytorch() -> None:
+    # PyTorch 2.13: the order of the memory of what is mapped.
+    torch.manual_seed(0)
+    found = vmap(torch.rand_like, in_dims=-1, randomness="different")(torch.zeros(2, 3))
+    want = torch.tensor([[0.49626, 0.13203], [0.76822, 0.30742], [0.08848, 0.63408]])
+    torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
+
+
 def test_vmap_of_slices_gives_the_tensor_itself() -> None:
     x = torch.ones(2, 3)
     assert vmap(lambda v: v)(x) is x
