@@ -9,6 +9,7 @@ from typing import Any
 import pytensorlib as pt
 
 from . import _foreign
+from ._backward_ops import BACKWARD
 from ._named import fill
 from ._named_modules import EAGER
 
@@ -64,7 +65,7 @@ def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
 
 
 # Operators that PyTorch's Python functions do not name.
-_UNNAMED = {
+_UNNAMED = BACKWARD | {
     "_log_softmax": _log_softmax,
     "_pin_memory": lambda self, device=None: self.pin_memory(),
     "_softmax": _softmax,
@@ -83,12 +84,11 @@ _PARTS = frozenset(
     _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
     _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_flash_attention_for_cpu_backward _scaled_mm _softmax_backward_data
-    convolution_backward cross_entropy_loss cross_entropy_loss_backward embedding_dense_backward
-    gelu_backward max_pool2d_with_indices max_pool2d_with_indices_backward
+    cross_entropy_loss cross_entropy_loss_backward max_pool2d_with_indices_backward
     multi_margin_loss_backward multilabel_margin_loss_backward native_batch_norm
     native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
-    native_group_norm_backward native_layer_norm native_layer_norm_backward nll_loss_backward
-    nll_loss_forward relu_backward sigmoid_backward silu_backward tanh_backward threshold_backward
+    native_group_norm_backward native_layer_norm nll_loss_backward
+    nll_loss_forward relu_backward
     """.split()
 )
 

@@ -120,6 +120,68 @@ def test_private_function_returns_what_pytorch_returned(call: str, want: Any) ->
             assert g == w
 
 
+# One-dimensional: kernels of (1, 1, 2), no padding.
+FORM = "[1], [0], [1], False, [0], 1"
+# Operators that give gradients, and what PyTorch 2.13 returned.
+GRADIENTS: list[tuple[str, Any]] = [
+    (
+        "convolution_backward(torch.arange(4.0).view(1, 1, 2, 2), torch.arange(9.0).view(1, 1, 3, "
+        "3), torch.ones(1, 1, 2, 2), [1], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True] * 3)",
+        (
+            [[[[0.0, 1.0, 1.0], [2.0, 6.0, 4.0], [2.0, 5.0, 3.0]]]],
+            [[[[19.0, 25.0], [37.0, 43.0]]]],
+            [6.0],
+        ),
+    ),
+    (
+        "convolution_backward(torch.ones(1, 1, 5), torch.arange(3.0).view(1, 1, 3), torch.ones(1, "
+        "1, 3), None, [2], [1], [1], True, [0], 1, [False, True, False])",
+        (None, [[[3.0, 3.0, 1.0]]], None),
+    ),
+    (
+        "_convolution_double_backward(torch.ones(1, 1, 3), torch.ones(1, 1, 2), torch.ones(1), "
+        f"torch.arange(2.0).view(1, 1, 2), T([[[0.0, 1.0]]]), T([[[0.0, 1, 2]]]), {FORM}, "
+        "[True] * 3)",
+        ([[[3.0, 5.0]]], [[[0.0, 1.0, 1.0]]], [[[1.0, 1.0]]]),
+    ),
+    (
+        "embedding_dense_backward(torch.arange(6.0).view(3, 2), T([2, 0, 2]), 3, -1, True)",
+        [[2.0, 3.0], [0.0, 0.0], [2.0, 3.0]],
+    ),
+    ("gelu_backward(torch.ones(2), T([-1.0, 2.0]))", [-0.083315, 1.085232]),
+    (
+        "gelu_backward(torch.ones(2), T([-1.0, 2.0]), approximate='tanh')",
+        [-0.082964, 1.086099],
+    ),
+    ("silu_backward(T([1.0, 2.0]), T([-1.0, 2.0]))", [0.072329, 2.181569]),
+    ("sigmoid_backward(T([1.0, 2.0]), T([0.25, 0.5]))", [0.1875, 0.5]),
+    ("tanh_backward(T([1 + 1j]), T([1 - 2j]))", [8.0 + 0.0j]),
+    ("threshold_backward(T([1.0, 2.0, 3.0]), T([-1.0, 0.0, 2.0]), 0)", [0.0, 0.0, 3.0]),
+    (
+        "native_layer_norm_backward(T([[1.0, 2.0, 4.0]]), T([[0.0, 1.0, 5.0]]), [3], T([[2.0]]), "
+        "T([[0.5]]), T([1.0, 2.0, 3.0]), torch.zeros(3), [True] * 3)",
+        ([[0.166667, 0.416667, -0.583333]], [-1.0, -1.0, 6.0], [1.0, 2.0, 4.0]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "want"), GRADIENTS)
+def test_operator_of_a_gradient_returns_what_pytorch_returned(call: str, want: Any) -> None:
+    test_private_function_returns_what_pytorch_returned(f"ops.aten.{call}", want)
+
+
+def test_gradient_of_a_convolution_is_differentiable() -> None:
+    x = torch.randn(1, 2, 5, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(3, 2, 3, dtype=torch.float64, requires_grad=True)
+    g = torch.randn(1, 3, 3, dtype=torch.float64, requires_grad=True)
+
+    def gradients(g: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> Any:
+        form = ([1], [0], [1], False, [0], 1)
+        return torch.ops.aten.convolution_backward(g, x, w, [3], *form, [True] * 3)
+
+    assert torch.autograd.gradcheck(gradients, (g, x, w))
+
+
 def test_private_function_raises_what_pytorch_raised() -> None:
     with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value, but got"):
         torch._assert_async(T(0))
