@@ -31,8 +31,8 @@ def test_vmap_as_strided_out_of_its_slice_is_refused_as_by_pytorch() -> None:
     x = torch.arange(12.0).view(4, 3)
     told = (
         r"result = tensor.as_strided\(\[2\], \[1\], 0\) can access memory outside of `tensor`. "
-        r"`result` can access some memory in range \[0, 2\], but `tensor` can only access some memory in "
-        r"range \[3, 6\]. This is not supported inside of vmap"
+        r"`result` can access some memory in range \[0, 2\], but `tensor` can only access some "
+        r"memory in range \[3, 6\]. This is not supported inside of vmap"
     )
     with pytest.raises(RuntimeError, match=told):
         vmap(lambda t: t.as_strided((2,), (1,), 0))(x[1:])
