@@ -502,3 +502,13 @@ def test_third_derivatives_of_a_normalization_are_those_of_its_formula(outer: An
 
     found = outer(grad(lambda x: jvp(whole, (x,), (X,))[1].sum()))(X)
     close(found, outer(grad(lambda x: jvp(parts, (x,), (X,))[1].sum()))(X).numpy())
+
+
+def test_tangents_in_inference_mode_are_computed() -> None:
+    x = torch.tensor([1.0, 2.0])
+    with torch.inference_mode():
+        y, t = torch.func.jvp(lambda x: x**3, (torch.ones(2),), (torch.ones(2) * 2,))
+        assert (y.tolist(), t.tolist()) == ([1.0, 1.0], [6.0, 6.0])
+        assert torch.func.jacfwd(lambda x: x**3)(x).tolist() == [[3.0, 0.0], [0.0, 12.0]]
+        assert torch.func.hessian(lambda x: (x**3).sum())(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+        assert torch.func.linearize(torch.exp, torch.zeros(2))[1](x).tolist() == [1.0, 2.0]

@@ -303,9 +303,9 @@ class Linear:
     def __init__(self, level: Level, outputs: Sequence[Any]) -> None:
         self.level, self.outputs = level, outputs
         live = [o for o in outputs if o.requires_grad]
-        # Any values do: the second backward is linear in them.
-        self.probes = [level.leaf(_C.zeros_like(o.detach())) for o in live]
         with _C._Mode(True, False):
+            # Any values do: the second backward is linear in them.
+            self.probes = [level.leaf(_C.zeros_like(o.detach())) for o in live]
             self.grads = gradients(live, level.edges, self.probes, create_graph=True)
 
     def __call__(self, tangents: Sequence[Any], create_graph: bool) -> list[Any]:
