@@ -427,7 +427,7 @@ def test_products_of_what_does_not_fit_raise() -> None:
         jvp(cubes, X, X)
     with pytest.raises(RuntimeError, match="same python structure"):
         jvp(cubes, (X,), (X, X))
-    with pytest.raises(RuntimeError, match="shapes and dtypes"):
+    with pytest.raises(RuntimeError, match="has a different size than that"):
         jvp(cubes, (X,), (X[:2],))
     with pytest.raises(ValueError, match="Expected primal to be floating point"):
         jvp(cubes, (torch.arange(3),), (torch.arange(3),))
@@ -512,3 +512,19 @@ def test_tangents_in_inference_mode_are_computed() -> None:
         assert torch.func.jacfwd(lambda x: x**3)(x).tolist() == [[3.0, 0.0], [0.0, 12.0]]
         assert torch.func.hessian(lambda x: (x**3).sum())(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
         assert torch.func.linearize(torch.exp, torch.zeros(2))[1](x).tolist() == [1.0, 2.0]
+
+
+def test_tangents_of_other_types_and_shapes_are_taken_as_by_pytorch() -> None:
+    jvp, x = torch.func.jvp, torch.zeros(3)
+    for t in (torch.full((3,), 2.0, dtype=torch.float64), torch.full((3,), 2 + 1j)):
+        y, product = jvp(torch.exp, (x,), (t,))
+        assert (y.dtype, product.tolist()) == (torch.float32, [2.0] * 3)
+    with pytest.raises(RuntimeError, match=r"Tensor is of size \[3\] while the given .* \[3, 1\]"):
+        jvp(torch.exp, (x,), (torch.ones(3, 1),))
+    with pytest.raises(ValueError, match="Expected tangent to be floating point or complex, but g"):
+        jvp(torch.exp, (x,), (torch.ones(3).int(),))
+    along = torch.func.linearize(torch.exp, x)[1]
+    with pytest.raises(RuntimeError, match=r"tangent:0 with shape torch.Size\(\[2\]\) in"):
+        along(torch.ones(2))
+    with pytest.raises(RuntimeError, match="tangent:0 with dtype torch.float64 in flattened"):
+        along(x.double())

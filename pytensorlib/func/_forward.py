@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _C
 from ..autograd._levels import Linear
-from ..autograd.forward_ad import _set_fwd_grad_enabled
+from ..autograd.forward_ad import _check_shape, _set_fwd_grad_enabled
 from ..utils import _pytree as pytree
 from ._reverse import Argnums, Func, Run, jacrev, refuse_complex
 from ._vmap import Draws, check_randomness
@@ -16,6 +16,18 @@ from ._vmap import Draws, check_randomness
 __all__ = ["hessian", "jacfwd", "jvp", "linearize"]
 
 JVP = "jvp(f, primals, tangents)"
+
+
+def _fitted(x: Any, tangent: Any) -> Any:
+    """Return a tangent in the type of its primal."""
+    if not (tangent.dtype.is_floating_point or tangent.dtype.is_complex):
+        raise ValueError(
+            f"Expected tangent to be floating point or complex, but got: {tangent.dtype}"
+        )
+    _check_shape(x, tangent)
+    if tangent.dtype.is_complex and not x.dtype.is_complex:
+        tangent = tangent.real
+    return tangent.to(x.dtype)
 
 
 class Tangents(Run):
@@ -45,13 +57,7 @@ class Tangents(Run):
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Return the product of the Jacobian with tangents for each output; None for zeros."""
-        for x, t in zip(self.level.like, tangents, strict=True):
-            if x.shape != t.shape or x.dtype != t.dtype:
-                raise RuntimeError(
-                    f"{self.caller}: Expected tangents of the shapes and dtypes of the primals: "
-                    f"got a primal of shape {tuple(x.shape)} and dtype {x.dtype}, and a tangent of "
-                    f"shape {tuple(t.shape)} and dtype {t.dtype}"
-                )
+        tangents = [_fitted(x, t) for x, t in zip(self.level.like, tangents, strict=True)]
         create = self.level.recording and (self.outside or any(t.requires_grad for t in tangents))
         products = self.linear(tangents, create)
         left = iter(self.level.leave([p for p in products if p is not None], create))
@@ -171,6 +177,13 @@ def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
             raise RuntimeError(
                 f"Expected the tangents {spec} to have the same argspec as the primals {run.spec}"
             )
+        for i, (x, t) in enumerate(zip(run.level.like, flat, strict=True)):
+            for what in ("shape", "dtype"):
+                if getattr(t, what) != getattr(x, what):
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't "
+                        f"match the {what} {getattr(x, what)} of the corresponding primal."
+                    )
         pairs = zip(run.push(flat), output, strict=True)
         return run.outputs_spec.unflatten([_C.zeros_like(o) if p is None else p for p, o in pairs])
 
