@@ -10,7 +10,7 @@ from typing import Any
 import pytensorlib as pt
 from pytensorlib import nn
 
-from .lr_scheduler.base import LRScheduler, per_group
+from .lr_scheduler.base import LRScheduler, per_group, warn_outside_step
 from .optimizer import Optimizer
 
 __all__ = [
@@ -335,6 +335,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         epoch = self._step_count - 1
         if self.anneal_epochs == 0:
             epoch = max(1, epoch)

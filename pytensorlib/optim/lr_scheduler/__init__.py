@@ -6,6 +6,7 @@ changed by hand stays changed.
 """
 
 from ... import _alias
+from .base import EPOCH as EPOCH_DEPRECATION_WARNING
 from .base import LRScheduler
 from .combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .cyclic import CyclicLR, OneCycleLR
@@ -43,8 +44,3 @@ __all__ = [
     "StepLR",
 ]
 _alias.adopt(globals(), __all__)
-
-EPOCH_DEPRECATION_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
-    "possible. Please use `scheduler.step()` to step the scheduler."
-)

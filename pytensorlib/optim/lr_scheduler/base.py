@@ -23,11 +23,28 @@ OVERRIDDEN = (
     f"{_MORE}"
 )
 
+EPOCH = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
+    "epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available."
+)
+
 
 def as_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
+
+
+def warn_outside_step(scheduler: LRScheduler) -> None:
+    """Say where rates are that were asked for between steps."""
+    if not scheduler._get_lr_called_within_step:
+        warnings.warn(
+            "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def copied(value: Any) -> Any:
@@ -85,6 +102,7 @@ class LRScheduler:
     """
 
     _is_initial = False
+    _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = as_optimizer(optimizer)
@@ -137,12 +155,28 @@ class LRScheduler:
             elif not self.optimizer._opt_called:
                 warnings.warn(EARLY, UserWarning, stacklevel=2)
         self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            values = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            values = getattr(self, "_get_closed_form_lr", self.get_lr)()
+        if epoch is not None:
+            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _restart(self) -> None:
+        """Go to epoch 0, as a schedule of several does with the next one."""
+        if type(self).step is not LRScheduler.step:
+            return self.step(0)
+        self._step_count += 1
+        return self._update_lr(0)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                values = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                values = getattr(self, "_get_closed_form_lr", self.get_lr)()
+        finally:
+            self._get_lr_called_within_step = False
         self._apply(values)
 
     def _apply(self, values: list[Any]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, as_optimizer, copied, per_group, set_option
+from .base import EPOCH, LRScheduler, as_optimizer, copied, per_group, set_option
 
 __all__ = ["ChainedScheduler", "ReduceLROnPlateau", "SequentialLR"]
 
@@ -85,6 +86,8 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take the metric of one more epoch into account."""
         current = float(metrics)
+        if epoch is not None:
+            warnings.warn(EPOCH, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
             self.best = current
@@ -230,7 +233,7 @@ class SequentialLR(_Several):
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
-            scheduler.step(0)
+            scheduler._restart()
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()

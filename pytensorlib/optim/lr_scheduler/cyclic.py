@@ -9,20 +9,22 @@ from functools import partial
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, as_optimizer, per_group, set_option
+from .base import LRScheduler, as_optimizer, per_group, set_option, warn_outside_step
 
 
-def _momentum_key(optimizer: Optimizer) -> str:
-    for key in ("betas", "momentum"):
-        if key in optimizer.defaults:
-            return key
-    raise ValueError(
-        "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-    )
+def _uses_beta1(optimizer: Optimizer) -> bool:
+    if not {"betas", "momentum"} & optimizer.defaults.keys():
+        raise ValueError(
+            "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+        )
+    return "betas" in optimizer.defaults
 
 
-def _set_momentum(group: dict[str, Any], key: str, value: float) -> None:
-    group[key] = (value, *group["betas"][1:]) if key == "betas" else value
+def _set_momentum(group: dict[str, Any], use_beta1: bool, value: float) -> None:
+    if use_beta1:
+        group["betas"] = (value, *group["betas"][1:])
+    else:
+        group["momentum"] = value
 
 
 class CyclicLR(LRScheduler):
@@ -110,12 +112,12 @@ class CyclicLR(LRScheduler):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._key = _momentum_key(optimizer)
+            self.use_beta1 = _uses_beta1(optimizer)
             self.base_momentums = per_group("base_momentum", base_momentum, groups)
             self.max_momentums = per_group("max_momentum", max_momentum, groups)
             if last_epoch == -1:
                 for group, value in zip(groups, self.max_momentums, strict=True):
-                    _set_momentum(group, self._key, value)
+                    _set_momentum(group, self.use_beta1, value)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -148,6 +150,7 @@ class CyclicLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group, and set its momentum."""
+        warn_outside_step(self)
         position = 1 + self.last_epoch / self.total_size
         cycle = math.floor(position)
         x = position - cycle
@@ -158,7 +161,7 @@ class CyclicLR(LRScheduler):
                 self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
             )
             for group, low, high in rows:
-                _set_momentum(group, self._key, high - (high - low) * height)
+                _set_momentum(group, self.use_beta1, high - (high - low) * height)
         pairs = zip(self.base_lrs, self.max_lrs, strict=True)
         return [low + (high - low) * height for low, high in pairs]
 
@@ -292,12 +295,12 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._key = _momentum_key(optimizer)
+            self.use_beta1 = _uses_beta1(optimizer)
             if last_epoch == -1:
                 bases = per_group("base_momentum", base_momentum, groups)
                 tops = per_group("max_momentum", max_momentum, groups)
                 for group, base, top in zip(groups, bases, tops, strict=True):
-                    _set_momentum(group, self._key, top)
+                    _set_momentum(group, self.use_beta1, top)
                     group["base_momentum"], group["max_momentum"] = base, top
         super().__init__(optimizer, last_epoch)
 
@@ -308,6 +311,7 @@ class OneCycleLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group, and set its momentum."""
+        warn_outside_step(self)
         t = self.last_epoch
         if t > self.total_steps:
             raise ValueError(
@@ -326,5 +330,5 @@ class OneCycleLR(LRScheduler):
             values.append(self._between(group[rate[0]], group[rate[1]], share))
             if self.cycle_momentum:
                 start, stop = group[momentum[0]], group[momentum[1]]
-                _set_momentum(group, self._key, self._between(start, stop, share))
+                _set_momentum(group, self.use_beta1, self._between(start, stop, share))
         return values

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, as_optimizer, per_group
+from .base import LRScheduler, as_optimizer, per_group, warn_outside_step
 
 
 class _ByFunctions(LRScheduler):
@@ -71,6 +71,7 @@ class LambdaLR(_ByFunctions):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [lr * fn(self.last_epoch) for lr, fn in pairs]
 
@@ -102,6 +103,7 @@ class MultiplicativeLR(_ByFunctions):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         if self._is_initial:
             return self._scaled(1)
         pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
@@ -144,6 +146,7 @@ class StepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         drop = not self._is_initial and self.last_epoch % self.step_size == 0
         return self._scaled(self.gamma if drop else 1)
 
@@ -192,6 +195,7 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         times = 0 if self._is_initial else self.milestones[self.last_epoch]
         return self._scaled(self.gamma**times)
 
@@ -247,6 +251,7 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         ends = not self._is_initial and self.last_epoch == self.total_iters
@@ -313,6 +318,7 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -358,6 +364,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         return self._scaled(1 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -404,6 +411,7 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         t, n = self.last_epoch, self.total_iters
         if self._is_initial or t > n:
             return self._scaled(1)
@@ -454,6 +462,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         t, n, low = self.last_epoch, self.T_max, self.eta_min
         if self._step_count == 1 and t > 0:
             return self._get_closed_form_lr()
@@ -534,6 +543,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
+        warn_outside_step(self)
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
@@ -559,4 +569,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                     self.T_cur -= self.T_i
                     self.T_i *= self.T_mult
         self.last_epoch = math.floor(epoch)
-        self._apply(self.get_lr())
+        self._get_lr_called_within_step = True
+        try:
+            values = self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        self._apply(values)
