@@ -232,3 +232,52 @@ def test_pools_write_to_what_they_are_given() -> None:
         out, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
         got, want = f(*args, out=(out, indices)), f(*args)
         assert got[0] is out and torch.equal(out, want[0]) and torch.equal(indices, want[1])
+
+
+NN = torch._C._nn
+LINE, PLANE, SPACE = torch.rand(1, 1, 4), torch.rand(1, 1, 4, 4), torch.rand(1, 1, 2, 2, 2)
+# Functions of `_C._nn` that have an `out=` in PyTorch 2.13, and their arguments.
+PRIVATE: list[tuple[str, tuple[Any, ...]]] = [
+    ("im2col", (PLANE, (2, 2), (1, 1), (0, 0), (1, 1))),
+    ("col2im", (torch.rand(1, 4, 9), (4, 4), (2, 2), (1, 1), (0, 0), (1, 1))),
+    ("upsample_nearest1d", (LINE, (8,))),
+    ("upsample_nearest2d", (PLANE, (8, 8))),
+    ("upsample_nearest3d", (SPACE, (4, 4, 4))),
+    ("_upsample_nearest_exact1d", (LINE, (8,))),
+    ("_upsample_nearest_exact2d", (PLANE, (8, 8))),
+    ("_upsample_nearest_exact3d", (SPACE, (4, 4, 4))),
+    ("upsample_linear1d", (LINE, (8,), False)),
+    ("upsample_bilinear2d", (PLANE, (8, 8), False)),
+    ("upsample_trilinear3d", (SPACE, (4, 4, 4), False)),
+    ("upsample_bicubic2d", (PLANE, (8, 8), False)),
+    ("_upsample_bilinear2d_aa", (PLANE, (8, 8), False)),
+    ("_upsample_bicubic2d_aa", (PLANE, (8, 8), False)),
+    ("reflection_pad1d", (LINE, (1, 1))),
+    ("reflection_pad2d", (PLANE, (1, 1, 1, 1))),
+    ("reflection_pad3d", (SPACE, (1,) * 6)),
+    ("replication_pad1d", (LINE, (1, 1))),
+    ("replication_pad2d", (PLANE, (1, 1, 1, 1))),
+    ("replication_pad3d", (SPACE, (1,) * 6)),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), PRIVATE)
+def test_out_of_an_image_function_gets_what_it_returns(name: str, args: tuple[Any, ...]) -> None:
+    function = getattr(NN, name)
+    out = torch.empty(0)
+    assert function(*args, out=out) is out
+    assert torch.equal(out, function(*args))
+    for dtype in (torch.float64, torch.int32, torch.complex64):
+        with pytest.raises(RuntimeError, match="dtype|scalar type"):
+            function(*args, out=torch.empty(0, dtype=dtype))
+
+
+def test_out_of_copied_views_of_complex_numbers() -> None:
+    z = torch.tensor([1 + 2j])
+    out, back = torch.empty(0), torch.empty(0, dtype=torch.complex64)
+    assert torch.view_as_real_copy(z, out=out) is out
+    assert out.tolist() == [[1.0, 2.0]]
+    assert torch.view_as_complex_copy(out, out=back) is back
+    assert back.tolist() == [1 + 2j]
+    with pytest.raises(RuntimeError, match="to have dtype float, but got double"):
+        torch.view_as_real_copy(z, out=torch.empty(0, dtype=torch.float64))

@@ -326,13 +326,13 @@ fn channel_shuffle(x: &Tensor, groups: i64) -> Result<Tensor> {
 crate::entries! {
     /// The sliding blocks of images (N, C, H, W) as columns (N, C * block, L).
     "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-    NN, |a| {
+    NN | OUT, |a| {
         let p = Patches::read(a.ints(1)?, a.ints(2)?, a.ints(3)?, a.ints(4)?)?;
         Ok(im2col(a.tensor(0)?, &p)?.into())
     };
     /// Sums sliding blocks (N, C * block, L) back into images (N, C, H, W).
     "col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-    NN, |a| {
+    NN | OUT, |a| {
         let p = Patches::read(a.ints(2)?, a.ints(3)?, a.ints(4)?, a.ints(5)?)?;
         Ok(col2im(a.tensor(0)?, a.ints(1)?, &p)?.into())
     };

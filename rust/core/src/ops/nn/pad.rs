@@ -417,21 +417,21 @@ crate::entries! {
      str padding_side='right') -> Tensor", NN,
     |a| Ok(pad_sequence(a.tensors(0)?, a.bool(1)?, a.scalar(2)?, a.str(3)?)?.into());
     /// Pads the last dimension by reflection at the edge.
-    "reflection_pad1d(Tensor self, int[] padding) -> Tensor", NN,
+    "reflection_pad1d(Tensor self, int[] padding) -> Tensor", NN | OUT,
     |a| folded(1, Fold::Reflect, a);
     /// Pads the last two dimensions by reflection at the edge.
-    "reflection_pad2d(Tensor self, int[] padding) -> Tensor", NN | FORMAT,
+    "reflection_pad2d(Tensor self, int[] padding) -> Tensor", NN | FORMAT | OUT,
     |a| folded(2, Fold::Reflect, a);
     /// Pads the last three dimensions by reflection at the edge.
-    "reflection_pad3d(Tensor self, int[] padding) -> Tensor", NN,
+    "reflection_pad3d(Tensor self, int[] padding) -> Tensor", NN | OUT,
     |a| folded(3, Fold::Reflect, a);
     /// Pads the last dimension with the elements at the edge.
-    "replication_pad1d(Tensor self, int[] padding) -> Tensor", NN,
+    "replication_pad1d(Tensor self, int[] padding) -> Tensor", NN | OUT,
     |a| folded(1, Fold::Replicate, a);
     /// Pads the last two dimensions with the elements at the edge.
-    "replication_pad2d(Tensor self, int[] padding) -> Tensor", NN | FORMAT,
+    "replication_pad2d(Tensor self, int[] padding) -> Tensor", NN | FORMAT | OUT,
     |a| folded(2, Fold::Replicate, a);
     /// Pads the last three dimensions with the elements at the edge.
-    "replication_pad3d(Tensor self, int[] padding) -> Tensor", NN,
+    "replication_pad3d(Tensor self, int[] padding) -> Tensor", NN | OUT,
     |a| folded(3, Fold::Replicate, a);
 }

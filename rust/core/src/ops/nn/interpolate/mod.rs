@@ -259,60 +259,60 @@ use Mode::*;
 
 crate::entries! {
     /// Resizes by taking the nearest element.
-    "upsample_nearest1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor", NN,
+    "upsample_nearest1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor", NN | OUT,
     |a| upsample("upsample_nearest1d", "UpsampleNearest1DBackward0", Nearest, 1, false, a);
     "upsample_nearest1d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN,
     |a| upsample_vec("upsample_nearest1d", "UpsampleNearest1DBackward0", Nearest, 1, false, a);
     /// Resizes by taking the nearest element.
-    "upsample_nearest2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "upsample_nearest2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("upsample_nearest2d", "UpsampleNearest2DBackward0", Nearest, 2, false, a);
     "upsample_nearest2d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("upsample_nearest2d", "UpsampleNearest2DBackward0", Nearest, 2, false, a);
     /// Resizes by taking the nearest element.
-    "upsample_nearest3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "upsample_nearest3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("upsample_nearest3d", "UpsampleNearest3DBackward0", Nearest, 3, false, a);
     "upsample_nearest3d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("upsample_nearest3d", "UpsampleNearest3DBackward0", Nearest, 3, false, a);
     /// Resizes by taking the element nearest to the centre of each output.
-    "_upsample_nearest_exact1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor", NN,
+    "_upsample_nearest_exact1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor", NN | OUT,
     |a| upsample("_upsample_nearest_exact1d", "UpsampleNearestExact1DBackward0", NearestExact, 1, false, a);
     "_upsample_nearest_exact1d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN,
     |a| upsample_vec("_upsample_nearest_exact1d", "UpsampleNearestExact1DBackward0", NearestExact, 1, false, a);
     /// Resizes by taking the element nearest to the centre of each output.
-    "_upsample_nearest_exact2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "_upsample_nearest_exact2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("_upsample_nearest_exact2d", "UpsampleNearestExact2DBackward0", NearestExact, 2, false, a);
     "_upsample_nearest_exact2d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("_upsample_nearest_exact2d", "UpsampleNearestExact2DBackward0", NearestExact, 2, false, a);
     /// Resizes by taking the element nearest to the centre of each output.
-    "_upsample_nearest_exact3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "_upsample_nearest_exact3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("_upsample_nearest_exact3d", "UpsampleNearestExact3DBackward0", NearestExact, 3, false, a);
     "_upsample_nearest_exact3d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("_upsample_nearest_exact3d", "UpsampleNearestExact3DBackward0", NearestExact, 3, false, a);
     /// Resizes by linear interpolation.
-    "upsample_linear1d(Tensor self, int[1] output_size, bool align_corners, float? scales=None) -> Tensor", NN,
+    "upsample_linear1d(Tensor self, int[1] output_size, bool align_corners, float? scales=None) -> Tensor", NN | OUT,
     |a| upsample("upsample_linear1d", "UpsampleLinear1DBackward0", Linear, 1, true, a);
     "upsample_linear1d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN,
     |a| upsample_vec("upsample_linear1d", "UpsampleLinear1DBackward0", Linear, 1, true, a);
     /// Resizes by linear interpolation along two dimensions.
-    "upsample_bilinear2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "upsample_bilinear2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("upsample_bilinear2d", "UpsampleBilinear2DBackward0", Linear, 2, true, a);
     "upsample_bilinear2d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("upsample_bilinear2d", "UpsampleBilinear2DBackward0", Linear, 2, true, a);
     /// Resizes by linear interpolation along three dimensions.
-    "upsample_trilinear3d(Tensor self, int[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "upsample_trilinear3d(Tensor self, int[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("upsample_trilinear3d", "UpsampleTrilinear3DBackward0", Linear, 3, true, a);
     "upsample_trilinear3d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("upsample_trilinear3d", "UpsampleTrilinear3DBackward0", Linear, 3, true, a);
     /// Resizes by cubic interpolation along two dimensions. Keys 1981.
-    "upsample_bicubic2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "upsample_bicubic2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("upsample_bicubic2d", "UpsampleBicubic2DBackward0", Cubic, 2, true, a);
     "upsample_bicubic2d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN | FORMAT,
     |a| upsample_vec("upsample_bicubic2d", "UpsampleBicubic2DBackward0", Cubic, 2, true, a);
     /// As `upsample_bilinear2d`, widening the kernel where the image shrinks.
-    "_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("_upsample_bilinear2d_aa", "UpsampleBilinear2DAaBackward0", LinearSmooth, 2, true, a);
     /// As `upsample_bicubic2d`, widening the kernel where the image shrinks.
-    "_upsample_bicubic2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT,
+    "_upsample_bicubic2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
     |a| upsample("_upsample_bicubic2d_aa", "UpsampleBicubic2DAaBackward0", CubicSmooth, 2, true, a);
     /// Samples `input` at the points of `grid`, whose coordinates run from -1 to 1.
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", FN,
