@@ -296,3 +296,29 @@ def test_global_hooks_have_the_private_names_of_pytorch() -> None:
     assert isinstance(module._global_parameter_registration_hooks, dict)
     with pytest.raises(AttributeError, match="_global_nothing"):
         _ = module._global_nothing
+
+
+def test_node_of_a_function_is_of_its_class() -> None:
+    # PyTorch 2.13; libraries ask for it to find their own nodes.
+    node = Double.apply(torch.ones(2, requires_grad=True)).grad_fn
+    assert node.__class__ is Double._backward_cls
+    assert isinstance(node, Double._backward_cls)
+    assert isinstance(node, torch.autograd.graph.Node)
+    other = torch.ones(2, requires_grad=True).exp().grad_fn
+    assert not isinstance(other, Double._backward_cls)
+    assert other.__class__ is type(other)
+
+
+def test_sparse_gradients_arrive_in_the_gradient_that_is_there() -> None:
+    p = torch.tensor([1.5, 1.5], requires_grad=True)
+
+    def gradient() -> Any:
+        return torch.sparse_coo_tensor([[1, 1]], [1.0, 1.0], (2,))
+
+    p.grad = kept = gradient()
+    p.backward(gradient())
+    assert p.grad is kept
+    assert kept.to_dense().tolist() == [0.0, 4.0]
+    p.backward(torch.ones(2))
+    assert p.grad is not kept
+    assert p.grad.tolist() == [1.0, 5.0]

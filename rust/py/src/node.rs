@@ -5,7 +5,7 @@ use crate::error::IntoPy;
 use crate::function::PyNode;
 use crate::object::Held;
 use crate::tensor::wrap;
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -255,6 +255,12 @@ impl PyGraphNode {
             None => Err(PyRuntimeError::new_err("metadata: kept by another host")),
         }
     }
+    /// The class that ``isinstance`` sees too: that of a custom `Function`'s `ctx`, where the node is one's.
+    #[getter(__class__)]
+    fn class<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyType> {
+        let node = slf.get().0.func.as_any().downcast_ref::<PyNode>();
+        node.map_or_else(|| slf.get_type(), |node| node.ctx.bind(slf.py()).get_type())
+    }
     /// The `ctx` of a custom `Function`, else `None`.
     #[getter]
     fn _ctx(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -364,7 +370,20 @@ impl PySavedTensor {
     /// >>> y.sum().backward()
     /// >>> x.grad
     /// tensor([2., 2.])
-    fn register_hooks(&self, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
+    fn register_hooks(
+        &self,
+        py: Python<'_>,
+        pack_hook: Py<PyAny>,
+        unpack_hook: Py<PyAny>,
+    ) -> PyResult<()> {
+        for (name, hook) in [("pack_hook", &pack_hook), ("unpack_hook", &unpack_hook)] {
+            if !hook.bind(py).is_callable() {
+                return Err(PyTypeError::new_err(format!(
+                    "register_hooks(): incompatible function arguments: {name} must be callable, not {}",
+                    hook.bind(py).get_type().name()?
+                )));
+            }
+        }
         let (inputs, outputs) = self.node.func.saved().py()?;
         let list = if self.output { outputs } else { inputs };
         match list.get(self.i).and_then(Option::as_ref) {
@@ -372,8 +391,8 @@ impl PySavedTensor {
                 "Calling register_hooks on a saved tensor with value None is forbidden",
             )),
             Some(saved) if !saved.is_plain() => Err(PyRuntimeError::new_err(
-                "Calling register_hooks on a saved tensor whose hooks have already been set is \
-                 forbidden",
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: \
+                 only one pair of hooks is allowed at a time.",
             )),
             Some(_) => {
                 let hooks = Arc::new(PySavedHooks {

@@ -43,7 +43,15 @@ impl AccumulateGrad {
 /// have got dimensions of size 1 since that was made.
 fn add_grad(old: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
     if old.is_sparse() {
-        return old.add(g).map(Some);
+        let sum = old.add(g)?;
+        return Ok(match sum.is_sparse() {
+            // The same tensor, as with a dense gradient.
+            true => {
+                old.become_sparse(&sum)?;
+                None
+            }
+            false => Some(sum),
+        });
     }
     if old.shape() != g.shape() && crate::shape::expandable(old.shape(), g.shape()) {
         old.add_into(&g.sum_to(old.shape())?)?;
