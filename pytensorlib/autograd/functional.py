@@ -291,13 +291,16 @@ def jacobian(
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
-            f"Expected strategy to be either 'forward-mode' or 'reverse-mode', got {strategy!r}."
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
+            'function has more outputs than inputs, "forward-mode" tends to be more performant. '
+            f'Otherwise, prefer to use "reverse-mode". Got {strategy!r}.'
         )
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
-                'jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
-                "together."
+                "torch.autograd.functional.jacobian: `create_graph=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                '`create_graph=False` or `strategy="reverse-mode"`.'
             )
         if not vectorize:
             raise NotImplementedError(

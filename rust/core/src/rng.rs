@@ -12,7 +12,7 @@ pub use fill::{Sample, Share};
 pub use philox::Philox;
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::{alloc, bail, ensure};
 use engine::{Engine, STATE_BYTES};
 use parking_lot::Mutex;
@@ -296,7 +296,10 @@ impl Generator {
     ) -> Result<()> {
         let weight = |w: &T| w.to_f64();
         let fine = |w: &T| weight(w) >= 0.0 && weight(w).is_finite();
-        check_weights(weights.iter().all(fine))?;
+        if !weights.iter().all(fine) {
+            let infinite = weights.iter().all(|w| weight(w) >= 0.0);
+            return Err(bad_weights(replacement && out.len() > 1, infinite));
+        }
         check_sum(weights.iter().any(|w| weight(w) > 0.0))?;
         if !replacement && out.len() > weights.len() {
             bail!(
@@ -315,14 +318,16 @@ impl Generator {
     }
 }
 
-/// Raises where a weight of `multinomial` is none.
-pub fn check_weights(fine: bool) -> Result<()> {
-    ensure!(
-        fine,
-        Runtime,
-        "probability tensor contains either `inf`, `nan` or element < 0"
-    );
-    Ok(())
+/// What is said of a weight of `multinomial` that is none. Where several numbers are drawn with
+/// replacement, PyTorch finds it while it adds the weights up, and tells infinities apart.
+pub fn bad_weights(added_up: bool, infinite: bool) -> Error {
+    Error::runtime(match (added_up, infinite) {
+        (false, _) => "probability tensor contains either `inf`, `nan` or element < 0",
+        (true, false) => "invalid multinomial distribution (encountering probability entry < 0)",
+        (true, true) => {
+            "invalid multinomial distribution (encountering probability entry = infinity or NaN)"
+        }
+    })
 }
 
 /// Raises where weights of `multinomial` leave nothing to draw.

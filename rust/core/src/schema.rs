@@ -778,6 +778,12 @@ impl Entry {
                     schema,
                 })? {
                     Value::Tensor(t) => vec![t],
+                    // `nonzero`, whose one result is a tuple where that is asked for.
+                    Value::Tuple(_) if schema.returns.len() == 1 => bail!(
+                        Runtime,
+                        "{} does not support the out kwarg when as_tuple is True",
+                        schema.name
+                    ),
                     Value::Tensors(t) | Value::Tuple(t) => t,
                     _ => bail!(Type, "takes no out="),
                 };

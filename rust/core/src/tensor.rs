@@ -15,7 +15,7 @@ use crate::storage::Storage;
 use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// How a view came about; decides whether it may be modified in place.
@@ -30,12 +30,33 @@ pub enum Creation {
     Custom,
 }
 
+impl Creation {
+    const ALL: [Creation; 5] = [
+        Creation::Default,
+        Creation::NoGrad,
+        Creation::Inference,
+        Creation::Multiple,
+        Creation::Custom,
+    ];
+}
+
 /// A view's tie to the tensor that owns the storage.
 pub struct ViewOf {
     pub base: Tensor,
-    pub creation: Creation,
+    creation: AtomicU8,
     /// The version at which the view's `grad_fn` was last right.
     pub seen: AtomicU32,
+}
+
+impl ViewOf {
+    pub fn creation(&self) -> Creation {
+        Creation::ALL[self.creation.load(Ordering::Relaxed) as usize]
+    }
+
+    /// Says that a custom `Function` returned the view, which is known once that has run.
+    pub fn set_creation(&self, creation: Creation) {
+        self.creation.store(creation as u8, Ordering::Relaxed);
+    }
 }
 
 pub struct TensorImpl {
@@ -314,7 +335,7 @@ impl Tensor {
             return self.alias_as(layout, dtype);
         }
         let (base, inherited) = match &i.view {
-            Some(v) => (v.base.clone(), v.creation),
+            Some(v) => (v.base.clone(), v.creation()),
             None => (self.clone(), Creation::Default),
         };
         let creation = if creation == Creation::Default {
@@ -324,7 +345,7 @@ impl Tensor {
         };
         let view = ViewOf {
             base,
-            creation,
+            creation: AtomicU8::new(creation as u8),
             seen: AtomicU32::new(self.version()),
         };
         self.sharing(Meta::new(layout, dtype, self.device()), Some(view))

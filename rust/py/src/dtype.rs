@@ -211,6 +211,9 @@ impl PyDevice {
             Some((kind, index)) => (kind, Some(index)),
             None => (text, None),
         };
+        if text.is_empty() {
+            return Err(PyRuntimeError::new_err("Device string must not be empty"));
+        }
         let Some(mut kind) = KINDS.into_iter().find(|&k| k == kind) else {
             return Err(PyRuntimeError::new_err(format!(
                 "Expected one of {} device type at start of device string: {text}",
@@ -295,9 +298,14 @@ impl PyDevice {
             if let (Some(d), None) = (PyDevice::numbered(r#type)?, index) {
                 return Ok(d);
             }
-            return Err(PyTypeError::new_err(
-                "device(): argument 'type' must be str",
-            ));
+            return Err(PyTypeError::new_err(format!(
+                "device(): argument 'type' must be str, not {}{}",
+                r#type.get_type().name()?,
+                match r#type.is_instance_of::<PyInt>() {
+                    true => ": GPUs are torch.device(\"wgpu\", number)",
+                    false => "",
+                }
+            )));
         };
         let text = text.to_str()?;
         match index {
@@ -305,6 +313,7 @@ impl PyDevice {
                 "type (string) must not include an index because index was passed explicitly: \
                  {text}"
             ))),
+            Some(i) if i < 0 => Err(PyRuntimeError::new_err("Device index must not be negative")),
             Some(i) => PyDevice::parse(&format!("{text}:{i}")),
             None => PyDevice::parse(text),
         }

@@ -255,6 +255,15 @@ fn _function_apply(
         wrapped.push(wrap(py, t.clone())?);
         tensors.push(Some(t));
     }
+    // What may be written to would go round the Function's own derivative.
+    let carries = |t: &&Tensor| t.dtype().differentiable() && !is_in(&constant, t);
+    let creation = match tracked && tensors.iter().flatten().filter(carries).count() > 1 {
+        true => Creation::Multiple,
+        false => Creation::Custom,
+    };
+    for view in tensors.iter().flatten().filter_map(Tensor::view_of) {
+        view.set_creation(creation);
+    }
     let saved = Arc::new(Mutex::new(SavedList::default()));
     let to_save = ctx.getattr("to_save")?;
     let keep: Vec<Option<Tensor>> = if to_save.is_none() {

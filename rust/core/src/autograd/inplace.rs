@@ -25,7 +25,7 @@ pub fn refresh(t: &Tensor) -> Result<()> {
         return Ok(());
     };
     // Its own node describes it no longer, and not every view can get another.
-    check_creation(t, view.creation, true)?;
+    check_creation(t, view.creation(), true)?;
     let Some(edge) = view.base.edge()? else {
         return Ok(());
     };
@@ -36,9 +36,19 @@ pub fn refresh(t: &Tensor) -> Result<()> {
 
 fn check_creation(t: &Tensor, creation: Creation, modified: bool) -> Result<()> {
     let source = t.autograd().and_then(|m| m.state.lock().edge.clone());
-    let what = match source {
-        Some(e) => format!("Output {} of {} is a view and", e.nr, e.node.func.name()),
+    let what = match &source {
+        Some(e) => {
+            let name = e.node.func.name();
+            // As PyTorch says it: of what was computed.
+            let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            let name = name.strip_suffix("Backward").unwrap_or(name);
+            format!("Output {} of {name} is a view and", e.nr)
+        }
         None => "A view was created in no_grad mode and".to_string(),
+    };
+    let mode = match source {
+        Some(_) => "",
+        None => " with grad mode enabled",
     };
     let verb = if modified {
         "its base or another view of its base has been"
@@ -70,7 +80,7 @@ fn check_creation(t: &Tensor, creation: Creation, modified: bool) -> Result<()> 
         ),
         Creation::Custom => bail!(
             Runtime,
-            "{what} {verb} modified inplace. This view was created inside a custom Function (or \
+            "{what} {verb} modified inplace{mode}. This view was created inside a custom Function (or \
              because an input was returned as-is) and the autograd logic to handle view+inplace \
              would override the custom backward associated with the custom Function, leading to \
              incorrect gradients. This behavior is forbidden. You can fix this by cloning the \
@@ -95,7 +105,7 @@ pub fn check(t: &Tensor, tracked: bool) -> Result<()> {
     if let Some(view) = t.view_of() {
         let base_needs = t.requires_grad();
         if base_needs || tracked {
-            check_creation(t, view.creation, false)?;
+            check_creation(t, view.creation(), false)?;
         }
         if base_needs && view.base.is_leaf()? {
             bail!(

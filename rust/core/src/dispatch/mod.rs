@@ -184,7 +184,12 @@ fn written(
     }
     let inputs = metas(x);
     check_devices(op, &inputs)?;
-    let meta = op.infer(&inputs)?.swap_remove(0);
+    // Of several things that are wrong, that elements share memory is told first.
+    let first = |e: Error| match inplace && op.repeats() == Repeats::Refused {
+        true => check_overlap(out).err().unwrap_or(e),
+        false => e,
+    };
+    let meta = op.infer(&inputs).map_err(first)?.swap_remove(0);
     if needs != 0 && !inplace && !op.opaque() {
         // Results that carry no gradient may go anywhere.
         if meta.dtype.differentiable() && op.detached_outputs() & 1 == 0 {
@@ -195,7 +200,7 @@ fn written(
     if !inplace && !op.casts() {
         check_type(out, &meta, 0)?;
     }
-    let target = destination(out, &meta, inplace)?;
+    let target = destination(out, &meta, inplace).map_err(first)?;
     if !inplace && op.repeats() == Repeats::Changes {
         // What changes is told from what was: only where that is an operand.
         check_overlap(&target)?;

@@ -490,6 +490,19 @@ impl Derivative for IndexPut {
     }
 }
 
+/// Raises where values do not fit the places that indices of a shape give.
+fn check_values(x: &Layout, dims: &[usize], index: &[usize], values: &[usize]) -> Result<()> {
+    let shape = result_shape(x, dims, index);
+    ensure!(
+        shape::expandable(values, &shape),
+        Runtime,
+        "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
+        Show(values),
+        Show(&shape)
+    );
+    Ok(())
+}
+
 impl Op for IndexPut {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[2..]))
@@ -504,15 +517,7 @@ impl Op for IndexPut {
         self.repeats
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = result_shape(x[0].layout(), &self.dims, x[2].shape());
-        ensure!(
-            shape::expandable(x[1].shape(), &shape),
-            Runtime,
-            "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of \
-             shape {}",
-            Show(x[1].shape()),
-            Show(&shape)
-        );
+        check_values(x[0].layout(), &self.dims, x[2].shape(), x[1].shape())?;
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
 
@@ -781,6 +786,8 @@ impl Tensor {
                 false => self.copy_from(values),
             };
         }
+        // PyTorch looks at the shapes before the types.
+        check_values(self.layout(), &r.dims, r.idx[0].shape(), values.shape())?;
         ensure!(
             values.dtype() == self.dtype() || values.is_wrapped(),
             Runtime,

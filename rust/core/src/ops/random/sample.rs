@@ -17,7 +17,7 @@ use crate::ops::pointwise::binary::Minimum;
 use crate::ops::pointwise::compare::{Eq, Gt, Lt};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::create::zero_grads;
-use crate::rng::{check_sum, check_weights, Generator, Sample};
+use crate::rng::{bad_weights, check_sum, Generator, Sample};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
@@ -275,7 +275,10 @@ impl Op for Multinomial {
             Ok(t.amin_mask(DimSet::all(t.ndim()), false)?.item()?.f64())
         };
         let most = w.amax_mask(DimSet::all(w.ndim()), false)?.item()?.f64();
-        check_weights(least(&w)? >= 0.0 && most.is_finite())?;
+        let positive = least(&w)? >= 0.0;
+        if !(positive && most.is_finite()) {
+            return Err(bad_weights(self.replacement && self.n > 1, positive));
+        }
         let steps = w.cumsum(last as i64)?;
         let total = steps.narrow(last as i64, w.size(last) as i64 - 1, 1)?;
         check_sum(least(&total)? > 0.0)?;

@@ -536,7 +536,7 @@ impl Tensor {
             true => self.alias(layout),
             false => self.view_as(layout, self.dtype(), Creation::Default),
         };
-        let fixed = |v: &ViewOf| v.creation != Creation::Default;
+        let fixed = |v: &ViewOf| v.creation() != Creation::Default;
         if !mode::grad() && self.view_of().is_some_and(fixed) {
             // Such a view gets no other node: whoever goes on with it is told so.
             if let Some(edge) = self.autograd().and_then(|m| m.state.lock().edge.clone()) {
