@@ -12,7 +12,13 @@ __all__ = [
     "_is_compressed_file",
     "_should_read_directly",
     "_check_seekable",
+    "_maybe_decode_ascii",
 ]
+
+
+def _maybe_decode_ascii(bytes_str: bytes | str) -> str:
+    """Return the text that bytes of ASCII are; text stays."""
+    return bytes_str.decode("ascii") if isinstance(bytes_str, bytes) else bytes_str
 
 
 def _is_path(name_or_buffer: Any) -> bool:

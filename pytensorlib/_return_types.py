@@ -32,6 +32,7 @@ def _build(name: str, fields: list[str]) -> type:
         __reduce__=reduce,
         n_fields=len(fields),
         _fields=tuple(fields),
+        __match_args__=tuple(fields),
     )
     return type(name, (tuple,), space)
 

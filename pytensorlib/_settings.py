@@ -28,7 +28,7 @@ _default_is_old = False
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Keep whether warnings are wanted each time; Python's filters decide here.
+    """Say whether warnings that come once in a program are given each time.
 
     Parameters
     ----------
@@ -44,6 +44,7 @@ def set_warn_always(b: bool, /) -> None:
     if not isinstance(b, bool):
         raise TypeError(f"set_warn_always: expected a bool, got {type(b).__name__}")
     _warn_always = b
+    _C._set_warn_always(b)
 
 
 def is_warn_always_enabled() -> bool:
@@ -163,6 +164,10 @@ def set_default_tensor_type(t: Any, /) -> None:
     >>> torch.set_default_tensor_type("torch.FloatTensor")
     """
     global _default_is_old
+    _C._warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
     try:
         kind, dtype = _placed_type(t)
     except ValueError as e:

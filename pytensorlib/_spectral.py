@@ -125,6 +125,13 @@ def _lengths(
     return hop, length
 
 
+# What the warnings of both transforms end with.
+_SUPPRESS = (
+    "To suppress this warning and use a rectangular window, explicitly set "
+    "`window=torch.ones(n_fft, device=<device>)`."
+)
+
+
 def stft(
     input: Tensor,
     n_fft: int,
@@ -194,14 +201,20 @@ def stft(
     is_complex = input.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         raise RuntimeError(
-            "stft requires the return_complex parameter be given for real inputs; give "
-            "return_complex=True"
+            "stft requires the return_complex parameter be given for real inputs, and will further "
+            "require that return_complex=True in a future PyTorch release."
         )
     if center and align_to_window is not None:
         raise RuntimeError("stft: align_to_window should only be set when center = false")
     onesided = not is_complex if onesided is None else onesided
     if onesided and is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
+    if window is None:
+        _C._warn_once(
+            "A window was not provided. A rectangular window will be applied,which is known to "
+            "cause spectral leakage. Other windows such as torch.hann_window or "
+            f"torch.hamming_window are recommended to reduce spectral leakage.{_SUPPRESS}"
+        )
     signal = input if input.dim() == 2 else input[None]
     if center:
         half = n_fft // 2
@@ -323,6 +336,11 @@ def istft(
         raise RuntimeError("istft: cannot have onesided input and a complex result")
     if not return_complex and window is not None and window.is_complex():
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    if window is None:
+        _C._warn_once(
+            "A window was not provided. A rectangular window will be applied.Please provide the "
+            f"same window used by stft to make the inversion lossless.{_SUPPRESS}"
+        )
     spectra = (input if input.dim() == 3 else input[None]).transpose(1, 2)
     norm = "ortho" if normalized else None
     if return_complex:
@@ -347,6 +365,10 @@ def istft(
         )
     signal = signal / envelope
     if length is not None and signal.size(1) < length:
+        _C._warn_once(
+            "The length of signal is shorter than the length parameter. Result is being padded "
+            "with zeros in the tail. Please check your center and hop_length settings."
+        )
         signal = _C._nn.pad(signal, (0, length - signal.size(1)))
     return signal if input.dim() == 3 else signal[0]
 

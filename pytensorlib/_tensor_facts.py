@@ -144,6 +144,10 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     (tensor([[4.0000, 4.0000],
             [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
     """
+    _C._warn_once(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and "
+        "will be removed in a future PyTorch release."
+    )
     factors, pivots, infos = _C._linalg.lu_factor_ex(A, pivot=pivot)
     if not get_infos and bool(infos.any()):
         raise RuntimeError("lu: a matrix is singular; get_infos=True tells which")
@@ -178,13 +182,19 @@ def detach_(input: Any) -> Any:
     return input.detach_()
 
 
-def view_as_real_copy(input: Any) -> Any:
+def _delivered(result: Any, out: Any) -> Any:
+    return result.clone() if out is None else _C.alias_copy(result, out=out)
+
+
+def view_as_real_copy(input: Any, *, out: Any = None) -> Any:
     """Return a complex tensor's real and imaginary parts as pairs in memory of their own.
 
     Parameters
     ----------
     input : Tensor
         Complex.
+    out : Tensor, optional
+        Where the result is written.
 
     Returns
     -------
@@ -197,16 +207,18 @@ def view_as_real_copy(input: Any) -> Any:
     >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-    return _C.view_as_real(input).clone()
+    return _delivered(_C.view_as_real(input), out)
 
 
-def view_as_complex_copy(input: Any) -> Any:
+def view_as_complex_copy(input: Any, *, out: Any = None) -> Any:
     """Return pairs of real numbers as complex ones in memory of their own.
 
     Parameters
     ----------
     input : Tensor
         Real, with a last dimension of size 2.
+    out : Tensor, optional
+        Where the result is written.
 
     Returns
     -------
@@ -219,7 +231,7 @@ def view_as_complex_copy(input: Any) -> Any:
     >>> torch.view_as_complex_copy(torch.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
-    return _C.view_as_complex(input).clone()
+    return _delivered(_C.view_as_complex(input), out)
 
 
 def get_device(input: Any) -> int:

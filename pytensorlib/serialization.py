@@ -54,8 +54,11 @@ __all__ = [
 __all__ += _file_options.__all__
 _alias.adopt(globals(), _file_options.__all__)
 
-_is_path, _is_zipfile, _is_compressed_file, _should_read_directly, _check_seekable = (
-    getattr(_file_kinds, name) for name in _file_kinds.__all__
+_is_path, _is_zipfile, _is_compressed_file, _should_read_directly = (
+    getattr(_file_kinds, name) for name in _file_kinds.__all__[:4]
+)
+_check_seekable, _maybe_decode_ascii = (
+    getattr(_file_kinds, name) for name in _file_kinds.__all__[4:]
 )
 _open_file_like, _open_zipfile_reader, _open_zipfile_writer = (
     getattr(_zip_files, name) for name in _zip_files.__all__[2:]
@@ -65,9 +68,9 @@ _open_file_like, _open_zipfile_reader, _open_zipfile_writer = (
 MAP_LOCATION = Callable[[Any, str], Any] | pt.device | str | dict[str, str] | None
 
 DEFAULT_PROTOCOL = 2  # of pickles
-MAGIC = 0x1950A86A20F9469CFC6C
-LEGACY_START = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little")
-LEGACY_PROTOCOL = 1001
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+LEGACY_START = b"\x80\x02\x8a\x0a" + MAGIC_NUMBER.to_bytes(10, "little")
+PROTOCOL_VERSION = 1001
 MAX_VERSION = 10
 # Places in a pickle have 32 bits. The pickle of 100,000 tensors takes about 20 MB.
 MAX_PICKLE = (1 << 32) - 1
@@ -200,12 +203,12 @@ def _write_legacy(
 ) -> None:
     sizes = {"short": 2, "int": 4, "long": 4}
     info = {
-        "protocol_version": LEGACY_PROTOCOL,
+        "protocol_version": PROTOCOL_VERSION,
         "little_endian": sys.byteorder == "little",
         "type_sizes": sizes,
     }
     keys = [saved.key for saved in storages]
-    head = [pickle.dumps(part, protocol) for part in (MAGIC, LEGACY_PROTOCOL, info)]
+    head = [pickle.dumps(part, protocol) for part in (MAGIC_NUMBER, PROTOCOL_VERSION, info)]
     for part in (*head, data, pickle.dumps(keys, protocol)):
         write_all(stream, memoryview(part))
     for saved in storages:
@@ -556,7 +559,7 @@ def _read_legacy(data: bytes, map_location: Any, how: Reading) -> tuple[Any, int
 
     magic, at = plain(0)
     version, at = plain(at)
-    if magic != MAGIC or version != LEGACY_PROTOCOL:
+    if magic != MAGIC_NUMBER or version != PROTOCOL_VERSION:
         raise CorruptCheckpointError(f"Invalid protocol version: {brief(version)}")
     info, at = plain(at)
     little = info.get("little_endian", True) if isinstance(info, dict) else True

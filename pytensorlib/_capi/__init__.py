@@ -25,6 +25,8 @@ fill(
     "_IncludeDispatchKeyGuard _jit_pass_inline _jit_pass_lint",
 )
 _TensorMeta = type(_C.Tensor)
+# PyTorch's class of C below `Tensor`, which is one here.
+TensorBase = _TensorBase = _C.Tensor
 StorageBase = import_module(".._untyped", __name__).StorageBase
 PyTorchFileReader, PyTorchFileWriter = (
     getattr(import_module(".._zip_files", __name__), name)
@@ -342,6 +344,20 @@ class _DisableFuncTorch:
 def _are_functorch_transforms_active() -> bool:
     """Return False: there is no stack of transforms."""
     return False
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Return whether tangents of duals are computed on this thread."""
+    from ..autograd import forward_ad
+
+    return forward_ad._is_fwd_grad_enabled()
+
+
+def _set_fwd_grad_enabled(enabled: bool) -> None:
+    """Say whether tangents of duals are computed on this thread."""
+    from ..autograd import forward_ad
+
+    forward_ad._set(enabled)
 
 
 def _get_function_stack_at(level: int) -> Any:

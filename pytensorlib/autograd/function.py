@@ -339,6 +339,13 @@ def _by_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
 
 # Kept to tell whether a subclass has a setup_context of its own.
 _default_setup_context = Function.setup_context
+# PyTorch's class below `Function`, which does what this one does without transforms.
+_SingleLevelFunction = Function
+
+
+def _is_setup_context_defined(fn: Any) -> bool:
+    """Return whether a `setup_context` is a function's own."""
+    return fn is not _default_setup_context
 
 
 class _RefuseSecondDerivative(Function):

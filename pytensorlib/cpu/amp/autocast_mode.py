@@ -12,7 +12,11 @@ __all__ = ["autocast"]
 
 
 def _tell(old: str, new: str) -> None:
-    warnings.warn(f"torch.cpu.amp.{old} is deprecated; use {new}", FutureWarning, stacklevel=3)
+    warnings.warn(
+        f"`torch.cpu.amp.{old}` is deprecated. Please use `{new}` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
 
 
 class autocast(_now.autocast):

@@ -43,8 +43,8 @@ class GradScaler(grad_scaler.GradScaler):
         enabled: bool = True,
     ) -> None:
         warnings.warn(
-            "torch.cpu.amp.GradScaler(args...) is deprecated; use "
-            "torch.amp.GradScaler('cpu', args...)",
+            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use "
+            "`torch.amp.GradScaler('cpu', args...)` instead.",
             FutureWarning,
             stacklevel=2,
         )

@@ -43,8 +43,8 @@ class GradScaler(grad_scaler.GradScaler):
         enabled: bool = True,
     ) -> None:
         warnings.warn(
-            "torch.cuda.amp.GradScaler(args...) is deprecated; use "
-            "torch.amp.GradScaler('cuda', args...)",
+            "`torch.cuda.amp.GradScaler(args...)` is deprecated. Please use "
+            "`torch.amp.GradScaler('cuda', args...)` instead.",
             FutureWarning,
             stacklevel=2,
         )

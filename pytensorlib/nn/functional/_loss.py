@@ -608,8 +608,9 @@ def kl_div(
     elif reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support "
-            "size. 'batchmean' divides only by the batch size, and aligns with the KL div math "
-            "definition.",
+            "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
             stacklevel=2,
         )
     if reduction == "batchmean":

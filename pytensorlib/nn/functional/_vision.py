@@ -234,7 +234,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False "
-            "since 1.3.0. Please specify align_corners=True if the old behavior is desired.",
+            "since 1.3.0. Please specify align_corners=True if the old behavior is desired. See "
+            "the documentation of grid_sample for details.",
             stacklevel=2,
         )
         align_corners = False
@@ -320,7 +321,8 @@ def grid_sample(
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False "
-            "since 1.3.0. Please specify align_corners=True if the old behavior is desired.",
+            "since 1.3.0. Please specify align_corners=True if the old behavior is desired. See "
+            "the documentation of grid_sample for details.",
             stacklevel=2,
         )
         align_corners = False

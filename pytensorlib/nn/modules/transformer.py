@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -300,19 +301,26 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed_forward(x))
 
 
-def _drops_padding(layer: Any) -> bool:
-    """Say whether PyTorch's fast path takes an encoder layer, which then knows no padding."""
-    attention = getattr(layer, "self_attn", None)
-    return (
-        isinstance(layer, TransformerEncoderLayer)
-        and isinstance(attention, MultiheadAttention)
-        and not layer.norm_first
-        and attention.batch_first
-        and attention.in_proj_bias is not None
-        and attention.num_heads % 2 == 0
-        and (layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU)))
-        and layer.norm1.eps == layer.norm2.eps
-    )
+def _kept_padding(layer: Any) -> str:
+    """Say why PyTorch's fast path, which knows no padding, does not take an encoder layer."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention: Any = layer.self_attn
+    if not isinstance(attention, MultiheadAttention):
+        return "encoder_layer.self_attn was not MultiheadAttention"
+    usual = layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU))
+    reasons = {
+        "encoder_layer.norm_first was True": layer.norm_first,
+        "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference "
+        "performance)": not attention.batch_first,
+        "encoder_layer.self_attn was passed bias=False": attention.in_proj_bias is None,
+        "encoder_layer.activation_relu_or_gelu was not True": not usual,
+        "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps": (
+            layer.norm1.eps != layer.norm2.eps
+        ),
+        "encoder_layer.self_attn.num_heads is odd": attention.num_heads % 2 == 1,
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
 
 
 class TransformerEncoder(Module):
@@ -360,7 +368,13 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = enable_nested_tensor and _drops_padding(encoder_layer)
+        why = _kept_padding(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not why
+        if enable_nested_tensor and why:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}",
+                stacklevel=2,
+            )
         self.mask_check = mask_check
 
     def forward(

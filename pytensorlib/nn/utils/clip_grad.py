@@ -211,7 +211,8 @@ def clip_grad_norm(
     tensor(0.)
     """
     warnings.warn(
-        "`clip_grad_norm` is now deprecated in favor of `clip_grad_norm_`.",
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
         stacklevel=2,
     )

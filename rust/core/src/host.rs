@@ -1,6 +1,7 @@
 //! What the core asks of the language that embeds it, as functions set once at start.
 
 use crate::error::{Error, Result};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -32,6 +33,10 @@ pub struct Host {
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
+/// Warnings that came once.
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Whether they come each time.
+static WARNS_ALWAYS: AtomicBool = AtomicBool::new(false);
 /// What `use_deterministic_algorithms` asks for: 0 nothing, 1 a warning, 2 an error.
 static DETERMINISM: AtomicU8 = AtomicU8::new(0);
 /// Whether it then asks for known values in memory that nothing was written to.
@@ -149,6 +154,25 @@ pub fn warn(text: &str) {
     }
 }
 
+/// Warns of something the first time that it is done; each time where `set_warn_always` asks for it.
+#[cold]
+pub fn warn_once(text: &str) {
+    let mut told = TOLD.lock();
+    let known = told.iter().any(|t| t == text);
+    if !known {
+        told.push(text.to_owned());
+    }
+    drop(told);
+    if !known || WARNS_ALWAYS.load(Ordering::Relaxed) {
+        warn(text);
+    }
+}
+
+/// Whether warnings that come once come each time.
+pub fn set_warn_always(on: bool) {
+    WARNS_ALWAYS.store(on, Ordering::Relaxed);
+}
+
 /// Says what is to happen where PyTorch leaves a result open, and whether new memory is filled then.
 pub fn set_determinism(level: u8, fills: bool) {
     DETERMINISM.store(level, Ordering::Relaxed);
@@ -207,8 +231,10 @@ pub fn left_open(name: &str) -> Result<()> {
     };
     let text = format!(
         "{name} does not have a deterministic implementation, but you set \
-         'torch.use_deterministic_algorithms({asked})'. Of several values for one place the last \
-         stays here; PyTorch leaves open which."
+         'torch.use_deterministic_algorithms({asked})'. You can turn off determinism just for this \
+         operation, or you can use the 'warn_only=True' option, if that's acceptable for your \
+         application. Of several values for one place the last stays here; PyTorch leaves open \
+         which."
     );
     crate::ensure!(asked != "True", Runtime, "{text}");
     warn(&text);

@@ -14,6 +14,7 @@ use pytensorlib_core::autograd::node::{NodeHook, SavedHooks};
 use pytensorlib_core::autograd::{engine, mode, one, saved, Edge, Hook, Request};
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::graph::backward;
+use pytensorlib_core::host;
 use pytensorlib_core::op::Grads;
 use pytensorlib_core::shape::Show;
 use pytensorlib_core::shared::Shared;
@@ -243,6 +244,15 @@ fn _run_backward(
     allow_unreachable: bool,
     accumulate_grad: bool,
 ) -> PyResult<Py<PyTuple>> {
+    if create_graph && accumulate_grad {
+        host::warn_once(
+            "Using backward() with create_graph=True will create a reference cycle between the \
+             parameter and its gradient which can cause a memory leak. We recommend using \
+             autograd.grad when creating the graph to avoid this. If you have to use this function, \
+             make sure to reset the .grad fields of your parameters to None after use to break the \
+             cycle and avoid the leak.",
+        );
+    }
     let edge_of = |obj: &Bound<'_, PyAny>| -> PyResult<Option<(Edge, Option<Tensor>)>> {
         if let Ok(t) = obj.cast::<PyTensor>() {
             let t = t.get().get();

@@ -73,6 +73,18 @@ fn _checked<'py>(call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     dispatch::interpreted(Arc::new(dispatch::Checks), || call.call0())
 }
 
+/// Warns the first time that it is called with this text.
+#[pyfunction]
+fn _warn_once(text: &str) {
+    host::warn_once(text);
+}
+
+/// Sets whether warnings that come once come each time.
+#[pyfunction]
+fn _set_warn_always(on: bool) {
+    host::set_warn_always(on);
+}
+
 /// Says what ops do whose result PyTorch leaves open (0 nothing, 1 warn, 2 raise), and whether new
 /// memory is filled then.
 #[pyfunction]
@@ -247,6 +259,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_witnessed, m)?)?;
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
     m.add_function(wrap_pyfunction!(_set_determinism, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_warn_always, m)?)?;
+    m.add_function(wrap_pyfunction!(_warn_once, m)?)?;
     m.add_function(wrap_pyfunction!(_set_kernel_choice, m)?)?;
     m.add_function(wrap_pyfunction!(_set_waiting, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;

@@ -13,6 +13,7 @@ use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::host;
 use pytensorlib_core::meta::Form;
 use pytensorlib_core::ops::pointwise::binary as op;
 use pytensorlib_core::ops::pointwise::{apply, unary};
@@ -843,6 +844,7 @@ impl PyTensor {
         if let Some(y) = answered(slf, "__float__", &[])? {
             return y.extract(slf.py());
         }
+        warn_of_scalar(&slf.get().get());
         Ok(slf.get().single()?.item().py()?.f64())
     }
     fn __int__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -872,6 +874,7 @@ impl PyTensor {
         }
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
+        warn_of_scalar(&self.get());
         let (re, im) = self.single()?.complex_item().py()?;
         Ok(pyo3::types::PyComplex::from_doubles(py, re, im))
     }
@@ -1077,6 +1080,10 @@ impl PyTensor {
     fn requires_grad(&self) -> bool {
         self.get().requires_grad()
     }
+    #[deleter(requires_grad)]
+    fn del_requires_grad(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("requires_grad must be a bool"))
+    }
     #[setter(requires_grad)]
     fn put_requires_grad(&self, on: bool) -> PyResult<()> {
         self.get().set_requires_grad(on).py()
@@ -1207,7 +1214,8 @@ impl PyTensor {
                 let text = c"The .grad attribute of a Tensor that is not a leaf Tensor is being \
                     accessed. Its .grad attribute won't be populated during autograd.backward(). \
                     If you indeed want the .grad field to be populated for a non-leaf Tensor, use \
-                    .retain_grad() on the non-leaf Tensor.";
+                    .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, \
+                    make sure you access the leaf Tensor instead.";
                 let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
                 PyErr::warn(py, &category, text, 1)?;
             }
@@ -1282,6 +1290,12 @@ impl PyTensor {
             return wrap(py, t.detached().py_of("data")?);
         }
         wrap(py, t.data())
+    }
+    #[deleter(data)]
+    fn del_data(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err(
+            "Deleting tensor data is not allowed. Delete tensor instead!",
+        ))
     }
     #[setter(data)]
     fn put_data(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -1622,6 +1636,16 @@ fn answered_now(
 ) -> PyResult<Option<Py<PyAny>>> {
     let all = [&[slf.as_any()], others].concat();
     crate::overrides::method(slf.py(), name, &all)
+}
+
+/// Says once that a number has no history where the tensor has one.
+fn warn_of_scalar(t: &Tensor) {
+    if t.requires_grad() {
+        host::warn_once(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected \
+             behavior.\nConsider using tensor.detach() first.",
+        );
+    }
 }
 
 /// A Python number.

@@ -597,6 +597,11 @@ crate::entries! {
     ALL | DIRECT | APART,
     |a| {
         let x = a.tensor(0)?;
+        crate::host::warn_once(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed \
+             in a future PyTorch release. Use torch.scatter_reduce instead for more reduction \
+             options.",
+        );
         let src = source(a, x, 3)?;
         same_type("scatter", x, &src)?;
         run_scatter(a, scatter_mode(a, 4)?, &src)

@@ -54,6 +54,12 @@ impl Tensor {
             "linear: t() expects a tensor with <= 2 dimensions, but the weight is {}D",
             w.ndim()
         );
+        if let Some(c) = bias.filter(|c| c.dtype() != w.dtype() && !c.dtype().is_complex()) {
+            // PyTorch adds the bias to a product of its own here, and so takes other types.
+            if self.ndim() > 2 && !self.is_contiguous() {
+                return self.linear(w, None)?.add(&c.to_dtype(w.dtype())?);
+            }
+        }
         let op = linear_op(self, w, bias)?;
         match bias {
             Some(c) => dispatch::call1(op, &[c, self, w]),
@@ -207,6 +213,11 @@ crate::entries! {
     /// The product of a chain of matrices; deprecated in favour of `linalg.multi_dot`.
     "chain_matmul(Tensor[] matrices=[]) -> Tensor", FN | OUT,
     |a| {
+        crate::host::warn_once(
+            "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use \
+             torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather \
+             than multiple parameters.",
+        );
         let chain = a.tensors(0)?;
         ensure!(!chain.is_empty(), Runtime, "chain_matmul(): Expected one or more matrices");
         for t in chain {

@@ -7,6 +7,7 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::host;
 use crate::op::{Derivative, Grads, Mask, Save};
 use crate::ops::linalg::vector_norm::norm_last;
 use crate::ops::linalg::*;
@@ -476,7 +477,13 @@ crate::entries! {
         tuple([l, info])
     };
     "cholesky(Tensor self, bool upper=False) -> Tensor", FN | METHOD | CASTS,
-    |a| Ok(cholesky("cholesky", a.tensor(0)?, a.bool(1)?)?.into());
+    |a| {
+        host::warn_once(
+            "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in \
+             a future PyTorch release.",
+        );
+        Ok(cholesky("cholesky", a.tensor(0)?, a.bool(1)?)?.into())
+    };
     /// The solution of A X = self for A = L L'.
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", FN | METHOD | OUT,
     |a| Ok(cholesky_solve(a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?.into());
@@ -538,6 +545,10 @@ crate::entries! {
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
     FN | METHOD | OUT,
     |a| {
+        host::warn_once(
+            "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular\
+             and will be removed in a future PyTorch release.",
+        );
         let (b, x) = (a.tensor(0)?, a.tensor(1)?);
         let (upper, transpose, unit) = (a.bool(2)?, a.bool(3)?, a.bool(4)?);
         check_square("triangular_solve", x)?;
@@ -551,7 +562,13 @@ crate::entries! {
     "qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", LINALG | OUT,
     |a| tuple(qr("linalg.qr", a.tensor(0)?, a.str(1)?)?);
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", FN | METHOD | OUT,
-    |a| tuple(qr("linalg.qr", a.tensor(0)?, if a.bool(1)? { "reduced" } else { "complete" })?);
+    |a| {
+        host::warn_once(
+            "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future \
+             PyTorch release.",
+        );
+        tuple(qr("linalg.qr", a.tensor(0)?, if a.bool(1)? { "reduced" } else { "complete" })?)
+    };
     /// A = U diag(S) Vh.
     "svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     LINALG | OUT,
@@ -698,5 +715,11 @@ crate::entries! {
         Ok(lu_solve("linalg.lu_solve", lu, p, b, a.bool(3)?, a.bool(4)?)?.into())
     };
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(lu_solve("lu_solve", a.tensor(1)?, a.tensor(2)?, a.tensor(0)?, true, false)?.into());
+    |a| {
+        host::warn_once(
+            "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve\
+             and will be removed in a future PyTorch release.",
+        );
+        Ok(lu_solve("lu_solve", a.tensor(1)?, a.tensor(2)?, a.tensor(0)?, true, false)?.into())
+    };
 }

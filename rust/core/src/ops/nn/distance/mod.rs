@@ -398,7 +398,15 @@ crate::entries! {
     |a| Ok(tensordot(a.tensor(0)?, a.tensor(1)?, a.ints(2)?, a.ints(3)?)?.into());
     /// The vector product along `dim`, by default the first dimension of size 3.
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", FN | METHOD | OUT | SEPARATE,
-    |a| Ok(cross("cross", a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into());
+    |a| {
+        if a.opt_int(2).is_none() {
+            crate::host::warn_once(
+                "Using torch.cross without specifying the dim arg is deprecated.\nPlease either \
+                 pass the dim explicitly or simply use torch.linalg.cross.",
+            );
+        }
+        Ok(cross("cross", a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into())
+    };
     /// The vector product along `dim`.
     "cross(Tensor input, Tensor other, *, int dim=-1) -> Tensor", LINALG | OUT | SEPARATE,
     |a| Ok(cross("linalg.cross", a.tensor(0)?, a.tensor(1)?, Some(a.int(2)?))?.into());

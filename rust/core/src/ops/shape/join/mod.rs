@@ -394,7 +394,15 @@ crate::entries! {
     |a| Ok(column_stack(a.tensors(0)?)?.into());
     /// Coordinates of the grid that vectors span, one tensor for each.
     "meshgrid(Tensor[] tensors=[], *, str? indexing=None) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(meshgrid(a.tensors(0)?, a.opt_str(1).unwrap_or("ij"))?));
+    |a| {
+        if a.opt_str(1).is_none() {
+            crate::host::warn_once(
+                "torch.meshgrid: in an upcoming release, it will be required to pass the indexing \
+                 argument.",
+            );
+        }
+        Ok(Value::Tensors(meshgrid(a.tensors(0)?, a.opt_str(1).unwrap_or("ij"))?))
+    };
     /// Every combination of one element of each vector.
     "cartesian_prod(Tensor[] tensors=[]) -> Tensor", FN,
     |a| Ok(cartesian_prod(a.tensors(0)?)?.into());

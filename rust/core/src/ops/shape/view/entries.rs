@@ -257,6 +257,10 @@ fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
 fn matrix(x: &Tensor, name: &str) -> Result<Tensor> {
     if x.ndim() == 0 {
         return if name == "mT" {
+            crate::host::warn_once(
+                "Tensor.mT is deprecated on 0-D tensors. This function is the identity in these \
+                 cases.",
+            );
             Ok(x.clone())
         } else {
             x.conj()
@@ -286,6 +290,20 @@ impl Tensor {
     pub fn transposed_property(&self, name: &str) -> Result<Tensor> {
         match name {
             "T" => {
+                match self.ndim() {
+                    2 => {}
+                    0 => crate::host::warn_once(
+                        "Tensor.T is deprecated on 0-D tensors. This function is the identity in \
+                         these cases.",
+                    ),
+                    _ => crate::host::warn_once(
+                        "The use of `x.T` on tensors of dimension other than 2 to reverse their \
+                         shape is deprecated and it will throw an error in a future release. \
+                         Consider `x.mT` to transpose batches of matrices or \
+                         `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions \
+                         of a tensor.",
+                    ),
+                }
                 let dims: SmallVec<[i64; 5]> = (0..self.ndim() as i64).rev().collect();
                 self.permute(&dims)
             }
