@@ -4,9 +4,9 @@ Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``, which is the fir
 one that `torch.accelerator.set_device_index` chose; others are ``"wgpu:1"`` and so on. Ops without
 a GPU kernel run on the CPU, with one warning each; `fallbacks` counts them. The environment
 variable ``PYTENSORLIB_WGPU_FALLBACK`` may say "error" or "silent" instead, as `set_fallback` does.
-An adapter without 64-bit integers computes them as two words each; one without float64 (Metal, most
-DX12) has float64 computed on the CPU, or refused. ``PYTENSORLIB_WGPU_WITHOUT`` tries a program as on
-an adapter that lacks features: names with commas between them, or "webgpu", "metal" or "dx12".
+An adapter without 64-bit integers computes them as two words each; one without float64 (Metal,
+most DX12) has float64 computed on the CPU, or refused. ``PYTENSORLIB_WGPU_WITHOUT`` tries a program
+as on an adapter that lacks features: names with commas between them, or "webgpu", "metal", "dx12".
 What can be used again, compiled kernels and the quickest
 tiles of products (``PYTENSORLIB_TUNE``: "0", "1" or "full"), is kept in a folder of the user's
 (``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty). Products and convolutions of

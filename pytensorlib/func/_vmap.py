@@ -32,13 +32,13 @@ class Draws:
     def __init__(self, randomness: str) -> None:
         self.randomness = randomness
         # Generators, and their states before the first run.
-        self.states = random._states()
+        self.states = dict(random._states())
 
     def check(self) -> None:
         """Refuse that numbers were drawn, where they may not be; they count as not drawn."""
         if self.randomness != "error":
             return
-        drawn = [g for g, state in self.states if not _C.equal(g.get_state(), state)]
+        drawn = [g for g, state in self.states.items() if not _C.equal(g.get_state(), state)]
         if drawn:
             self.again()
             raise RuntimeError(
@@ -49,7 +49,7 @@ class Draws:
 
     def again(self) -> None:
         """Put the generators into the states before the first run."""
-        random._restore(self.states)
+        random._restore(self.states.items())
 
 
 def called(func: Func) -> str:

@@ -295,7 +295,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
     ([], [])
     """
     tensors = [t for t in pt.utils._pytree.tree_leaves(args) if isinstance(t, pt.Tensor)]
-    numbers = sorted({t.device.index or 0 for t in tensors if t.device._is_gpu})
+    numbers = sorted({t.device.index or 0 for t in tensors if t._is_gpu})
     return numbers, [_C._generator_of(n).get_state() for n in numbers]
 
 
