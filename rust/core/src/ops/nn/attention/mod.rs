@@ -98,6 +98,18 @@ fn additive(mask: &Tensor, dtype: DType) -> Result<Tensor> {
     where_(mask, &zero, &low)?.to_dtype(dtype)
 }
 
+/// Keys and values with zeros in the place of those that a bool mask hides from every query, as they are not read
+/// where a kernel computes all: zero times NaN would be NaN.
+fn seen(mask: &Tensor, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
+    if mask.dtype() != DType::Bool {
+        return Ok((k.clone(), v.clone()));
+    }
+    let rows = DimSet::one(mask.ndim() - 2, mask.ndim())?;
+    let seen = swapped(&mask.amax_mask(rows, true)?)?;
+    let zero = Tensor::number(0.0.into())?;
+    Ok((where_(&seen, k, &zero)?, where_(&seen, v, &zero)?))
+}
+
 /// What a causal mask adds to scores of this size, in the type and place of `like`.
 fn below_diagonal(rows: usize, columns: usize, like: &Tensor) -> Result<Tensor> {
     let low = Tensor::number(f64::NEG_INFINITY.into())?;
@@ -226,6 +238,9 @@ impl Call<'_> {
         if self.grouped {
             let h = q.size(q.ndim() - 3);
             (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+        }
+        if let Some(mask) = self.mask.filter(|m| m.ndim() >= 2 && q.device().is_gpu()) {
+            (k, v) = seen(mask, &k, &v)?;
         }
         // Half of the scale on each side keeps products of half types in range.
         let root = scale.abs().sqrt();
