@@ -12,7 +12,7 @@ ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT), str(DOCS / "_ext"), str(DOCS)]
 os.environ.setdefault("MPLBACKEND", "Agg")
 # What programs of the pages write goes here, and nothing to where they lie.
-WORK = Path(tempfile.mkdtemp(prefix="pytensorlib-docs-"))
+WORK = Path(tempfile.gettempdir()) / "pytensorlib-docs"
 
 import figures  # noqa: E402
 import reference  # noqa: E402
