@@ -293,7 +293,7 @@ def tensor_html(tensor: Any) -> str:
     head = html.escape(", ".join(about))
     return (
         f'<div style="font-size:85%;opacity:.75">{type(tensor).__name__} {head}</div>'
-        f'<pre style="margin:0">{html.escape(repr(tensor))}</pre>'
+        f'<pre style="margin:0;font-size:90%">{html.escape(repr(tensor))}</pre>'
     )
 
 
