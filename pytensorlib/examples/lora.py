@@ -92,10 +92,11 @@ def main(argv=None):
         *(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
     ).to(args.device)
     optimizer = torch.optim.AdamW(base.parameters(), lr=1e-3)
-    print("upright digits, all weights")
     resumed, args.resume = args.resume, False  # only the second part goes on
-    quiet = common.Run(args, "images", 64)
-    first = train(quiet, base, optimizer, x, y) if not resumed else []
+    first = []
+    if not resumed:
+        print("upright digits, all weights")
+        first = train(common.Run(args, "images", 64), base, optimizer, x, y)
     before = accuracy(base, test_x, test_y), accuracy(base, turned(test_x), test_y)
 
     model = adapt(base).to(args.device)
