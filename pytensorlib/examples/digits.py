@@ -128,7 +128,9 @@ def train(
         optimizer, max_lr=5e-3, total_steps=epochs * len(loader)
     )
     losses: list[float] = []
-    with tqdm(total=epochs * len(loader), unit="step", ncols=80, disable=not first) as bar:
+    with tqdm(
+        total=epochs * len(loader), unit="step", ncols=80, disable=None if first else True
+    ) as bar:
         for epoch in range(1, epochs + 1):
             model.train()
             start = len(losses)
