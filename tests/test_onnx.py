@@ -119,6 +119,39 @@ FUNCTIONS = {
 }
 
 
+FUNCTIONS |= {
+    "angles": lambda x: (torch.atan2(x, x.flip(0)), torch.hypot(x, x * 2), torch.sinc(x)),
+    "logarithms": lambda x: (
+        torch.logaddexp(x, -x), torch.xlogy(x.abs(), x.abs()), torch.logit(x.sigmoid())
+    ),
+    "special values": lambda x: (
+        (x / (x > 0).float()).nan_to_num(1.0), torch.isposinf(x / 0), torch.isneginf(x / 0),
+        torch.heaviside(x.relu(), x), torch.signbit(x), torch.fmax(x, x.sqrt()),
+    ),
+    "losses": lambda x: (
+        F.binary_cross_entropy(x.sigmoid(), x.abs().clamp(max=1)),
+        F.binary_cross_entropy_with_logits(x, x.sigmoid(), pos_weight=x[0].abs()),
+        F.smooth_l1_loss(x, -x, beta=0.5), F.huber_loss(x, -x, delta=0.7),
+        F.kl_div(x.log_softmax(1), x.flip(0).softmax(1), reduction="sum"),
+    ),
+    "stacks": lambda x: (torch.hstack([x, x]), torch.vstack([x, x]), torch.dstack([x, x])),
+    "diagonals": lambda x: (x.trace(), torch.diag(x[0]), torch.diag(x), torch.diag_embed(x)),
+    "rows": lambda x: (
+        x.index_add(0, torch.tensor([0, 2, 0]), x[:3], alpha=2),
+        x.index_copy(0, torch.tensor([3, 1]), x[:2]), x.index_fill(1, torch.tensor([0, 5]), 7.0),
+    ),
+    "buckets": lambda x: (
+        torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])),
+        torch.searchsorted(torch.tensor([-1.0, 0.0, 1.0]), x, right=True),
+    ),
+    "vectors": lambda x: (
+        torch.linalg.cross(x[:, :3], x[:, 3:]), torch.inner(x, x), torch.aminmax(x, dim=1),
+        torch.addmv(x[:, 0], x, x[0], beta=0.5, alpha=2),
+    ),
+    "windows": lambda x: (x.unfold(1, 3, 2), F.fold(F.unfold(x[None, None], 2), (4, 6), 2)),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_elements_and_rows(name):
     written(FUNCTIONS[name], (X,))
@@ -518,6 +551,16 @@ def test_operator_that_onnx_has_not_is_named_with_its_line_and_can_be_given():
     assert torch.equal(program(X)[0], X)
     with pytest.raises(OnnxExporterError, match="call eval"):
         torch.onnx.export(nn.BatchNorm1d(4), (SIGNAL,))
+
+
+def test_random_numbers_are_drawn_by_the_model():
+    packages()
+    program = torch.onnx.export(
+        Of(lambda x: torch.rand(500) + torch.randn_like(x)), (torch.ones(500),)
+    )
+    first, second = program(torch.ones(500))[0], program(torch.ones(500))[0]
+    assert not torch.equal(first, second)
+    assert abs(first.mean().item() - 0.5) < 0.3  # six standard errors
 
 
 def test_versions_that_are_not_known_are_refused():

@@ -149,7 +149,8 @@ def convert(
 ) -> ONNXProgram:
     """Return an exported program as ONNX."""
     onnx = needed("onnx", "exporting a model")
-    from . import _layers, _layout, _pointwise, _reductions, _subgraphs  # noqa: F401  (fill the table)
+    # They fill the table.
+    from . import _layers, _layout, _making, _pointwise, _reductions, _seldom, _subgraphs  # noqa: F401
 
     renamed = renamed or {}
     c = Converter(opset)
