@@ -65,6 +65,7 @@ def test_trace_leaves_modules_as_quick_as_they_were():
     fx.symbolic_trace(net)
     assert (type(net).__getattr__, type(net).__call__) == before
     assert "__getattr__" not in vars(nn.Linear)
+    assert torch._C._torch_function_modes(True) == []  # nothing asks any more
 
 
 def test_traced_module_computes_what_the_module_does_and_shares_its_parameters():

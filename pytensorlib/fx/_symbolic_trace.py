@@ -24,7 +24,7 @@ from ._patching import wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, base_types
-from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase, asking
 
 __all__ = [
     "PH",
@@ -504,7 +504,8 @@ class Tracer(TracerBase):
         """
         token = _tracing.set(True)
         try:
-            return self._trace(root, concrete_args)
+            with asking():
+                return self._trace(root, concrete_args)
         finally:
             _tracing.reset(token)
 

@@ -9,7 +9,7 @@ from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, Node, Target, map_aggregate, map_arg
-from .proxy import Proxy
+from .proxy import Proxy, asking
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -369,7 +369,8 @@ class Transformer(Interpreter):
         GraphModule
             With the attributes of the first.
         """
-        result = super().run(enable_io_processing=False)
+        with asking():
+            result = super().run(enable_io_processing=False)
         if result is not None:
 
             def strip(a: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import dis
 import operator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .. import _asking
 from ._names import MAGIC, REFLECTED
 from .graph import Graph
 from .node import Argument, Node, Target, base_types, map_aggregate
@@ -344,7 +346,32 @@ def stack_of_caller() -> str:
     return "".join(traceback.StackSummary.from_list(frames).format()).strip()
 
 
+class _Asked:
+    """Lets functions of tensors ask the classes of their arguments, as long as it is in force."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(issubclass(kind, Proxy) for kind in types):
+            return NotImplemented  # the proxy answers
+        return func(*args, **(kwargs or {}))
+
+
+# How many blocks let functions ask, and whether they do for good: a proxy was made outside.
+_blocks = 0
 _asked = False
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[None]:
+    """Let functions of tensors ask proxies for a block; afterwards they are as quick as before."""
+    global _blocks
+    _asking.install()
+    pt._C._push_torch_function_mode(_Asked(), True)
+    _blocks += 1
+    try:
+        yield
+    finally:
+        _blocks -= 1
+        pt._C._take_torch_function_mode()
 
 
 class Proxy:
@@ -367,9 +394,9 @@ class Proxy:
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Let functions of tensors ask proxies, from the first one on."""
+        """Let functions of tensors ask proxies, from the first one on outside a trace."""
         global _asked
-        if not _asked:
+        if not _asked and not _blocks:
             _asked = True
             pt._C._enable_torch_function()
         return super().__new__(cls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -206,11 +207,8 @@ def _assemble(
         if len(part.outputs) == 1:
             env[by_name[next(iter(part.outputs))]] = call
         elif part.outputs:
-            from ..proxy import Proxy
-
-            whole = Proxy(call)
             for i, n in enumerate(part.outputs):
-                env[by_name[n]] = whole[i].node  # type: ignore[index]
+                env[by_name[n]] = base.call_function(operator.getitem, (call, i))
     for node in m.graph.nodes:
         if node.op == "output":
             base.output(map_arg(node.args[0], env.__getitem__))
