@@ -157,6 +157,23 @@ def test_open_sizes_take_other_sizes_and_guards_the_rest():
         run(image)
 
 
+def test_plain_arguments_are_guarded():
+    class Scaled(nn.Module):
+        def forward(self, x, flag=True, scale=2.0, name="a", y=None):
+            return x * scale if flag else x
+
+    run = export(Scaled(), (torch.ones(2), True, 3.0, "b")).module()
+    assert run(torch.ones(2), True, 3.0, "b").tolist() == [3.0, 3.0]
+    # PyTorch 2.13's words.
+    for args, text in (
+        ((False, 3.0, "b"), "flag == True"), ((True, 4.0, "b"), "scale == 3.0"),
+        ((True, 3.0, "c"), "name == 'b'"),
+    ):  # fmt: skip
+        with pytest.raises(AssertionError) as caught:
+            run(torch.ones(2), *args)
+        assert str(caught.value) == f"Guard failed: {text}"
+
+
 def test_writes_become_outputs_and_reach_buffers_and_arguments():
     class Writes(nn.Module):
         def __init__(self):

@@ -12,7 +12,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule, _assign_attr
 from ..utils import _pytree as pytree
 from .dynamic_shapes import int_oo
-from .graph_signature import InputKind, OutputKind
+from .graph_signature import ConstantArgument, InputKind, OutputKind
 
 __all__ = ["unlift"]
 
@@ -36,7 +36,15 @@ def checks_of(program: Any, names: list[str]) -> list[tuple[str, Any]]:
     nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
     found: list[tuple[str, Any]] = []
     first: dict[str, tuple[str, int, int]] = {}
+    values = {
+        s.arg.name: s.arg.value
+        for s in program.graph_signature.input_specs
+        if isinstance(s.arg, ConstantArgument)
+    }
     for i, name in enumerate(names):
+        if isinstance(values.get(name), (bool, int, float, str)):
+            fixed = values[name]
+            found.append((f"{name} == {fixed!r}", lambda a, i=i, v=fixed: a[i] == v))
         value = nodes[name].meta.get("val")
         for d, size in enumerate(getattr(value, "shape", ())):
             said, text = f"{name}.size()[{d}]", str(size)
