@@ -7,6 +7,11 @@ from typing import Any, SupportsIndex, overload
 __all__ = ["Size"]
 
 
+def _size(s: Any) -> Any:
+    """Return what means an int as one."""
+    return s.__index__() if hasattr(s, "__index__") and not hasattr(s, "__sym_float__") else s
+
+
 class Size(tuple[int, ...]):
     """Sizes of each dimension.
 
@@ -34,12 +39,9 @@ class Size(tuple[int, ...]):
     __module__ = "pytensorlib"
 
     def __new__(cls, sizes: Any = ()) -> Size:
-        # `__sym_float__`: a size that a tracer leaves open stays what it is.
-        items = [
-            s.__index__() if hasattr(s, "__index__") and not hasattr(s, "__sym_float__") else s
-            for s in sizes
-        ]
+        items = [s if type(s) is int else _size(s) for s in sizes]
         for i, s in enumerate(items):
+            # A size that `torch.export` leaves open stays what it is.
             if not isinstance(s, int) and not hasattr(s, "__sym_float__"):
                 kind = type(s).__name__
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{kind}')")

@@ -157,6 +157,18 @@ def test_open_sizes_take_other_sizes_and_guards_the_rest():
         run(image)
 
 
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="no Vulkan, Metal or DX12 driver")
+def test_program_of_a_gpu_makes_its_tensors_there():
+    net = nn.Linear(4, 4).to("wgpu")
+    module = Of(lambda x: net(x) + torch.ones(4, device=x.device))
+    module.net = net
+    x = torch.randn(2, 4, device="wgpu")
+    program = export(module, (x,))
+    for run in (program.module(), program.run_decompositions().module()):
+        assert run(x).device == x.device
+        torch.testing.assert_close(run(x), module(x))
+
+
 def test_plain_arguments_are_guarded():
     class Scaled(nn.Module):
         def forward(self, x, flag=True, scale=2.0, name="a", y=None):

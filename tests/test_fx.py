@@ -17,6 +17,7 @@ from graph_programs import plain
 
 import pytensorlib as torch
 from pytensorlib import fx, nn
+from pytensorlib.fx.experimental.optimization import fuse, remove_dropout
 from pytensorlib.fx.experimental.proxy_tensor import make_fx
 from pytensorlib.fx.passes.infra.pass_base import PassResult
 from pytensorlib.fx.passes.infra.pass_manager import PassManager
@@ -299,6 +300,20 @@ def test_tracer_options_choose_what_becomes_a_node():
         .find_nodes(op="call_function", target=counted)
     )
     assert operator.mul in {n.target for n in fx.Tracer().trace(uses_wrapped).nodes}
+
+
+def test_fused_network_gives_the_same_with_fewer_layers():
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.5), nn.Conv2d(4, 2, 1)
+    )
+    net(torch.randn(8, 3, 6, 6))  # statistics other than those of the beginning
+    net.eval()
+    fused = remove_dropout(fuse(net))
+    x = torch.randn(2, 3, 6, 6)
+    torch.testing.assert_close(fused(x), net(x), rtol=1e-5, atol=1e-6)
+    kinds = [type(m).__name__ for m in fused.children()]
+    assert kinds == ["Conv2d", "ReLU", "Conv2d"]
+    assert [type(m).__name__ for m in net.children()][1] == "BatchNorm2d"
 
 
 def test_nothing_is_warned_of_while_a_program_is_traced():
