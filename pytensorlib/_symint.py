@@ -123,6 +123,10 @@ class SymInt(_Sym):
         """Return True."""
         return True
 
+    def as_integer_ratio(self) -> tuple[Any, int]:
+        """Return the number and one."""
+        return self, 1
+
     def __sym_float__(self) -> Any:
         return _binary(operator.truediv, self, 1)
 
@@ -138,6 +142,22 @@ class SymFloat(_Sym):
     """
 
     __slots__ = ()
+
+    def is_integer(self) -> bool:
+        """Return whether it is whole, where it is so in all examples or in none."""
+        return bool(computed(float.is_integer, self))
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Return it as a fraction; needs a plain number."""
+        return float(self).as_integer_ratio()
+
+    def conjugate(self) -> SymFloat:
+        """Return the number."""
+        return self
+
+    def hex(self) -> str:
+        """Return it in hexadecimal; needs a plain number."""
+        return float(self).hex()
 
     def __floor__(self) -> Any:
         return _unary(math.floor, self)
