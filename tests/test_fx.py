@@ -156,6 +156,9 @@ def test_interpreter_and_transformer_methods_are_asked():
     assert Log(traced).run(torch.ones(1)).item() == -4
     assert seen == ["x", "y", "add", "neg", "output"]
 
+    with pytest.raises(RuntimeError, match=r"While executing %add : \[num_users=1\]"):
+        fx.Interpreter(traced).run(torch.ones(2), torch.ones(3))
+
     class Swap(fx.Transformer):
         def call_function(self, target, args, kwargs):
             return super().call_function(torch.sub if target is torch.add else target, args, kwargs)

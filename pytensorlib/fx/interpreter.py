@@ -93,7 +93,8 @@ class Interpreter:
                     text = f"While executing {node.format_node()}"
                     if node.stack_trace:
                         text += f"\nOriginal traceback:\n{node.stack_trace}"
-                    e.add_note(text)
+                    said = f"{e.args[0]}\n\n{text}" if e.args else text
+                    e.args = (said, *e.args[1:])
                 raise
             for gone in self.user_to_last_uses.get(node, ()):
                 del self.env[gone]
