@@ -56,10 +56,17 @@ def compared(program, module, args):
         torch.testing.assert_close(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
 
 
-def written(module, args, others=(), **options):
-    """Write a module, check the model, and compare it for the arguments and for others."""
+def written(module, args, others=(), opsets=(18, 25), **options):
+    """Write a module, check the model, and compare it for the arguments and for others.
+
+    The oldest and the newest version are tried with the arguments too.
+    """
     onnx = packages()
     module = module.eval() if isinstance(module, nn.Module) else Of(module)
+    for opset in () if "opset_version" in options else opsets:
+        program = torch.onnx.export(module, args, **options, opset_version=opset)
+        onnx.checker.check_model(program.model_proto, full_check=True)
+        compared(program, module, args)
     program = torch.onnx.export(module, args, **options)
     onnx.checker.check_model(program.model_proto, full_check=True)
     for case in (args, *others):
@@ -272,7 +279,7 @@ VISION = {
 
 @pytest.mark.parametrize("name", VISION)
 def test_functions_of_images(name):
-    written(VISION[name], (IMAGE,))
+    written(VISION[name], (IMAGE,), opsets=(25,) if name == "affine_grid" else (18, 25))
 
 
 def test_writes_and_views_of_what_is_written_to():
@@ -521,6 +528,8 @@ def test_names_of_inputs_outputs_and_sizes_are_those_that_were_asked_for(tmp_pat
     assert sorted(t.name for t in model.graph.initializer) == ["bias", "weight"]
     made = torch.onnx.export(net, (torch.ones(4, 2),), dynamic_shapes=({0: Dim("n")},))
     assert made.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+    made = torch.onnx.export(net, (torch.ones(4, 2),), dynamic_shapes=({0: "n"},))
+    assert made.model_proto.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "n"
     for options in ({"input_names": ["a", "b"]}, {"output_names": ["a", "b"]}):
         with pytest.raises(ValueError, match="has 2 names, and the model has 1"):
             torch.onnx.export(net, (torch.ones(4, 2),), **options)

@@ -151,7 +151,7 @@ def export(
     external_data : bool, default True
         Whether weights may lie in a file beside, where the model would be larger than 2 GB.
     dynamic_shapes : dict, tuple or list, optional
-        Which sizes are open, as of `torch.export.export`.
+        Which sizes are open, as of `torch.export.export`; a text is the name of a `Dim`.
     dynamic_axes : dict, optional
         The same in the form of older programs: for names of inputs, dimensions, or names by
         dimension.

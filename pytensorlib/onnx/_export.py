@@ -19,6 +19,17 @@ __all__ = ["export"]
 LATEST, EARLIEST, DEFAULT = 25, 18, 20
 
 
+def named_dims(shapes: Any, dims: dict[str, Any]) -> Any:
+    """Return dynamic shapes with a `Dim` for each text, which is its name."""
+    if isinstance(shapes, str):
+        return dims.setdefault(shapes, Dim(shapes))
+    if isinstance(shapes, dict):
+        return {k: named_dims(v, dims) for k, v in shapes.items()}
+    if isinstance(shapes, (list, tuple)):
+        return type(shapes)(named_dims(v, dims) for v in shapes)
+    return shapes
+
+
 def shapes_of_axes(model: Any, args: Any, kwargs: Any, names: Any, axes: Any) -> Any:
     """Return dynamic shapes for the axes that older programs give."""
     bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
@@ -99,6 +110,7 @@ def export(
     if hasattr(model, "graph_signature"):
         program = model
     else:
+        dynamic_shapes = named_dims(dynamic_shapes, {})
         if dynamic_axes and dynamic_shapes is None:
             dynamic_shapes = shapes_of_axes(model, args, kwargs, input_names, dynamic_axes)
         _state["exporting"] = True
