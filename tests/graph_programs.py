@@ -232,6 +232,100 @@ def exported_programs(torch: Any) -> dict[str, Any]:
     }
 
 
+def layer_programs(torch: Any) -> list[tuple[Any, Any]]:
+    """Return layers with their inputs; each is known by its text."""
+    nn = torch.nn
+    x4, x3, x2 = torch.ones(2, 4, 8, 8), torch.ones(2, 4, 10), torch.ones(4, 6)
+    v, i = torch.ones(1, 2, 4, 4, 4), torch.tensor([0, 1, 2, 3])
+    torch.manual_seed(0)
+    return [
+        (nn.Conv1d(4, 6, 3), x3),
+        (nn.Conv2d(4, 4, 3, padding="same"), x4),
+        (nn.ConvTranspose2d(4, 3, 3, 2), x4),
+        (nn.BatchNorm1d(4).eval(), x3),
+        (nn.BatchNorm2d(4), x4),
+        (nn.InstanceNorm2d(4), x4),
+        (nn.GroupNorm(2, 4), x4),
+        (nn.LayerNorm(8), x4),
+        (nn.RMSNorm(8), x4),
+        (nn.LocalResponseNorm(2), x4),
+        (nn.MaxPool2d(2), x4),
+        (nn.MaxPool2d(2, return_indices=True), x4),
+        (nn.AvgPool2d(2), x4),
+        (nn.AdaptiveAvgPool2d((2, 3)), x4),
+        (nn.AdaptiveMaxPool2d(2), x4),
+        (nn.AvgPool1d(2), x3),
+        (nn.MaxPool1d(2), x3),
+        (nn.MaxPool3d(2), v),
+        (nn.ReLU6(), x2),
+        (nn.ELU(), x2),
+        (nn.SELU(), x2),
+        (nn.CELU(), x2),
+        (nn.GELU("tanh"), x2),
+        (nn.SiLU(), x2),
+        (nn.Mish(), x2),
+        (nn.Hardswish(), x2),
+        (nn.Hardsigmoid(), x2),
+        (nn.Hardtanh(), x2),
+        (nn.LeakyReLU(0.1), x2),
+        (nn.PReLU(), x2),
+        (nn.RReLU().eval(), x2),
+        (nn.Softplus(), x2),
+        (nn.Softshrink(), x2),
+        (nn.Hardshrink(), x2),
+        (nn.Tanhshrink(), x2),
+        (nn.Threshold(0.1, 20.0), x2),
+        (nn.GLU(), x2),
+        (nn.LogSigmoid(), x2),
+        (nn.Softmin(1), x2),
+        (nn.Softmax(1), x2),
+        (nn.LogSoftmax(1), x2),
+        (nn.Softmax2d(), x4),
+        (nn.Softsign(), x2),
+        (nn.Tanh(), x2),
+        (nn.Sigmoid(), x2),
+        (nn.Dropout(0.3), x2),
+        (nn.Dropout2d(0.3), x4),
+        (nn.AlphaDropout(0.3), x2),
+        (nn.Embedding(10, 3, padding_idx=1), i[:2]),
+        (nn.EmbeddingBag(10, 3), i.view(2, 2)),
+        (nn.Linear(6, 2, bias=False), x2),
+        (nn.Bilinear(6, 6, 2), (x2, x2)),
+        (nn.Identity(), x2),
+        (nn.Flatten(), x4),
+        (nn.Unflatten(1, (2, 3)), x2),
+        (nn.PixelShuffle(2), x4),
+        (nn.PixelUnshuffle(2), x4),
+        (nn.ChannelShuffle(2), x4),
+        (nn.Upsample(scale_factor=2), x4),
+        (nn.Upsample(size=(4, 4), mode="bilinear"), x4),
+        (nn.ZeroPad2d(1), x4),
+        (nn.ReflectionPad2d(1), x4),
+        (nn.ReplicationPad2d(1), x4),
+        (nn.CircularPad2d(1), x4),
+        (nn.ConstantPad1d(1, 2.0), x3),
+        (nn.Fold((4, 4), 2), torch.ones(1, 8, 9)),
+        (nn.Unfold(2), x4),
+        (nn.LSTM(10, 3, 2, bidirectional=True).eval(), x3),
+        (nn.RNN(10, 3).eval(), x3),
+        (nn.LSTMCell(6, 3), x2),
+        (nn.GRUCell(6, 3), x2),
+        (nn.CrossEntropyLoss(), (x2, i)),
+        (nn.NLLLoss(), (x2, i)),
+        (nn.BCELoss(), (x2, x2)),
+        (nn.BCEWithLogitsLoss(), (x2, x2)),
+        (nn.KLDivLoss(reduction="batchmean"), (x2, x2)),
+        (nn.CosineSimilarity(), (x2, x2)),
+        (nn.PairwiseDistance(), (x2, x2)),
+        (nn.TripletMarginLoss(), (x2, x2, x2)),
+        (nn.CosineEmbeddingLoss(), (x2, x2, torch.ones(4))),
+        (nn.MarginRankingLoss(), (x2, x2, x2)),
+        (nn.HingeEmbeddingLoss(), (x2, x2)),
+        (nn.PoissonNLLLoss(), (x2, x2)),
+        (nn.SoftMarginLoss(), (x2, x2)),
+    ]
+
+
 def open_programs(torch: Any) -> dict[str, Any]:
     """Return functions of tensors (batch, length, 8) and (batch, other, 8), both sizes open."""
     F = torch.nn.functional
@@ -328,6 +422,10 @@ def record() -> dict[str, Any]:
     for name, (module, args, kwargs, shapes) in exported_programs(torch).items():
         program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes)
         found["exported"][name] = exported_texts(program)
+    found["layers"] = []
+    for module, x in layer_programs(torch):
+        args = x if isinstance(x, tuple) else (x,)
+        found["layers"].append(torch.export.export(module, args).graph_module.code)
     for name, (module, args, shapes) in refused_exports(torch).items():
         try:
             torch.export.export(module, args, dynamic_shapes=shapes)

@@ -54,6 +54,16 @@ def test_exported_program_has_pytorchs_texts(name):
         assert plain(found[key]) == plain(text), key
 
 
+LAYERS = graph_programs.layer_programs(torch)
+
+
+@pytest.mark.parametrize("n", range(len(LAYERS)), ids=[type(m).__name__ for m, _ in LAYERS])
+def test_exported_layer_has_pytorchs_code(n):
+    module, x = LAYERS[n]
+    args = x if isinstance(x, tuple) else (x,)
+    assert export(module, args).graph_module.code == TEXTS["layers"][n]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_export_that_is_refused_says_so_in_pytorchs_words(name):
     module, args, shapes = REFUSED[name]
