@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,14 @@ from . import _C
 
 __all__ = ["cond", "while_loop"]
 
-# What records the program that runs, for `torch.export`.
-tracer: Any = None
+
+class _Recording(threading.local):
+    """What records the program that a thread runs, for `torch.export`."""
+
+    tracer: Any = None
+
+
+recording = _Recording()
 
 
 def _truth(caller: str, value: Any) -> bool:
@@ -63,6 +70,7 @@ def cond(
         raise RuntimeError("cond: Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"cond: Expect operands to be a tuple or a list, got {type(operands)}")
+    tracer = recording.tracer
     if tracer is not None and not isinstance(pred, bool):
         from .export._control_flow import record_cond
 
@@ -109,6 +117,7 @@ def while_loop(
         raise RuntimeError(
             f"while_loop: carried_inputs must be a tuple or a list, got {type(carried_inputs)}"
         )
+    tracer = recording.tracer
     if tracer is not None:
         from .export._control_flow import record_while
 

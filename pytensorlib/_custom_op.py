@@ -71,8 +71,8 @@ class CustomOpDef:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the operator, and record it where an argument needs a gradient."""
         args, kwargs = self._bound(args, kwargs)
-        if _control.tracer is not None and not _control.tracer.resting:
-            return _control.tracer.custom(self, args, kwargs)
+        if _control.recording.tracer is not None and not _control.recording.tracer.resting:
+            return _control.recording.tracer.custom(self, args, kwargs)
         if self._autocast:
             from .amp.autocast_mode import _cast, autocast, is_autocast_enabled
 

@@ -69,10 +69,10 @@ def scan(
         leaves = [t.movedim(dim, 0) for t in leaves]
     if reverse:
         leaves = [t.flip(0) for t in leaves]
-    if _control.tracer is not None:
+    if _control.recording.tracer is not None:
         from .export._control_flow import record_scan
 
-        carry, outs = record_scan(_control.tracer, combine_fn, init, leaves, spec)
+        carry, outs = record_scan(_control.recording.tracer, combine_fn, init, leaves, spec)
     else:
         if n == 0:
             raise RuntimeError("scan: xs is empty along the dimension")

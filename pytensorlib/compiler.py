@@ -281,7 +281,7 @@ def is_exporting() -> bool:
     """
     from . import _control
 
-    return _control.tracer is not None
+    return _control.recording.tracer is not None
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:

@@ -309,13 +309,13 @@ class Recording:
                 return iter(pt.unbind(t))
             return iterate(t) if iterate is not None else iter([t[i] for i in range(len(t))])
 
-        before, _control.tracer = _control.tracer, tracer
+        before, _control.recording.tracer = _control.recording.tracer, tracer
         _C.Tensor.__iter__ = iter_  # type: ignore[method-assign]
         try:
             with self.tracer:
                 return self.mod(*self.args, **self.kwargs)
         finally:
-            _control.tracer = before
+            _control.recording.tracer = before
             if iterate is None:
                 del _C.Tensor.__iter__
             else:
