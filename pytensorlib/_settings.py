@@ -157,8 +157,11 @@ def set_default_tensor_type(t: Any, /) -> None:
 
     Examples
     --------
+    >>> import warnings
     >>> import pytensorlib as torch
-    >>> torch.set_default_tensor_type(torch.DoubleTensor)
+    >>> with warnings.catch_warnings():  # PyTorch calls it deprecated
+    ...     warnings.simplefilter("ignore")
+    ...     torch.set_default_tensor_type(torch.DoubleTensor)
     >>> torch.ones(1).dtype
     torch.float64
     >>> torch.set_default_tensor_type("torch.FloatTensor")

@@ -180,6 +180,7 @@ GENERIC = {
 GENERIC_CALLS = {"fill": "one value everywhere, as memory is filled"}
 # Shaders that no operator owns.
 DRIVERS = {
+    "words",
     "transpose",
     "pointwise",
     "peak",
