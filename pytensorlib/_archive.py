@@ -411,7 +411,7 @@ class ArchiveReader:
 def _descriptor(stream: Any) -> int | None:
     """Return the descriptor of a plain file, whose bytes can be read without the stream."""
     raw = stream.raw if type(stream) is io.BufferedReader else stream
-    if type(raw) is io.FileIO and hasattr(_C, "_read_bytes") and hasattr(os, "pread"):
+    if type(raw) is io.FileIO and hasattr(os, "pread"):  # else reading moves the stream
         return raw.fileno()
     return None
 

@@ -11,10 +11,14 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
+from ._system import WINDOWS
+
 __all__ = ["write_whole"]
 
 # Seconds for which a system keeps the memory of the file that was replaced before.
 RECENT = 1.0
+# Seconds after which a draft that nobody has open was left, and those that a rename waits.
+ABANDONED, PATIENCE = 60.0, 2.0
 
 
 def write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
@@ -81,7 +85,12 @@ class Draft:
             finally:
                 os.close(folder)
             self.unnamed = False
-        os.replace(self.path, os.path.join(self.folder, self.name))
+        target = os.path.join(self.folder, self.name)
+        if WINDOWS:
+            self.stream.close()  # what is open has no other name there
+            _replace_closed(self.path, target)
+        else:
+            os.replace(self.path, target)
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         try:
@@ -96,9 +105,37 @@ class Draft:
         with contextlib.suppress(OSError):
             for entry in os.scandir(self.folder):
                 if entry.name.startswith(self.family) and entry.name.endswith(".tmp"):
-                    with contextlib.suppress(OSError), open(entry.path, "r+b") as stream:
-                        if _lock(stream.fileno()):
-                            os.unlink(entry.path)
+                    with contextlib.suppress(OSError):
+                        if WINDOWS:
+                            if time.time() - entry.stat().st_mtime > ABANDONED:
+                                os.unlink(entry.path)  # fails while its writer has it open
+                            continue
+                        with open(entry.path, "r+b") as stream:
+                            if _lock(stream.fileno()):
+                                os.unlink(entry.path)
+
+
+def _replace_closed(source: str, target: str) -> None:
+    """Rename a file on Windows, where a scanner that looks at it may be in the way for a moment.
+
+    Raises
+    ------
+    PermissionError
+        The target stays in use.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.replace(source, target)
+        except PermissionError as error:
+            if time.monotonic() > end:
+                raise PermissionError(
+                    error.errno,
+                    "the file cannot be replaced while it is open, or mapped as by "
+                    "load(mmap=True): let that go first, or save under another name",
+                    target,
+                ) from error
+        time.sleep(0.02)
 
 
 def _uncache(path: str) -> None:

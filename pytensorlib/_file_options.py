@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import sys
 import threading
 import warnings
@@ -15,6 +14,7 @@ import pytensorlib as pt
 
 from . import _C, _gpu
 from ._allowed import KINDS
+from ._system import MAP_PRIVATE, MAP_SHARED
 
 __all__ = [
     "LoadEndianness",
@@ -79,7 +79,7 @@ class LoadEndianness(Enum):
 class _Options(threading.local):
     def __init__(self) -> None:
         self.endianness: LoadEndianness | None = None
-        self.map_flags = mmap.MAP_PRIVATE
+        self.map_flags = MAP_PRIVATE
         self.skips = False
 
 
@@ -177,7 +177,7 @@ class set_default_mmap_options:
     """
 
     def __init__(self, flags: int) -> None:
-        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
             raise ValueError(
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE "
                 f"or mmap.MAP_SHARED, but got {flags}"

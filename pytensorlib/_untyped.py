@@ -10,6 +10,7 @@ from typing import Any
 import pytensorlib as pt
 
 from . import _C
+from ._system import WINDOWS, file_handle
 
 __all__ = ["StorageBase", "attach"]
 
@@ -56,7 +57,7 @@ def _from_file(filename: Any, shared: bool = False, nbytes: int = 0, **named: An
     try:
         if shared and os.fstat(fd).st_size < nbytes:
             os.ftruncate(fd, nbytes)
-        return _C._map_file(fd, nbytes, shared)
+        return _C._map_file(file_handle(fd), nbytes, shared)
     finally:
         os.close(fd)
 
@@ -169,7 +170,9 @@ def _share_fd_cpu_(self: Any) -> tuple[int, int]:
     """Move the memory to a file without a name, and return a descriptor of it and its size."""
     if self.device.type != "cpu":
         raise RuntimeError("_share_fd_: only available on CPU")
-    return os.dup(_share_memory_(self)._map_fd()), self.nbytes()
+    if WINDOWS:
+        raise NotImplementedError("shared memory has no descriptor on Windows: send the storage")
+    return os.dup(_share_memory_(self)._map_handle()), self.nbytes()
 
 
 def _share_filename_cpu_(self: Any) -> Any:
@@ -188,7 +191,7 @@ def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
 
 def _filename(self: Any) -> str | None:
     """The path of the file that the memory is of, if what is written goes there; or None."""
-    fd = self._map_fd() if self.is_shared() else None
+    fd = self._map_handle() if self.is_shared() else None
     if fd is None:
         return None
     try:

@@ -7,7 +7,6 @@ own unless ``weights_only=False``. Nothing in a file is believed before it has b
 from __future__ import annotations
 
 import io
-import mmap as mmap_flags
 import os
 import pickle
 import struct
@@ -36,6 +35,7 @@ from ._file_options import *  # noqa: F403
 from ._file_storage import LIMIT, FileStorage, brief
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
 from ._pickler import SavedStorage, location_of, pickler_of
+from ._system import MAP_SHARED
 from ._unpickler import Reading
 
 __all__ = [
@@ -491,7 +491,7 @@ def _load_zip(archive: ArchiveReader, map_location: Any, how: Reading, mapped: A
         if order not in ("little", "big"):
             raise CorruptCheckpointError(f"Unknown endianness type: {order!r}")
     swap = order != sys.byteorder
-    mode: Any = "r+" if _file_options.options.map_flags == mmap_flags.MAP_SHARED else "c"
+    mode: Any = "r+" if _file_options.options.map_flags == MAP_SHARED else "c"
     memory: Any = None
     if mapped is not None:
         import numpy as np

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "pytensorlib"
 # A module may import from its own layer and from the ones above it in this list. `gpu` is a
 # runtime for plain buffers that a storage may hold; it knows nothing of tensors.
 LAYERS = [
-    {"dtype", "error", "float8", "isa", "machine", "pickle", "shape", "shared", "words"},
+    {"dtype", "error", "float8", "isa", "machine", "os", "pickle", "shape", "shared", "words"},
     {"layout", "meta", "storage", "alloc", "device", "rng", "host", "gpu"},
     {"tensor"},
     {"cpu"},
@@ -347,6 +347,15 @@ def test_processor_is_asked_for_every_feature_that_code_is_compiled_for() -> Non
     listing = [p.name for p in rust_files("core") if re.search('enable = "[^"]*,', p.read_text())]
     assert set(asking) == {"isa.rs"}
     assert set(listing) <= {"isa.rs"}
+
+
+def test_core_asks_which_system_it_is_on_in_one_module() -> None:
+    asks = re.compile(
+        r"cfg!?\([^)]*\b(unix|windows|target_os|target_vendor|target_env|target_family)\b"
+    )
+    found = {str(p.relative_to(CORE)) for p in rust_files("core") if asks.search(p.read_text())}
+    # Tests of `fork`, and how much memory a card has, which only one of wgpu's back ends tells.
+    assert {f for f in found if not f.startswith("os/")} == {"cpu/pool.rs", "gpu/adapter.rs"}
 
 
 def test_extension_needs_the_interpreters_lock() -> None:

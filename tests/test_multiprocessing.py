@@ -12,6 +12,10 @@ import pytensorlib.multiprocessing as mp
 from pytensorlib import nn
 from pytensorlib.multiprocessing import _sent
 
+METHODS = [method for method in ("fork", "spawn") if method in mp.get_all_start_methods()]
+# As quick as there is one.
+METHOD = METHODS[0]
+
 
 def add_one(number, x, net):
     x += number + 1
@@ -67,11 +71,11 @@ def test_memory_of_numpy_stays_where_it_is():
 def test_processes_write_to_what_they_were_given():
     x, net = torch.zeros(3).share_memory_(), nn.Linear(1, 1).share_memory()
     assert net.weight.is_shared() and isinstance(net.weight, nn.Parameter)
-    mp.start_processes(add_one, (x, net), nprocs=1, start_method="fork")
+    mp.start_processes(add_one, (x, net), nprocs=1, start_method=METHOD)
     assert x.tolist() == [1, 1, 1] and net.weight.item() == 5
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", METHODS)
 def test_queue_shares_tensors_and_their_views(method):
     context = mp.get_context(method)
     tasks, results = context.Queue(), context.Queue()
@@ -90,7 +94,7 @@ def test_queue_shares_tensors_and_their_views(method):
 
 
 def test_results_in_a_graph_are_refused():
-    queue = mp.get_context("fork").SimpleQueue()
+    queue = mp.get_context(METHOD).SimpleQueue()
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="non-leaf"):
         queue.put(x * 2)
@@ -103,13 +107,14 @@ def test_results_in_a_graph_are_refused():
 
 def test_errors_of_processes_come_back():
     with pytest.raises(mp.ProcessRaisedException, match="no such thing") as raised:
-        mp.start_processes(fail, nprocs=2, start_method="fork")
+        mp.start_processes(fail, nprocs=2, start_method=METHOD)
     assert raised.value.error_index == 1
     assert pickle.loads(pickle.dumps(raised.value)).args
-    with pytest.raises(mp.ProcessExitedException, match="SIGKILL") as exited:
-        mp.start_processes(leave, nprocs=1, start_method="fork")
-    assert exited.value.exit_code == -signal.SIGKILL
-    context = mp.start_processes(fail, nprocs=1, join=False, start_method="fork")
+    if hasattr(signal, "SIGKILL"):
+        with pytest.raises(mp.ProcessExitedException, match="SIGKILL") as exited:
+            mp.start_processes(leave, nprocs=1, start_method=METHOD)
+        assert exited.value.exit_code == -signal.SIGKILL
+    context = mp.start_processes(fail, nprocs=1, join=False, start_method=METHOD)
     assert len(context.pids()) == 1
     while not context.join(timeout=60):
         pass
@@ -171,7 +176,7 @@ def send_and_end(queue, count):
     queue.put(torch.zeros(0, 3))
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", METHODS)
 def test_tensors_arrive_from_a_process_that_has_ended(method):
     context, before = mp.get_context(method), copies()
     queue = context.SimpleQueue()
@@ -188,8 +193,9 @@ def test_tensors_arrive_from_a_process_that_has_ended(method):
 
 def test_tensor_of_a_process_that_was_killed_cannot_be_received(monkeypatch):
     monkeypatch.setattr(_sent, "PATIENCE", 0.2)
-    monkeypatch.setattr(_sent, "_is_running", lambda pid: False)
+    monkeypatch.setattr(_sent, "is_running", lambda pid: False)
     lost = object.__new__(_sent.Sent)
-    lost.__setstate__(("pytensorlib-none", 0, ("\0pytensorlib-nobody", 1)))
+    nobody = r"\\.\pipe\pytensorlib-nobody" if os.name == "nt" else "\0pytensorlib-nobody"
+    lost.__setstate__(("pytensorlib-none", 0, (nobody, 1)))
     with pytest.raises(RuntimeError, match="the process that sent it was killed"):
         lost.detach()

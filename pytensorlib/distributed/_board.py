@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .._system import is_running
+
 __all__ = ["FOLDER", "Board", "call_site", "note_error", "read_line"]
 
 FOLDER = "PYTENSORLIB_RUN_FOLDER"  # the launcher's; without it the group makes one
@@ -99,12 +101,8 @@ def read_line(folder: Path, rank: int) -> tuple[int, str, str] | None:
 
 def is_alive(pid: int) -> bool:
     """Return whether a process of this machine runs."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+    if not is_running(pid):
         return False
-    except OSError:
-        return True
     try:  # one that ended and that nobody asked about yet
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

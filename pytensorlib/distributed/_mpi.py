@@ -9,9 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .._system import WINDOWS
+
 __all__ = ["INSTALL", "is_there", "launched_as", "load", "only_process"]
 
-INSTALL = "pip install 'pytensorlib[distributed]' (mpi4py and an MPI library)"
+INSTALL = "pip install 'pytensorlib[distributed]' (mpi4py and an MPI library"
+INSTALL += ", on Windows after Microsoft MPI is installed)" if WINDOWS else ")"
 # What launchers tell each process: its number among all, how many there are, its number among
 # those of its machine, and how many those are. MPICH and its relatives, Open MPI, any with PMIx;
 # Slurm's own comes last, because what MPI's launchers start in a job of it inherits its variables.
@@ -52,7 +55,7 @@ def is_there() -> bool:
         return True
     from ctypes.util import find_library
 
-    return find_library("mpi") is not None
+    return any(map(find_library, ("mpi", "msmpi", "impi")))
 
 
 def load() -> Any:

@@ -31,6 +31,7 @@ from ._board import FOLDER, is_alive, read_line
 __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
 
 FINISHED = ("done", "ended")  # the script, or its part in the group
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # which Windows does not tell apart
 GRACE = 3.0  # seconds that ranks have to end after one failed, before they are killed
 
 
@@ -190,7 +191,7 @@ def first_error(folder: Path) -> dict[str, Any] | None:
 def end_all(process: subprocess.Popen[Any], folder: Path) -> None:
     """End the launcher of MPI and every rank of this machine."""
     pids = [line[0] for p in folder.glob("*.now") if (line := read_line(folder, int(p.stem)))]
-    for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
+    for number, seconds in ((signal.SIGTERM, GRACE), (KILL, GRACE)):
         if process.poll() is None:
             process.send_signal(number)
         end = time.monotonic() + seconds
@@ -293,7 +294,7 @@ def once(words: list[str], env: dict[str, str], folder: Path, size: int) -> tupl
     end_all(process, folder)
     watch.look(0)
     status = process.returncode
-    if failed_at is not None and status in (0, signal.SIGTERM, signal.SIGKILL):
+    if failed_at is not None and status in (0, signal.SIGTERM, KILL):
         status = 1  # the launcher was ended from here
     return status or (1 if watch.lost else 0), watch.lost
 

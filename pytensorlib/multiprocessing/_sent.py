@@ -1,13 +1,15 @@
 """Files on their way between processes, also from one that has ended by the time another asks.
 
-A process hands the descriptor of a file to whoever asks for it, as `DupFd` does. When it
-ends it leaves copies of those that nobody has asked for yet, under names that the messages tell.
+A process hands the descriptor of a file, on Windows the handle of a section, to whoever asks for
+it, as `DupFd` does. When it ends it leaves copies of those that nobody has asked for yet, under
+names that the messages tell.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -18,19 +20,38 @@ from multiprocessing import current_process, parent_process, reduction, resource
 from multiprocessing.connection import Listener
 from typing import Any
 
+from .. import _C
+from .._system import WINDOWS, is_running
+from . import _handles
+
 __all__ = ["sent"]
 
 PATIENCE = 10.0  # seconds that a process which ends has for its copies
 STEP = 1 << 20
-# What was sent from here and not asked for yet: its descriptor, by the name of its copy.
-_waiting: dict[str, int] = {}
+BINARY = getattr(os, "O_BINARY", 0)
+# What was sent from here and not asked for yet: handle, section's name and size, by its copy's.
+_waiting: dict[str, tuple[int, str, int]] = {}
 
 
-def sent(fd: int) -> Any:
-    """Return what stands for a descriptor in a message; `detach` opens it where that arrives."""
+def sent(handle: int, name: str, size: int) -> Any:
+    """Return what stands for a handle in a message; `detach` opens it where that arrives."""
     from multiprocessing.context import get_spawning_popen
 
-    return reduction.DupFd(fd) if get_spawning_popen() is not None else Sent(fd)
+    child = get_spawning_popen()
+    if child is None:
+        return Sent(handle, name, size)
+    return Inherited(child.duplicate_for_child(handle)) if WINDOWS else reduction.DupFd(handle)
+
+
+class Inherited:
+    """A handle that a process which is being started has."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def detach(self) -> int:
+        """Return the handle."""
+        return self.handle
 
 
 class Sharer(resource_sharer._ResourceSharer):  # type: ignore[name-defined]
@@ -57,17 +78,17 @@ _sharer = Sharer()
 class Sent:
     """A file that this process has, in a message."""
 
-    def __init__(self, fd: int) -> None:
-        self.name, own = f"{_prefix()}{uuid.uuid4().hex}", os.dup(fd)
+    def __init__(self, handle: int, section: str, size: int) -> None:
+        self.name, own = f"{_prefix()}{uuid.uuid4().hex}", _handles.duplicate(handle)
         self.sender = os.getpid()
-        _waiting[self.name] = own
+        _waiting[self.name] = own, section, size
 
         def send(connection: Any, pid: int) -> None:
-            reduction.send_handle(connection, own, pid)
+            _handles.send(connection, own, pid)
 
         def close() -> None:
             if _waiting.pop(self.name, None) is not None:
-                os.close(own)
+                _handles.close(own)
 
         self.ident = _sharer.register(send, close)
 
@@ -78,7 +99,7 @@ class Sent:
         self.name, self.sender, self.ident = state
 
     def detach(self) -> int:
-        """Return the descriptor in the process that got the message.
+        """Return a handle of the process that got the message.
 
         Raises
         ------
@@ -87,34 +108,21 @@ class Sent:
         """
         limit = time.monotonic() + PATIENCE
         while True:
-            gone = not _is_running(self.sender)  # asked before the copy is looked for
+            gone = not is_running(self.sender)  # asked before the copy is looked for
             try:
                 with _sharer.get_connection(self.ident) as connection:
-                    return reduction.recv_handle(connection)
+                    return _handles.receive(connection)
             except (OSError, EOFError) as error:
                 for folder in _folders():
                     path = os.path.join(folder, self.name)
                     if os.path.exists(path):
-                        fd = os.open(path, os.O_RDWR)
-                        os.unlink(path)
-                        return fd
+                        return _handles.from_file(path)
                 if gone or time.monotonic() > limit:
                     raise RuntimeError(
                         "a tensor cannot be received: the process that sent it was killed, or "
                         "ended without its exit handlers; let it live until its messages are read"
                     ) from error
             time.sleep(0.01)
-
-
-def _is_running(pid: int) -> bool:
-    """Return whether there is such a process."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _prefix() -> str:
@@ -132,33 +140,30 @@ def _folders() -> Iterator[str]:
 
 def _leave() -> None:
     """Copy what nobody has asked for yet, at the end of this process."""
-    copies: dict[tuple[int, int], str] = {}  # by the file: what is sent twice stays one
+    copies: dict[Any, str] = {}  # by what they are of: what is sent twice stays one
     for name in list(_waiting):
-        fd = _waiting.pop(name, None)  # from here on nobody else closes it
-        if fd is None:
+        found = _waiting.pop(name, None)  # from here on nobody else closes it
+        if found is None:
             continue
-        told = os.fstat(fd)
-        key = (told.st_dev, told.st_ino)
+        handle, section, size = found
+        key = _handles.identity(handle, section)
         if key in copies:
             os.link(copies[key], os.path.join(os.path.dirname(copies[key]), name))
         else:
-            copies[key] = _copy(fd, told.st_size, name)
+            copies[key] = _copy(_handles.mapped(handle, section, size), name)
 
 
-def _copy(fd: int, size: int, name: str) -> str:
-    """Write a file's bytes to a copy of a name, and return its path."""
+def _copy(storage: Any, name: str) -> str:
+    """Write the bytes to a file of a name, and return its path."""
     for folder in _folders():
-        room = os.statvfs(folder)
-        if room.f_bavail * room.f_frsize > size + STEP or folder == tempfile.gettempdir():
+        free = shutil.disk_usage(folder).free
+        if free > storage.nbytes() + STEP or folder == tempfile.gettempdir():
             break
     path = os.path.join(folder, name)
-    draft = os.open(f"{path}.draft", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        done = 0
-        while done < size:
-            done += os.pwrite(draft, os.pread(fd, min(STEP, size - done), done), done)
-    finally:
-        os.close(draft)
+    bytes_ = _C.empty((0,), dtype=_C.uint8, device="cpu").set_(storage, 0, (storage.nbytes(),))
+    draft = os.open(f"{path}.draft", os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
+    with open(draft, "wb") as file:
+        file.write(_C._host_bytes(bytes_))
     os.rename(f"{path}.draft", path)  # who looks for it finds all of it
     return path
 

@@ -1,31 +1,15 @@
-"""Memory that processes share: a file without a name, which each of them maps."""
+"""Memory that processes share: what has no name in any folder, and each of them maps."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from typing import Any
 
 from .. import _C
 from .._size import Size
+from . import _handles
 from ._sent import sent
 
 __all__ = ["rebuild_storage", "rebuild_tensor", "reduce_storage", "reduce_tensor", "share"]
-
-
-def _unnamed_file(size: int) -> int:
-    """Return the descriptor of a file in memory, of so many bytes, that goes with its last map."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("pytensorlib", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    try:
-        os.ftruncate(fd, size)
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
 
 
 def share(storage: Any) -> Any:
@@ -38,11 +22,7 @@ def share(storage: Any) -> Any:
     """
     if storage.is_shared() or not storage.nbytes():
         return storage
-    fd = _unnamed_file(storage.nbytes())
-    try:
-        storage._share(fd)
-    finally:
-        os.close(fd)
+    _handles.make_shared(storage)
     return storage
 
 
@@ -53,25 +33,22 @@ def _shareable(storage: Any) -> Any:
     return share(storage.cpu().clone())
 
 
-# What this process mapped, by the file behind it: a storage that is sent twice is one.
-_known: dict[tuple[int, int], Any] = {}
+# What this process mapped, by what is behind it: a storage that is sent twice is one.
+_known: dict[Any, Any] = {}
 MANY = 128  # so many are looked through for those that are gone
 
 
-def rebuild_storage(connection: Any, size: int) -> Any:
+def rebuild_storage(connection: Any, size: int, name: str = "") -> Any:
     """Map a storage that another process sent."""
     if connection is None:
         return _C.UntypedStorage(0)
-    fd = connection.detach()
-    try:
-        told = os.fstat(fd)
-        key = (told.st_dev, told.st_ino)
-        held = _known[key]() if key in _known else None
-        if held is not None:
-            return held
-        storage = _C._map_file(fd, size, True)
-    finally:
-        os.close(fd)
+    handle = connection.detach()
+    key = _handles.identity(handle, name)
+    held = _known[key]() if key in _known else None
+    if held is not None:
+        _handles.close(handle)
+        return held
+    storage = _handles.mapped(handle, name, size)
     if len(_known) % MANY == 0:
         for gone in [known for known, handle in _known.items() if handle() is None]:
             del _known[gone]
@@ -84,7 +61,9 @@ def reduce_storage(storage: Any) -> Any:
     if not storage.nbytes():
         return rebuild_storage, (None, 0)
     shared = _shareable(storage)
-    return rebuild_storage, (sent(shared._map_fd()), shared.nbytes())
+    handle, size = shared._map_handle(), shared.nbytes()
+    name = shared._map_name() if hasattr(shared, "_map_name") else ""
+    return rebuild_storage, (sent(handle, name, size), size, name)
 
 
 def rebuild_tensor(

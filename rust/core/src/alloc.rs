@@ -17,6 +17,7 @@ mod scratch;
 
 use crate::error::{Error, Kind, Result};
 use crate::machine;
+use crate::os::{self, available_memory, map, total_memory, unmap, HUGE_PAGE};
 use parking_lot::Mutex;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -33,7 +34,6 @@ pub use scratch::{Scratch, Workspace};
 pub const ALIGN: usize = 64;
 const SMALL_MAX: usize = 64 << 10;
 const MEDIUM_MAX: usize = 2 << 20;
-const HUGE_PAGE: usize = 2 << 20;
 /// Four classes below 256 bytes, then four to each doubling up to 2 MiB.
 const CLASSES: usize = 56;
 const SMALL_CLASSES: usize = 36;
@@ -273,23 +273,7 @@ pub fn room_of(bytes: usize) -> usize {
 /// Gives the pages that lie wholly within these bytes of a block back to the system; the addresses
 /// stay, and what is read there later is anything.
 pub fn discard(block: NonNull<u8>, from: usize, to: usize) {
-    #[cfg(target_os = "linux")]
-    {
-        // SAFETY: sysconf only reads.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let start = block.as_ptr().addr();
-        let (first, end) = (
-            (start + from).next_multiple_of(page),
-            (start + to) / page * page,
-        );
-        if first < end {
-            let at = block.as_ptr().wrapping_add(first - start);
-            // SAFETY: whole pages of a private block, which the caller wants nothing of any more.
-            unsafe { libc::madvise(at.cast(), end - first, libc::MADV_DONTNEED) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (block, from, to);
+    os::discard(block, from, to);
 }
 
 /// Moves half of a thread's list to the shared bin.
@@ -490,104 +474,10 @@ fn release(at: usize, size: usize) {
     unmap(at as *mut u8, size);
 }
 
-/// Maps `size` bytes of zeros that begin on a huge page.
-#[cfg(unix)]
-fn map(size: usize) -> Option<NonNull<u8>> {
-    let wide = size.checked_add(HUGE_PAGE)?;
-    let (prot, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANON,
-    );
-    // SAFETY: a fresh anonymous map overlaps nothing.
-    let raw = unsafe { libc::mmap(std::ptr::null_mut(), wide, prot, flags, -1, 0) };
-    if raw == libc::MAP_FAILED {
-        return None;
-    }
-    let raw = raw.cast::<u8>();
-    let head = raw.align_offset(HUGE_PAGE);
-    // SAFETY: head + size <= wide; the pages cut off at either end were never handed out.
-    unsafe {
-        let start = raw.add(head);
-        if head > 0 {
-            libc::munmap(raw.cast(), head);
-        }
-        libc::munmap(start.add(size).cast(), HUGE_PAGE - head);
-        #[cfg(target_os = "linux")]
-        libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE);
-        NonNull::new(start)
-    }
-}
-
-#[cfg(unix)]
-fn unmap(at: *mut u8, size: usize) {
-    // SAFETY: `map` made exactly these pages, and nobody uses them any more.
-    unsafe { libc::munmap(at.cast(), size) };
-}
-
-#[cfg(not(unix))]
-fn map(size: usize) -> Option<NonNull<u8>> {
-    let layout = Layout::from_size_align(size, ALIGN).ok()?;
-    // SAFETY: the size is not zero.
-    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
-}
-
-#[cfg(not(unix))]
-fn unmap(at: *mut u8, size: usize) {
-    // SAFETY: `map` allocated the block with this layout.
-    unsafe { std::alloc::dealloc(at, Layout::from_size_align_unchecked(size, ALIGN)) };
-}
-
-/// Returns main memory plus swap, or less where a control group allows less.
+/// Returns what a process can be given at all.
 fn physical_memory() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let machine = meminfo(&["MemTotal:", "SwapTotal:"]).unwrap_or_else(physical_pages);
-        let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-            .or_else(|_| std::fs::read_to_string("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
-        let group = group
-            .ok()
-            .and_then(|t| t.trim().parse().ok())
-            .unwrap_or(usize::MAX);
-        machine.min(group).min(isize::MAX as usize - 2 * HUGE_PAGE)
-    })
-}
-
-/// Returns the bytes that can be touched now without anything being killed.
-fn available_memory() -> usize {
-    meminfo(&["MemAvailable:", "SwapFree:"]).unwrap_or(usize::MAX)
-}
-
-/// Sums the named rows of Linux's `/proc/meminfo`.
-fn meminfo(rows: &[&str]) -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let row = |line: &str| {
-        let mut words = line.split_whitespace();
-        let wanted = rows.contains(&words.next()?);
-        let kib: usize = words.next()?.parse().ok()?;
-        wanted.then_some(kib << 10)
-    };
-    Some(text.lines().filter_map(row).sum())
-}
-
-#[cfg(unix)]
-fn physical_pages() -> usize {
-    // SAFETY: sysconf only reads.
-    let (pages, size) = unsafe {
-        (
-            libc::sysconf(libc::_SC_PHYS_PAGES),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        )
-    };
-    if pages > 0 && size > 0 {
-        (pages as usize).saturating_mul(size as usize)
-    } else {
-        usize::MAX
-    }
-}
-
-#[cfg(not(unix))]
-fn physical_pages() -> usize {
-    usize::MAX
+    *BYTES.get_or_init(|| total_memory().min(isize::MAX as usize - 2 * HUGE_PAGE))
 }
 
 /// Free maps are kept up to `PYTENSORLIB_CACHE_MB`, by default a quarter of memory.

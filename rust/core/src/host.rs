@@ -114,10 +114,8 @@ pub fn interruption() -> Option<Error> {
         return None;
     }
     ASKED.set(Some(now));
-    // Signals are for the first thread; others need not wait for the lock to be told so.
-    #[cfg(target_os = "linux")]
-    // SAFETY: both only return a number.
-    if unsafe { libc::gettid() != libc::getpid() } {
+    // Others need not wait for the lock to be told so.
+    if !crate::os::may_be_interrupted() {
         return None;
     }
     (host.interruption)()

@@ -3,7 +3,8 @@
 //! Modules in layers; each uses only those before it:
 //!
 //! * [`error`], [`dtype`], [`float8`], [`shape`], [`shared`], [`isa`], [`machine`]: words
-//!   that everything else uses, and what is known of the processor; [`pickle`], which uses nothing
+//!   that everything else uses, and what is known of the processor; [`os`], where
+//!   systems differ; [`pickle`], which uses nothing
 //! * [`layout`], [`meta`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error`, `dtype` and `device`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
@@ -38,6 +39,7 @@ pub mod machine;
 pub mod meta;
 pub mod op;
 pub mod ops;
+pub mod os;
 pub mod pickle;
 pub mod rng;
 pub mod schema;

@@ -20,7 +20,7 @@ use pytensorlib_core::ops::{table, Op};
 use pytensorlib_core::schema::{flag, Dest, Param, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
@@ -751,10 +751,6 @@ fn missing(left_out: Vec<&'static Param>) -> Misfit<'static> {
     Misfit::Missing(needed.collect())
 }
 
-extern "C" {
-    fn PyMethod_New(func: *mut ffi::PyObject, obj: *mut ffi::PyObject) -> *mut ffi::PyObject;
-}
-
 // SAFETY: the interpreter calls this attached, with live objects.
 unsafe extern "C" fn bind_method(
     func: *mut ffi::PyObject,
@@ -767,7 +763,7 @@ unsafe extern "C" fn bind_method(
             ffi::Py_INCREF(func);
             return func;
         }
-        PyMethod_New(func, obj)
+        crate::libpython::PyMethod_New(func, obj)
     }
 }
 
@@ -912,9 +908,9 @@ fn make_type(py: Python<'_>, method: bool) -> PyResult<*mut ffi::PyTypeObject> {
         // SAFETY: an entry of zeros ends the list.
         unsafe { std::mem::zeroed() },
     ]));
-    const METHOD_DESCRIPTOR: u64 = 1 << 17;
-    const HAVE_VECTORCALL: u64 = 1 << 11;
-    const DISALLOW_INSTANTIATION: u64 = 1 << 7;
+    const METHOD_DESCRIPTOR: c_ulong = 1 << 17;
+    const HAVE_VECTORCALL: c_ulong = 1 << 11;
+    const DISALLOW_INSTANTIATION: c_ulong = 1 << 7;
     let bind: ffi::descrgetfunc = if method { bind_method } else { bind_nothing };
     let (name, descriptor) = match method {
         true => (c"pytensorlib._C.method_descriptor", METHOD_DESCRIPTOR),

@@ -19,6 +19,7 @@ mod function;
 mod generator;
 mod graph;
 mod index;
+mod libpython;
 mod lists;
 mod module;
 mod node;

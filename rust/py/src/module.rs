@@ -1,6 +1,7 @@
 //! What `nn.Module` does in C: calling it and looking up its parameters, without a Python frame. It
 //! is put into a class of Python's, so that modules are laid out like any other object.
 
+use crate::libpython::{_PyObject_GenericGetAttrWithDict, _PyType_Lookup, PyDescr_NewWrapper};
 use crate::tensor::guard;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
@@ -8,27 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 use std::cell::Cell;
-use std::ffi::{c_int, c_void, CStr};
-
-extern "C" {
-    /// As `PyObject_GenericGetAttr`; with `suppress`, null without an error where there is none.
-    fn _PyObject_GenericGetAttrWithDict(
-        obj: *mut ffi::PyObject,
-        name: *mut ffi::PyObject,
-        dict: *mut ffi::PyObject,
-        suppress: c_int,
-    ) -> *mut ffi::PyObject;
-    fn _PyType_Lookup(
-        class: *mut ffi::PyTypeObject,
-        name: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
-    /// A slot's method; `base` is the description of the slot.
-    fn PyDescr_NewWrapper(
-        class: *mut ffi::PyTypeObject,
-        base: *mut ffi::wrapperbase,
-        wrapped: *mut c_void,
-    ) -> *mut ffi::PyObject;
-}
+use std::ffi::{c_void, CStr};
 
 /// Interned strings and the base's own `__getattr__`.
 struct Names {

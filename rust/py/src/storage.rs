@@ -16,6 +16,9 @@ use pytensorlib_core::dtype::DType;
 use pytensorlib_core::host;
 use pytensorlib_core::layout::Layout;
 use pytensorlib_core::ops::shape::create::format_strides;
+use pytensorlib_core::os;
+#[cfg(windows)]
+use pytensorlib_core::os::Backing;
 use pytensorlib_core::schema::MemoryFormat;
 use pytensorlib_core::shape;
 use pytensorlib_core::storage::{Storage, WeakStorage};
@@ -271,15 +274,25 @@ impl PyStorage {
     }
     /// Moves the bytes to a file, which is as long, so that processes that map it see them.
     #[cfg(unix)]
-    fn _share(&self, fd: i32) -> PyResult<()> {
-        let map = FileMap::new(duplicate(fd)?, self.0.bytes(), true)?;
+    fn _share(&self, handle: isize) -> PyResult<()> {
+        let map = FileMap::new(&file_of(handle)?, self.0.bytes(), true)?;
         self.0.move_to(map).py()
     }
-    /// The descriptor of the file that the bytes are in.
-    #[cfg(unix)]
-    fn _map_fd(&self) -> Option<i32> {
-        use std::os::fd::AsRawFd;
-        self.0.map().map(|m| m.file().as_raw_fd())
+    /// Moves the bytes to memory that processes share.
+    #[cfg(windows)]
+    fn _share(&self) -> PyResult<()> {
+        let n = self.0.bytes();
+        let map = FileMap::of(Backing::of_memory(n)?, n, true)?;
+        self.0.move_to(map).py()
+    }
+    /// The descriptor of the file, or the handle of the section, that the bytes are in.
+    fn _map_handle(&self) -> Option<isize> {
+        Some(self.0.map()?.backing()?.handle())
+    }
+    /// What tells the section from others.
+    #[cfg(windows)]
+    fn _map_name(&self) -> Option<&str> {
+        Some(self.0.map()?.backing()?.name())
     }
     /// Always False: host memory needs no pinning.
     ///
@@ -942,35 +955,35 @@ fn _host_bytes(t: &Bound<'_, PyAny>) -> PyResult<HostBytes> {
 }
 
 /// `n` bytes of a file from `offset` on as a tensor, and their CRC-32.
-#[cfg(unix)]
 #[pyfunction]
-fn _read_bytes(py: Python<'_>, fd: i32, offset: u64, n: usize) -> PyResult<(Py<PyAny>, u32)> {
-    use std::os::fd::FromRawFd;
+fn _read_bytes(py: Python<'_>, handle: isize, offset: u64, n: usize) -> PyResult<(Py<PyAny>, u32)> {
+    let file = file_of(handle)?;
     let data = Tensor::empty(&[n], DType::U8, Device::Cpu).py()?;
-    // SAFETY: the descriptor is the caller's and stays open: the file is never dropped. Nobody else
-    // has the fresh memory.
-    let sum = py.detach(|| unsafe {
-        let file = std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(fd));
-        files::read_at(&file, offset, data.slice_mut::<u8>())
-    })?;
+    // SAFETY: nobody else has the fresh memory.
+    let sum = py.detach(|| unsafe { files::read_at(&file, offset, data.slice_mut::<u8>()) })?;
     Ok((wrap(py, data)?, sum))
 }
 
-/// A file of its own behind a descriptor of the caller's.
-#[cfg(unix)]
-fn duplicate(fd: i32) -> PyResult<std::fs::File> {
-    use std::os::fd::BorrowedFd;
-    // SAFETY: the caller's descriptor is open during the call.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    Ok(std::fs::File::from(fd.try_clone_to_owned()?))
+/// A file of its own behind a descriptor of the caller's; on Windows behind a handle.
+fn file_of(handle: isize) -> PyResult<std::fs::File> {
+    // SAFETY: the caller's is open during the call.
+    Ok(unsafe { os::file_of(handle) }?)
 }
 
 /// The first `n` bytes of a file as a storage, which writes to it where it is `shared`.
-#[cfg(unix)]
 #[pyfunction]
-fn _map_file(fd: i32, n: usize, shared: bool) -> PyResult<PyStorage> {
-    let map = FileMap::new(duplicate(fd)?, n, shared)?;
+fn _map_file(handle: isize, n: usize, shared: bool) -> PyResult<PyStorage> {
+    let map = FileMap::new(&file_of(handle)?, n, shared)?;
     Ok(PyStorage(Storage::mapped(map)))
+}
+
+/// The first `n` bytes of a section as a storage; its handle is the storage's from here on.
+#[cfg(windows)]
+#[pyfunction]
+fn _map_section(handle: isize, name: String, n: usize) -> PyResult<PyStorage> {
+    // SAFETY: the caller got the handle for this.
+    let backing = unsafe { Backing::of_handle(handle, name) };
+    Ok(PyStorage(Storage::mapped(FileMap::of(backing, n, true)?)))
 }
 
 /// Whether two tensors lie in one storage.
@@ -987,9 +1000,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_resize_, m)?)?;
     m.add_function(wrap_pyfunction!(_from_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(_host_bytes, m)?)?;
-    #[cfg(unix)]
     m.add_function(wrap_pyfunction!(_read_bytes, m)?)?;
-    #[cfg(unix)]
     m.add_function(wrap_pyfunction!(_map_file, m)?)?;
+    #[cfg(windows)]
+    m.add_function(wrap_pyfunction!(_map_section, m)?)?;
     Ok(())
 }

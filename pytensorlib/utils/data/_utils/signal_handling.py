@@ -75,7 +75,7 @@ def cause(pid: int, exit_code: int) -> str:
             "error trace."
         )
     text = f"DataLoader worker (pid {pid}) is killed by signal: {signal.strsignal(-exit_code)}. "
-    if -exit_code == signal.SIGBUS:
+    if -exit_code == getattr(signal, "SIGBUS", None):
         text += (
             "It is possible that dataloader's workers are out of shared memory. Please try to "
             "raise your shared memory limit."
@@ -90,7 +90,8 @@ def _set_worker_signal_handlers() -> None:
 def _set_SIGCHLD_handler() -> None:  # noqa: N802  (PyTorch's name)
     """Look at the workers whenever a child of this process ends."""
     global _watching
-    if _watching or threading.current_thread() is not threading.main_thread():
+    watches = hasattr(signal, "SIGCHLD") and not _watching
+    if not watches or threading.current_thread() is not threading.main_thread():
         return
     before = signal.getsignal(signal.SIGCHLD)
 

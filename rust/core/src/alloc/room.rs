@@ -1,10 +1,9 @@
 //! Memory of the library's own that grows with what callers chose: it is asked for before work
 //! begins, and where there is none, the answer is an error and not the end of the process.
 
-use super::{
-    available_memory, large_bytes, map, out_of_memory, physical_memory, unmap, CHECK_AVAILABLE,
-};
+use super::{large_bytes, out_of_memory, physical_memory, CHECK_AVAILABLE};
 use crate::error::{self, Result};
+use crate::os::{available_memory, map, unmap};
 
 /// Fails with `OutOfMemory` where `count` elements of `each` bytes cannot be had now. For sizes
 /// that a caller chose, before work is done for them.

@@ -2,6 +2,7 @@
 
 use super::copy::copy;
 use super::pool::parallel_for;
+use crate::os::read_exact_at;
 use crc32fast::Hasher;
 use std::io;
 use std::sync::Mutex;
@@ -37,14 +38,12 @@ pub unsafe fn copy_summed(before: u32, source: *const u8, target: *mut u8, n: us
 /// Fills `target` from `offset` on and returns its CRC-32.
 ///
 /// Fails with `UnexpectedEof` where the file ends before, and as the system does otherwise.
-#[cfg(unix)]
 pub fn read_at(file: &std::fs::File, offset: u64, target: &mut [u8]) -> io::Result<u32> {
-    use std::os::unix::fs::FileExt;
     let base = target.as_mut_ptr() as usize;
     summed(0, target.len(), |at, n| {
         // SAFETY: each range of `target` is given to one call.
         let part = unsafe { std::slice::from_raw_parts_mut((base as *mut u8).add(at), n) };
-        file.read_exact_at(part, offset + at as u64)?;
+        read_exact_at(file, part, offset + at as u64)?;
         Ok(Hasher::of(part))
     })
 }
@@ -106,7 +105,6 @@ mod tests {
         assert!(sum == whole && copy == bytes);
     }
 
-    #[cfg(unix)]
     #[test]
     fn reads_what_was_written_or_fails_at_the_end() {
         let path = std::env::temp_dir().join(format!("files-{}", std::process::id()));

@@ -16,6 +16,7 @@
 use crate::error;
 use crate::host;
 use crate::machine;
+use crate::os;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -399,7 +400,7 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
     let posts = pool.posts.load(Relaxed);
     let mut job = Job::new(n, threads, chunk, pool.backward.load(Relaxed), body);
     if posts.is_multiple_of(RECOUNT) {
-        CPUS.store(count_cpus(), Relaxed);
+        CPUS.store(os::cpus(), Relaxed);
     }
     if CPUS.load(Relaxed) == 1 {
         // A second thread could only take turns with this one.
@@ -485,21 +486,6 @@ fn wait(pool: &Pool, job: &Job<'_>, began: Instant) {
     pool.asleep.fetch_sub(1, SeqCst);
 }
 
-/// Returns how many CPUs this thread may run on.
-fn count_cpus() -> usize {
-    #[cfg(target_os = "linux")]
-    {
-        // SAFETY: the kernel fills a set of the given size, which is plain bits.
-        unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) == 0 {
-                return (libc::CPU_COUNT(&set) as usize).max(1);
-            }
-        }
-    }
-    std::thread::available_parallelism().map_or(1, |n| n.get())
-}
-
 fn pool() -> &'static Pool {
     let found = POOL.load(Acquire);
     // SAFETY: a pool that was published is never freed.
@@ -508,17 +494,12 @@ fn pool() -> &'static Pool {
 
 #[cold]
 fn make_pool() -> &'static Pool {
-    #[cfg(unix)]
-    {
-        static HANDLER: std::sync::Once = std::sync::Once::new();
-        extern "C" fn in_child() {
-            POOL.store(ptr::null_mut(), Release);
-        }
-        // SAFETY: the handler only stores to an atomic.
-        HANDLER.call_once(|| unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
-        });
+    static HANDLER: std::sync::Once = std::sync::Once::new();
+    extern "C" fn in_child() {
+        // Nothing but an atomic is safe there.
+        POOL.store(ptr::null_mut(), Release);
     }
+    HANDLER.call_once(|| os::at_fork(in_child));
     let board = Board {
         jobs: Vec::new(),
         parked: 0,

@@ -1,5 +1,6 @@
 //! Which adapter, with which features and limits.
 
+use super::choice;
 use crate::device::gpu_name;
 use crate::error::{Error, Kind, Result};
 use crate::machine::read;
@@ -116,6 +117,7 @@ pub fn found() -> Result<Vec<wgpu::Adapter>> {
     desc.memory_budget_thresholds.for_resource_creation = Some(BUDGET);
     let instance = wgpu::Instance::new(desc);
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    choice::once(&mut adapters);
     adapters.sort_by_key(|a| match a.get_info().device_type {
         wgpu::DeviceType::DiscreteGpu => 0,
         wgpu::DeviceType::IntegratedGpu => 1,
@@ -132,6 +134,7 @@ pub fn found() -> Result<Vec<wgpu::Adapter>> {
         let named = wanted.iter().map(|w| matching(&adapters, w));
         adapters = named.collect::<Result<Vec<_>>>()?.concat();
     }
+    choice::working(&mut adapters);
     if gpu_name() == "cuda" {
         adapters = visible(adapters)?;
     }

@@ -8,6 +8,7 @@
 mod adapter;
 mod buffer;
 pub mod centred;
+mod choice;
 pub mod clock;
 mod compile;
 pub mod cooperative;
@@ -159,14 +160,11 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Lets a forked child know that it is one.
 fn watch_forks() {
-    #[cfg(unix)]
-    {
-        extern "C" fn in_child() {
-            FORKED.store(true, Ordering::Relaxed);
-        }
-        // SAFETY: the handler only stores to an atomic.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    extern "C" fn in_child() {
+        // Nothing but an atomic is safe there.
+        FORKED.store(true, Ordering::Relaxed);
     }
+    crate::os::at_fork(in_child);
 }
 
 fn slots() -> Result<&'static [Slot]> {
@@ -176,7 +174,7 @@ fn slots() -> Result<&'static [Slot]> {
         "Cannot re-initialize wgpu in forked subprocess. To use wgpu with multiprocessing, you \
          must use the 'spawn' start method"
     );
-    let found = SLOTS.get_or_init(|| {
+    let find = || {
         watch_forks();
         let slot = |adapter| Slot {
             adapter,
@@ -185,7 +183,15 @@ fn slots() -> Result<&'static [Slot]> {
         };
         let adapters = adapter::found().map_err(|e| why(&e))?;
         Ok(adapters.into_iter().map(slot).collect())
-    });
+    };
+    let found = match SLOTS.get() {
+        Some(found) => found,
+        None => {
+            let found = SLOTS.get_or_init(find);
+            choice::tell();
+            found
+        }
+    };
     match found {
         Ok(slots) => Ok(slots),
         Err((kind, text)) => Err(Error::new(*kind, text.clone())),

@@ -18,15 +18,11 @@ pub fn folder() -> Option<PathBuf> {
     if let Some(dir) = std::env::var_os("PYTENSORLIB_CACHE_DIR") {
         return (!dir.is_empty()).then(|| dir.into());
     }
-    let at = |name: &str, below: &str| {
+    let at = |(name, below): &(&str, &str)| {
         let root = std::env::var_os(name).filter(|v| !v.is_empty())?;
-        Some(Path::new(&root).join(below))
+        Some(Path::new(&root).join(below).join("pytensorlib"))
     };
-    let dir = match cfg!(windows) {
-        true => at("LOCALAPPDATA", ""),
-        false => at("XDG_CACHE_HOME", "").or_else(|| at("HOME", ".cache")),
-    };
-    dir.map(|dir| dir.join("pytensorlib"))
+    crate::os::CACHES.iter().find_map(at)
 }
 
 /// A name for files about this adapter under this driver.

@@ -264,7 +264,7 @@ pub(super) unsafe fn sum<G: Engine>(
 /// Whether the processor and the system have tiles of the size that is used here, and they sum as
 /// the model does.
 pub(super) fn available() -> bool {
-    if level() < Level::Avx512 || !cfg!(target_os = "linux") {
+    if level() < Level::Avx512 {
         return false;
     }
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -281,14 +281,8 @@ pub(super) fn available() -> bool {
     let state: u32;
     // SAFETY: AVX-512 is there, so the register of states that the system keeps can be read.
     unsafe { asm!("xgetbv", in("ecx") 0, out("eax") state, out("edx") _, options(nomem, nostack)) };
-    // ARCH_REQ_XCOMP_PERM for the tiles' data, for all threads of the process.
-    // SAFETY: the call takes two numbers.
-    #[cfg(target_os = "linux")]
-    let permitted = || unsafe { libc::syscall(libc::SYS_arch_prctl, 0x1023, 18) == 0 };
-    #[cfg(not(target_os = "linux"))]
-    let permitted = || false;
     // SAFETY: the processor has the instructions, and the system keeps their state.
-    state >> 17 & 3 == 3 && permitted() && unsafe { agree::<Machine, Model>() }
+    state >> 17 & 3 == 3 && crate::os::permits_amx() && unsafe { agree::<Machine, Model>() }
 }
 
 /// Whether two engines give the same sums of small whole numbers, which are exact in any order.
