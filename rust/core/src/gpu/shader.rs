@@ -413,8 +413,13 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::va
     let info = Validator::new(ValidationFlags::all(), allowed)
         .validate(&module)
         .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
+    backends::translate(name, acc, text, &module, &info);
     (module, info)
 }
+
+#[cfg(test)]
+#[path = "backends.rs"]
+mod backends;
 
 /// Functions that decide by floats none of which is NaN by then, or whose result NaN overwrites; with `m_` also
 /// those that have `r_` in its place.
