@@ -104,6 +104,7 @@ def test_draft_with_a_name_is_removed_by_the_next_save(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["x.pt", "y.pt"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes and links as POSIX has them")
 @pytest.mark.parametrize("tmpfile", [True, False])
 def test_save_replaces_a_file_and_keeps_its_mode(tmp_path, monkeypatch, tmpfile):
     if not tmpfile:
@@ -119,6 +120,20 @@ def test_save_replaces_a_file_and_keeps_its_mode(tmp_path, monkeypatch, tmpfile)
     assert sorted(os.listdir(tmp_path)) == ["link.pt", "x.pt"]
 
 
+@pytest.mark.skipif(os.name != "nt", reason="elsewhere files that are mapped can be replaced")
+def test_save_over_a_file_that_is_mapped_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytensorlib._draft.PATIENCE", 0.1)
+    path = tmp_path / "x.pt"
+    torch.save(torch.arange(100_000.0), path)
+    mapped = torch.load(path, mmap=True)
+    with pytest.raises(PermissionError, match="let that go first"):
+        torch.save(torch.zeros(1), path)
+    assert mapped[7] == 7 and os.listdir(tmp_path) == ["x.pt"]
+    del mapped
+    torch.save(torch.zeros(1), path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="what is mapped cannot be replaced")
 def test_save_over_a_file_of_long_ago_keeps_it_until_it_is_whole(tmp_path):
     """Its cached pages are let go before: who fails, and who has it mapped, still finds it."""
     path, numbers = tmp_path / "x.pt", torch.arange(100_000.0)

@@ -468,6 +468,7 @@ class Slow(Failing):
         return i
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_worker_that_a_signal_ends_is_told_with_the_signal():
     with pytest.raises(RuntimeError, match=r"worker \(pid \d+\) is killed by signal: Killed"):
         list(DataLoader(Killed(None), 1, num_workers=1))

@@ -1,7 +1,6 @@
 """Memory: results depend on the arguments alone, and where there is not enough, errors."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -131,6 +130,8 @@ torch.ones(1).expand(2**50).prod() torch.ones(1).expand(2**50).logsumexp(0) p@p
 
 def short_of_memory(call: str, scope: dict, more: int) -> int:
     """Make the call, with gradients where there are any, in a child that may take `more` bytes."""
+    import resource
+
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]

@@ -1,6 +1,5 @@
 """A storage changes its size under its tensors: what still fits works, the rest raises."""
 
-import resource
 import sys
 import threading
 
@@ -93,6 +92,8 @@ def test_views_see_what_a_tensor_grows_by():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pages as in Linux")
 def test_memory_goes_back_and_growing_keeps_little():
+    import resource
+
     def resident():
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
