@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 ARGS ?=
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 
 VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
@@ -19,13 +20,15 @@ VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
 VALGRIND := $(VENV)/.valgrind-looked-for
 NIGHTLY := $(VENV)/.nightly-looked-for
+WINDOWS := $(VENV)/.windows-looked-for
+MACOS := $(VENV)/.macos-looked-for
 RUST := $(shell find rust shaders -type f -not -name README.md 2>/dev/null)
 
 export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench sweep counts fuzz programs few distributed docs gen clean build FORCE
+.PHONY: help demo test lint format bench sweep counts fuzz programs few distributed docs wheel dist gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
@@ -37,7 +40,7 @@ demo: $(BUILT) $(VULKAN) $(if $(RANKS),$(MPI)/.installed) ## train a small CNN o
 	@$(if $(RANKS),PATH=$(MPI)/bin:$$PATH LD_LIBRARY_PATH=$(MPI)/lib \
 		PYTHONPATH=$$(echo $(MPI)/lib/python*/site-packages)) $(PY) -m pytensorlib.examples.digits $(ARGS)
 
-test: $(TOOLS) $(VULKAN) $(AARCH64) $(VALGRIND) $(NIGHTLY) ## everything CI runs: formatters, linters, types, tests, conformance
+test: $(TOOLS) $(VULKAN) $(AARCH64) $(VALGRIND) $(NIGHTLY) $(WINDOWS) $(MACOS) ## everything CI runs: formatters, linters, types, tests, conformance
 	@$(PY) .ci/parts.py $(ARGS)
 
 lint: $(TOOLS) ## only the formatters, linters and types
@@ -95,11 +98,21 @@ $(DOCS)/.installed: docs/requirements.lock
 	@$(PYTHON) -m venv $(DOCS) && $(DOCS)/bin/pip install -q --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
+wheel: $(TOOLS) ## a wheel for this system and Python, looked at, in dist
+	@maturin build --release --out dist -i $(PY) && $(PY) .ci/wheels.py dist
+
+dist: $(TOOLS) ## wheels of Linux x86-64 for each Python by zig, for the C library of manylinux2014, and an sdist
+	@.ci/setup zig
+	@PATH=$(CURDIR)/.wheels/bin:$$PATH maturin build --release --zig --locked --out dist \
+		--target x86_64-unknown-linux-gnu --compatibility manylinux2014 -i $(PYTHONS) $(ARGS)
+	@maturin sdist --out dist
+	@$(PY) .ci/wheels.py dist && .wheels/bin/python -m auditwheel show dist/*.whl
+
 gen: $(BUILT) ## write again what is generated from the op table
-	@$(PY) .ci/gen.py
+	@$(PY) .ci/gen.py && $(PY) .ci/notices.py
 
 clean: ## delete what the other targets made
-	rm -rf .venv .programs .distributed .docs docs/_build docs/_generated target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .programs .distributed .docs .windows .wheels docs/_build docs/_generated target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
 	rm -f pytensorlib/_C*.so pytensorlib/_C*.pyd
 
 build: $(BUILT)
@@ -122,6 +135,14 @@ $(VALGRIND): | $(TOOLS)
 
 $(NIGHTLY): | $(TOOLS)
 	@.ci/setup nightly
+	@touch $@
+
+$(WINDOWS): tests/platforms/windows.lock | $(TOOLS)
+	@.ci/setup windows
+	@touch $@
+
+$(MACOS): | $(TOOLS)
+	@.ci/setup macos
 	@touch $@
 
 # One release build, shared by the demo, the tests and the benchmarks.

@@ -56,6 +56,11 @@ SANITIZED += ["--target", "x86_64-unknown-linux-gnu", "--"]
 # Not here: kernels of one thread that take it long, GPUs, and a fork, which it does not follow.
 SANITIZED += [p for name in "gpu forked cpu::math cpu::convert".split() for p in ("--skip", name)]
 SANITIZER = {"RUSTFLAGS": "-Zsanitizer=thread", "CARGO_TARGET_DIR": str(ROOT / "target/races")}
+# macOS: what can be said of it here.
+MACOS = ["aarch64-apple-darwin", "x86_64-apple-darwin"]
+CHECKED = ["cargo", "clippy", "-q", "--workspace", "--locked"]
+CHECKED += [word for target in MACOS for word in ("--target", target)]
+CHECKED += ["--config", 'profile.dev.package."*".opt-level=0', "--", "-D", "warnings"]
 TESTS = [PYTHON, "-m", "pytest", "-q"]
 UNTIMED = "not timed and not slow"
 SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4"]
@@ -87,7 +92,10 @@ PARTS = {
         "-D",
         "warnings",
     ],
+    "notices": [PYTHON, ".ci/notices.py", "--check"],
     "build": ["make", "--no-print-directory", "build"],
+    "wheels": [PYTHON, ".ci/wheels.py", "--built"],
+    "versions": [PYTHON, ".ci/versions.py"],
     # All tests of Rust are the core's, in its own files: it compiles once.
     "cargo": ["cargo", "test", "-p", "pytensorlib-core", "--lib", "--locked", "-q"],
     "aarch64": EMULATED,
@@ -111,6 +119,9 @@ PARTS = {
     **dict.fromkeys(PROFILES, WEAK),
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
+    "windows": [PYTHON, "tests/platforms/windows.py"],
+    "windows-all": [PYTHON, "tests/platforms/windows.py", "--all"],
+    "macos-check": CHECKED,
     # Last, for it would only wait while the other one compiles.
     "aarch64-portable": LEVELLED,
 }
@@ -122,30 +133,29 @@ VARIABLES = (
         "races": SANITIZER,
         "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
         "docs": {"PYTENSORLIB_DOCS_QUICK": "1"},
+        "macos-check": {"PYO3_CROSS_PYTHON_VERSION": "3.12"},
     }
 )
 NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
-NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu-slow"}
+NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu-slow", "wheels"}
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named.
-ASKED = {"wgpu-slow", "site"}
+ASKED = {"wgpu-slow", "site", "windows-all"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
-IN_PAIRS = {"aarch64", "aarch64-portable", "races"} | NEEDS_BUILD - {"timed"} - ASKED
+IN_PAIRS = {"aarch64", "aarch64-portable", "races", "windows", "macos-check"}
+IN_PAIRS |= NEEDS_BUILD - {"timed", "wheels"} - ASKED
 
 
 def emulates() -> bool:
     """Return whether `.ci/setup aarch64` found or installed what those parts need."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return False
-    sysroot = subprocess.run(
-        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=False
-    ).stdout.strip()
     return (
         bool(shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64"))
         and Path("/usr/aarch64-linux-gnu/lib").is_dir()
-        and Path(sysroot, "lib", "rustlib", AARCH64).is_dir()
+        and has_target(AARCH64)
     )
 
 
@@ -164,6 +174,20 @@ def has_gpu() -> bool:
     return subprocess.run([PYTHON, "-c", command], cwd=ROOT, check=False).returncode == 0
 
 
+def has_target(target: str) -> bool:
+    """Return whether Rust compiles for a target here."""
+    command = ["rustc", "--print", "sysroot"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip(), "lib/rustlib", target).is_dir()
+
+
+def is_windows_there() -> bool:
+    """Return whether `.ci/setup windows` found or installed what that part needs."""
+    programs = ["x86_64-w64-mingw32-gcc", "wine", "xvfb-run"]
+    wheels = any((ROOT / ".windows/wheels").glob("panda3d-*.whl"))
+    return wheels and all(map(shutil.which, programs)) and has_target("x86_64-pc-windows-gnu")
+
+
 def run(name: str, aside: bool) -> tuple[str, float]:
     """Run a part; returns its result and its seconds. Output is printed as it comes, or after."""
     if name.startswith("aarch64") and not emulates():
@@ -172,6 +196,10 @@ def run(name: str, aside: bool) -> tuple[str, float]:
         return "skipped: no nightly toolchain", 0.0
     if name == "programs-gpu" and not has_gpu():
         return "skipped: no GPU adapter", 0.0
+    if name.startswith("windows") and not is_windows_there():
+        return "skipped: no wine", 0.0
+    if name == "macos-check" and not all(map(has_target, MACOS)):
+        return "skipped: no targets", 0.0
     command = PARTS[name]
     title = f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}"
     if not aside:
