@@ -126,7 +126,7 @@ def test_save_over_a_file_that_is_mapped_says_so(tmp_path, monkeypatch):
     path = tmp_path / "x.pt"
     torch.save(torch.arange(100_000.0), path)
     mapped = torch.load(path, mmap=True)
-    with pytest.raises(PermissionError, match="let that go first"):
+    with pytest.raises(RuntimeError, match="let that go first"):
         torch.save(torch.zeros(1), path)
     assert mapped[7] == 7 and os.listdir(tmp_path) == ["x.pt"]
     del mapped
@@ -149,6 +149,7 @@ def test_save_over_a_file_of_long_ago_keeps_it_until_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["x.pt"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="paths of more than 260 characters")
 def test_save_to_the_longest_name(tmp_path):
     path = tmp_path / ("x" * 252 + ".pt")
     for value in (1, 2):
@@ -325,7 +326,7 @@ def test_load_without_a_place_to_seek_says_so():
 
 
 def test_load_of_what_is_no_file(tmp_path):
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises((IsADirectoryError, PermissionError)):
         torch.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         torch.load(tmp_path / "no.pt")
