@@ -22,9 +22,9 @@ LICENCES = {"LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"}
 # Functions that glibc 2.17 has in another library, or in an older version.
 MOVED = """
     dlclose dlerror dlopen dlsym exp exp2 exp2f expf fstat64 hypot hypotf log log2 log2f
-    logf lstat64 pow powf pthread_attr_setstacksize pthread_create pthread_detach
-    pthread_getattr_np pthread_join pthread_key_create pthread_key_delete pthread_setname_np
-    pthread_setspecific stat64
+    logf lstat64 pow powf pthread_attr_getguardsize pthread_attr_getstack
+    pthread_attr_setstacksize pthread_create pthread_detach pthread_getattr_np pthread_join
+    pthread_key_create pthread_key_delete pthread_setname_np pthread_setspecific stat64
 """.split()
 OLDEST = (2, 17)
 
