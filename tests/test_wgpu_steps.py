@@ -250,6 +250,44 @@ def test_compiled_training_step_dispatches_are_few_and_losses_equal_eager(
     assert max(counts[4:]) <= RECORDED[kind]
 
 
+def write_to(g: Any) -> None:
+    g.mul_(3.0)
+
+
+def write_past_the_version(g: Any) -> None:
+    g.data.mul_(3.0)
+
+
+def write_to_the_storage(g: Any) -> None:
+    g.untyped_storage().fill_(0)
+
+
+KEPT: list[Any] = []
+
+
+@pytest.mark.parametrize(
+    "write", [write_to, write_past_the_version, write_to_the_storage, KEPT.append]
+)
+def test_first_gradient_is_one_whatever_was_done_with_the_one_before(
+    write: Callable[[Any], Any],
+) -> None:
+    """It is handed out again where nobody has it and nobody wrote to it."""
+    for _ in range(3):
+        x = torch.ones((), device="wgpu", requires_grad=True)
+        y = x * 2
+        y.register_hook(write)
+        y.backward()
+        z = torch.ones((), device="wgpu", requires_grad=True)
+        (z * 2).backward()
+        assert z.grad is not None
+        assert z.grad.item() == 2.0
+        own = torch.ones((), device="wgpu", requires_grad=True)
+        own.backward()
+        assert own.grad is not None
+        own.grad.data.mul_(5.0)
+    KEPT.clear()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cnn", "gpt", "lstm"])
 def test_training_of_a_hundred_steps_follows_the_cpu(kind: str) -> None:

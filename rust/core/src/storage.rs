@@ -75,6 +75,8 @@ pub struct Allocation {
     waits: AtomicU8,
     /// Whether it was handed out for good, so that no tensor leaves this memory for a larger one.
     fixed: AtomicBool,
+    /// Whether what is written may leave the version as it is.
+    uncounted: AtomicBool,
     /// What the call of a compiled function that met it last noted: see [`Storage::mark`].
     mark: AtomicU64,
     /// The version from when a tensor that moved to other memory went on counting with it.
@@ -245,6 +247,18 @@ impl Storage {
             handle.0.bytes.store(self.bytes(), Ordering::Relaxed);
         }
         is_it
+    }
+
+    /// Notes that what is written may leave the version as it is.
+    pub fn count_no_more(&self) {
+        self.0.uncounted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody else has a handle on it, and nobody wrote to it since it was filled.
+    pub fn is_as_made(&self) -> bool {
+        let open =
+            self.0.uncounted.load(Ordering::Relaxed) || self.0.pinned.load(Ordering::Relaxed);
+        self.handles() == 1 && self.version() == 0 && !open
     }
 
     /// The number that was noted last, zero at first.
@@ -434,6 +448,7 @@ impl Storage {
             pinned: AtomicBool::new(false),
             waits: AtomicU8::new(NO_WORK),
             fixed: AtomicBool::new(false),
+            uncounted: AtomicBool::new(false),
             mark: AtomicU64::new(0),
             shared: OnceLock::new(),
             owner,

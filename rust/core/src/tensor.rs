@@ -362,6 +362,7 @@ impl Tensor {
     /// Shares memory, but neither history nor version counter (`.data`).
     pub fn data(&self) -> Tensor {
         let i = &*self.0;
+        self.storage().count_no_more();
         let version = Some(Arc::new(AtomicU32::new(0)));
         let meta = i.meta.clone().with_wrapped(false);
         Tensor::build(i.storage.clone(), meta, i.inference, version, None)
@@ -376,6 +377,7 @@ impl Tensor {
     /// y`, `x.resize_`).
     pub fn replaced(&self, with: &Tensor) -> Tensor {
         let (a, b) = (&*self.0, &*with.0);
+        b.storage.count_no_more();
         let version = match &a.version {
             None if a.storage.same(&b.storage) && b.version.is_none() => None,
             None => Some(a.storage.counter()),
@@ -538,7 +540,10 @@ impl Tensor {
     pub fn set_version(&self, version: u32) {
         match &self.0.version {
             Some(v) => v.store(version, Ordering::Relaxed),
-            None => self.0.storage.counter().store(version, Ordering::Relaxed),
+            None => {
+                self.0.storage.count_no_more();
+                self.0.storage.counter().store(version, Ordering::Relaxed);
+            }
         }
     }
 

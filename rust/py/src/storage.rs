@@ -719,6 +719,7 @@ pub fn tensor_over(obj: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Op
 fn _untyped_storage(t: &Bound<'_, PyAny>) -> PyResult<PyStorage> {
     let t = borrow(t)?;
     t.check_held().py_of("untyped_storage")?;
+    t.storage().count_no_more();
     Ok(PyStorage(t.storage().clone()))
 }
 
