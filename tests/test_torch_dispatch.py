@@ -252,6 +252,11 @@ def test_a_write_counts_once() -> None:
     assert x._version == 3
 
 
+def test_an_operator_without_results_gives_none() -> None:
+    with Log():
+        assert torch.zeros(0, 3).unbind(0) == () and list(torch.zeros(0)) == []
+
+
 def test_a_method_gives_arguments_in_the_order_of_the_operator() -> None:
     x, condition = torch.zeros(2), torch.tensor([True, False])
     with Log() as log:

@@ -321,7 +321,9 @@ impl<'py> Call<'py> {
         } else {
             return Err(wrong(format!("a {}", y.get_type())));
         }
-        if found.is_empty() || want != 0 && found.len() != want {
+        // Of an empty dimension `unbind` makes no views.
+        let none = matches!(request.kind, Kind::View { layouts, .. } if layouts.is_empty());
+        if found.is_empty() != none || want != 0 && found.len() != want {
             return Err(wrong(format!("{} of them", found.len())));
         }
         // What has a place in a graph, or is an argument itself, cannot get another.
