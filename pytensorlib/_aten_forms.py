@@ -86,21 +86,6 @@ def _normed(*args: Any) -> Any:
     return y, pt.empty(0, dtype=x.dtype), pt.empty(0, dtype=x.dtype)
 
 
-def _native_layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    dims = tuple(range(x.dim() - len(shape), x.dim()))
-    y = pt.layer_norm(x, shape, weight, bias, eps)
-    mean = x.mean(dims, keepdim=True)
-    return y, mean, (x.var(dims, unbiased=False, keepdim=True) + eps).rsqrt()
-
-
-def _native_group_norm(
-    x: Any, weight: Any, bias: Any, n: int, c: int, hxw: int, group: int, eps: float
-) -> Any:
-    y = pt.group_norm(x, group, weight, bias, eps)
-    rows = x.reshape(n, group, -1)
-    return y, rows.mean(-1), (rows.var(-1, unbiased=False) + eps).rsqrt()
-
-
 def _max_pool2d_with_indices(x: Any, *args: Any) -> Any:
     pool: Any = pt.nn.functional.max_pool2d
     return pool(x, *_pooled(args), return_indices=True)
@@ -125,15 +110,31 @@ def _convolution(
     )
 
 
+def _averaged(name: str, place: int) -> Callable[..., Any]:
+    """Return a loss whose reduction is the mean, as of PyTorch's operators, unless one is given."""
+
+    def form(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= place:
+            kwargs.setdefault("reduction", 1)
+        return getattr(pt, name)(*args, **kwargs)
+
+    return form
+
+
 FORMS: dict[str, Callable[..., Any]] = {
     "H": _view("H"),
     "_assert_scalar": _assert_scalar,
     "_native_batch_norm_legit_no_training": _normed,
+    "cosine_embedding_loss": _averaged("cosine_embedding_loss", 4),
+    "ctc_loss": _averaged("ctc_loss", 5),
     "einsum": _einsum,
+    "hinge_embedding_loss": _averaged("hinge_embedding_loss", 3),
     "imag": _view("imag"),
     "index_put": _index_put,
     "index_put_": _index_put_,
     "item": lambda x: x.item(),
+    "kl_div": _averaged("kl_div", 2),
+    "margin_ranking_loss": _averaged("margin_ranking_loss", 4),
     "layer_norm": _layer_norm,
     "lift_fresh_copy": lambda x: x.clone(),
     "mT": _view("mT"),
@@ -141,14 +142,14 @@ FORMS: dict[str, Callable[..., Any]] = {
     "matrix_H": _view("H"),
     "max_pool2d_with_indices": _max_pool2d_with_indices,
     "max_pool3d_with_indices": _max_pool3d_with_indices,
-    "native_group_norm": _native_group_norm,
-    "native_layer_norm": _native_layer_norm,
     "numpy_T": _view("T"),
     "real": _view("real"),
     "sym_numel": lambda x: x.numel(),
     "sym_size": _sym_size,
     "sym_stride": lambda x, dim=None: x.stride() if dim is None else x.stride(dim),
     "to": _to,
+    "triplet_margin_loss": _averaged("triplet_margin_loss", 7),
+    "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),
     "upsample_bicubic2d": _upsample("upsample_bicubic2d", True),
     "upsample_bilinear2d": _upsample("upsample_bilinear2d", True),
     "upsample_linear1d": _upsample("upsample_linear1d", True),

@@ -31,7 +31,7 @@ RENAMED = {
     "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
     "__ipow__": "pow_", "__ifloordiv__": "floor_divide_", "__imod__": "remainder_",
     "__matmul__": "matmul", "__truediv__": "div", "swapaxes": "transpose",
-    "swapdims": "transpose", "vector_norm": "linalg_vector_norm", "moveaxis": "movedim",
+    "swapdims": "transpose", "moveaxis": "movedim",
 }  # fmt: skip
 # What asks nothing of data and gives no tensor.
 PLAIN = frozenset(

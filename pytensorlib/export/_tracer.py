@@ -16,7 +16,7 @@ import pytensorlib as pt
 from .. import _C, _asking, _symbolic
 from .._ops import ops
 from .._symint import SymBool, SymFloat, SymInt, SymNode, _Sym
-from ..fx._names import snake_case
+from ..fx._names import short_name, snake_case
 from ..fx.graph import Graph
 from ..overrides import TorchFunctionMode
 from ..utils import _pytree as pytree
@@ -466,4 +466,5 @@ class OperatorTracer(TorchFunctionMode):
         if name in _methods.PLAIN:
             with self.away():
                 return func(*self.example(args, 0), **self.example(kwargs, 0))
+        name = short_name(func) if hasattr(func, "__module__") else name  # linalg_diagonal
         return self.record(_methods.RENAMED.get(name, name), func, args, kwargs)

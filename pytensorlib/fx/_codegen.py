@@ -22,6 +22,7 @@ from ._names import (
     builtin_names,
     from_torch,
     qualified,
+    reaches,
     type_name,
 )
 from .node import Node
@@ -92,7 +93,9 @@ class _Writer:
     def add_global(self, hint: str, obj: Any) -> str:
         # An operator that keeps the parameters of one call is not the one of its name.
         if from_torch(obj) and obj is not pt.device and not hasattr(obj, "_op"):
-            return qualified(obj)
+            name = qualified(obj)
+            if reaches(name, obj):
+                return name
         name = self.namespace.create_name(hint, obj)
         if name in self.globals:
             if self.globals[name] != obj:

@@ -139,6 +139,14 @@ def from_torch(obj: Any) -> bool:
     )
 
 
+def reaches(name: str, obj: Any) -> bool:
+    """Return whether a name that begins with ``torch`` leads to an object."""
+    at: Any = pt
+    for part in name.split(".")[1:]:
+        at = getattr(at, part, None)
+    return at is obj or (isinstance(at, type(obj)) and bool(at == obj))
+
+
 def type_name(obj: Any) -> str:
     """Return a type as generated code writes it."""
     if isinstance(obj, type) and not isinstance(obj, types.GenericAlias):

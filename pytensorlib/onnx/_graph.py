@@ -207,7 +207,8 @@ class Converter:
         args, kwargs = self.arguments(node)
         if first is not None:
             args = (first, *args[1:])
-        row = ROWS.get(opname(node))
+        name = opname(node)
+        row = ROWS.get(name) or ROWS.get(name.removeprefix("special_"))
         if row is not None:
             return row(self, *args, **kwargs)
         known = node.meta.get("val")
