@@ -234,6 +234,32 @@ RAISED: list[tuple[Any, type[Exception], str]] = [
     (lambda: torch.device(""), RuntimeError, "Device string must not be empty"),
     (lambda: torch.device("cuda", -1), RuntimeError, "Device index must not be negative"),
     (lambda: torch.device(1.5), TypeError, "device()"),
+    # Norms name the function that others call.
+    (
+        lambda: torch.linalg.norm(torch.ones(3).int()),
+        RuntimeError,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Int",
+    ),
+    (
+        lambda: torch.norm(torch.ones(2, 2).double(), dtype=torch.float32),
+        RuntimeError,
+        "linalg.vector_norm: the dtype of the input (Double) should be convertible without",
+    ),
+    (
+        lambda: torch.norm(torch.ones(2, 2), 4, dtype=torch.int64),
+        RuntimeError,
+        "linalg.vector_norm: dtype should be floating point or complex, but got Long",
+    ),
+    (
+        lambda: torch.norm(torch.ones(2, 2), "q"),
+        RuntimeError,
+        "linalg.matrix_norm: Order q not supported.",
+    ),
+    (
+        lambda: torch.linalg.norm(torch.ones(2, 2), "nuc", 0),
+        RuntimeError,
+        "linalg.matrix_norm: dim must be a 2-tuple. Got 0",
+    ),
     # Options of functions.
     (
         lambda: torch.autograd.functional.jacobian(torch.exp, torch.ones(2), strategy="x"),

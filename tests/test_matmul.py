@@ -142,3 +142,13 @@ def test_precision_chooses_the_terms_of_tiles() -> None:
     highest, high, medium = map(float, done.stdout.split())
     # PyTorch's largest error with "highest" is 1.3e-7.
     assert highest < 1.3e-7 < 4e-7 < high < 4e-6 < 2e-5 < medium < 1e-3
+
+
+def test_linear_of_a_transposed_batch_takes_a_bias_of_another_type() -> None:
+    # PyTorch 2.13: only where the batch is not contiguous.
+    x, w, b = torch.ones(4, 2, 3), torch.ones(5, 3), torch.full((5,), 2.0, dtype=torch.float16)
+    y = torch.nn.functional.linear(x.transpose(0, 1), w, b)
+    assert y.dtype == torch.float32
+    assert y.tolist() == [[[5.0] * 5] * 4] * 2
+    with pytest.raises(RuntimeError, match="must have the same dtype"):
+        torch.nn.functional.linear(x, w, b)

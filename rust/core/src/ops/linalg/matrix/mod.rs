@@ -21,7 +21,7 @@ use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use norms::nuclear_norm;
-use norms::{matrix_norm, named, norm, renorm, singular_values, Order};
+use norms::{matrix_norm, named, norm, renorm, singular_values, Order, MATRIX};
 use smallvec::SmallVec;
 
 fn factor(kind: Kind, x: &[&Tensor]) -> Result<crate::op::Tensors> {
@@ -669,7 +669,7 @@ crate::entries! {
                 &[-2, -1]
             }
         };
-        Ok(matrix_norm(NAME, x, order, dims, a.bool(3)?, a.dtype(4))?.into())
+        Ok(matrix_norm(MATRIX, x, order, dims, a.bool(3)?, a.dtype(4))?.into())
     };
     /// A product of n factors A; the inverse's for negative n.
     "matrix_power(Tensor input, int n) -> Tensor", LINALG | OUT,

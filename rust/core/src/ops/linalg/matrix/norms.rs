@@ -127,6 +127,10 @@ fn extreme(name: &str, x: &Tensor, order: f64) -> Result<Tensor> {
     norm_last(x, f64::INFINITY.copysign(order))
 }
 
+/// The functions that others call, and whose names PyTorch's errors tell.
+pub const MATRIX: &str = "linalg.matrix_norm";
+const VECTOR: &str = "linalg.vector_norm";
+
 pub fn matrix_norm(
     name: &str,
     x: &Tensor,
@@ -144,7 +148,11 @@ pub fn matrix_norm(
     ensure!(
         dims.len() == 2,
         Runtime,
-        "{name}: dim must be a 2-tuple. Got {dims:?}"
+        "{name}: dim must be a 2-tuple. Got {}",
+        dims.iter()
+            .map(i64::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
     );
     let n = x.ndim();
     let (r, c) = (shape::dim(dims[0], n)?, shape::dim(dims[1], n)?);
@@ -206,15 +214,19 @@ fn cast(name: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     );
     let Some(t) = dtype else { return Ok(x.clone()) };
     ensure!(
-        t.differentiable() && t.is_complex() == x.dtype().is_complex(),
+        t.differentiable(),
         Runtime,
-        "{name}: dtype should be {} for an input of {}, got {}",
-        if x.dtype().is_complex() {
-            "complex"
-        } else {
-            "floating point"
+        "{name}: dtype should be floating point or complex, but got {}",
+        t.scalar_name()
+    );
+    ensure!(
+        t.is_complex() == x.dtype().is_complex(),
+        Runtime,
+        "{name}: dtype should be {0} for {0} inputs, but got {1}",
+        match x.dtype().is_complex() {
+            true => "complex",
+            false => "real",
         },
-        x.dtype().scalar_name(),
         t.scalar_name()
     );
     ensure!(
@@ -275,7 +287,7 @@ pub fn norm(
     if !vector {
         let dims = dims.unwrap_or(&[-2, -1]);
         return matrix_norm(
-            NAME,
+            MATRIX,
             x,
             Order::P(order.unwrap_or(2.0)),
             dims,
@@ -283,7 +295,7 @@ pub fn norm(
             dtype,
         );
     }
-    let x = cast(NAME, x, dtype)?;
+    let x = cast(VECTOR, x, dtype)?;
     let dims: SmallVec<[usize; 5]> = match dims {
         Some(d) => shape::dims(d, x.ndim())?,
         None => (0..x.ndim()).collect(),
@@ -306,25 +318,16 @@ fn classic_norm(a: &Args) -> Result<Value> {
                 x.ndim()
             );
             let dims = dims.unwrap_or(&[-2, -1]);
-            return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
+            return Ok(nuclear_norm(MATRIX, x, dims, a.bool(3)?, a.dtype(4))?.into());
         }
         Value::Str(s) => bail!(
             Runtime,
-            "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"
+            "linalg.matrix_norm: Order {s} not supported. p is a number, 'fro' or 'nuc'"
         ),
         _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
     };
     let x = a.tensor(0)?;
-    let dtype = a.dtype(4).unwrap_or(x.dtype());
-    for (what, t) in [("input", x.dtype()), ("the result's", dtype)] {
-        ensure!(
-            t.differentiable(),
-            Runtime,
-            "norm(): {what} dtype should be either floating point or complex. Got {} instead.",
-            t.scalar_name()
-        );
-    }
-    let x = x.to_dtype(dtype)?;
+    let x = cast(VECTOR, x, a.dtype(4))?;
     Ok(x.vector_norm(p, a.mask(2, &x)?, a.bool(3)?)?.into())
 }
 
