@@ -146,9 +146,9 @@ def test_precision_chooses_the_terms_of_tiles() -> None:
 
 def test_linear_of_a_transposed_batch_takes_a_bias_of_another_type() -> None:
     # PyTorch 2.13: only where the batch is not contiguous.
-    x, w, b = torch.ones(4, 2, 3), torch.ones(5, 3), torch.full((5,), 2.0, dtype=torch.float16)
-    y = torch.nn.functional.linear(x.transpose(0, 1), w, b)
-    assert y.dtype == torch.float32
+    x, w, b = t.ones(4, 2, 3), t.ones(5, 3), t.full((5,), 2.0, dtype=t.float16)
+    y = t.nn.functional.linear(x.transpose(0, 1), w, b)
+    assert y.dtype == t.float32
     assert y.tolist() == [[[5.0] * 5] * 4] * 2
     with pytest.raises(RuntimeError, match="must have the same dtype"):
-        torch.nn.functional.linear(x, w, b)
+        t.nn.functional.linear(x, w, b)
