@@ -26,10 +26,11 @@ pub fn translate(name: &str, acc: Acc, text: &str, module: &Module, info: &Modul
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
     let hash = hash.finish();
-    let new = |seen: &mut Option<HashSet<u64>>| seen.get_or_insert_default().insert(hash);
-    if !new(&mut SEEN.lock().unwrap_or_else(|e| e.into_inner())) {
+    let mut seen = SEEN.lock().unwrap_or_else(|e| e.into_inner());
+    if !seen.get_or_insert_default().insert(hash) {
         return;
     }
+    drop(seen);
     let folder = std::env::var_os("PYTENSORLIB_SHADERS").map(PathBuf::from);
     let keep = |kind: &str, bytes: &[u8]| {
         if let Some(folder) = &folder {
