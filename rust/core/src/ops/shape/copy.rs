@@ -624,11 +624,12 @@ impl Tensor {
             "{}",
             unfit(self.shape(), x.shape())
         );
-        warn_of_parts_lost(x.dtype(), self.dtype());
         let moved = if x.device() == self.device() {
+            warn_of_parts_lost(x.dtype(), self.dtype());
             None
         } else {
-            Some(x.to_device(self.device())?)
+            // Converted on the host, for a GPU may not know its type.
+            Some(x.to(self.dtype(), self.device(), false, None)?)
         };
         let x = moved.as_ref().unwrap_or(x);
         // Sources whose overlap is plain raise, as in PyTorch; unclear ones are read from a copy.
