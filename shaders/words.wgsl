@@ -1,4 +1,4 @@
-// What arithmetic in 64-bit integers becomes where the adapter has none (`gpu/words.rs`): functions of their low
+// What arithmetic in 64-bit integers becomes where the adapter has none (`gpu/words`): functions of their low
 // and high words.
 fn words_add(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     let low = a.x + b.x;
