@@ -45,7 +45,7 @@ def test_every_name_read_off_the_extension_is_there(path):
         else:
             names = [attribute(node)]
         for name in filter(None, names):
-            there = hasattr(_C, name[0]) or os.name != "nt" and name[0] in WINDOWS
+            there = hasattr(_C, name[0]) or (os.name != "nt" and name[0] in WINDOWS)
             assert there, f"{path.name} reads _C.{name[0]}"
 
 
