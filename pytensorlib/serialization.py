@@ -195,7 +195,9 @@ def save(
     try:
         write_whole(os.path.realpath(path), write)
     except OSError as e:
-        raise RuntimeError(f"save: cannot write {path}: {e}") from e
+        # Windows says of a directory only that access is denied.
+        why = "it is a directory" if os.path.isdir(path) else str(e)
+        raise RuntimeError(f"save: cannot write {path}: {why}") from e
 
 
 def _write_legacy(
