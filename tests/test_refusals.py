@@ -35,8 +35,8 @@ REFUSED = [
     (lambda: torch.norm(VEC, "abc"), RuntimeError, "norm"),
     (lambda: torch.norm(INT, dtype=torch.float64), RuntimeError, "norm"),
     (lambda: torch.linalg.vector_norm(INT, dtype=torch.float64), RuntimeError, "vector_norm"),
-    (lambda: torch.linalg.norm(C, dtype=torch.float64), RuntimeError, "linalg.norm"),
-    (lambda: torch.linalg.norm(VEC, dtype=torch.complex64), RuntimeError, "linalg.norm"),
+    (lambda: torch.linalg.norm(C, dtype=torch.float64), RuntimeError, "linalg.vector_norm"),
+    (lambda: torch.linalg.norm(VEC, dtype=torch.complex64), RuntimeError, "linalg.vector_norm"),
     (lambda: torch.frobenius_norm(torch.ones(2, 2, 2), (0, 1, 2)), RuntimeError, "frobenius"),
     (lambda: torch.corrcoef(torch.ones(2, 2, 2)), RuntimeError, "corrcoef"),
     # Order.
