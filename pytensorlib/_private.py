@@ -95,8 +95,8 @@ __all__ = [
 ]
 
 _segment_reduce, _stack, _logcumsumexp = _C.segment_reduce, _C.stack, _C.logcumsumexp
-_adaptive_avg_pool2d = pt.nn.functional.adaptive_avg_pool2d
-_adaptive_avg_pool3d = pt.nn.functional.adaptive_avg_pool3d
+_adaptive_avg_pool2d = _C._nn.adaptive_avg_pool2d
+_adaptive_avg_pool3d = _C._nn.adaptive_avg_pool3d
 _embedding_bag = _embedding_bag_forward_only = _C.embedding_bag
 _grid_sampler_2d_cpu_fallback = _C.grid_sampler_2d
 _euclidean_dist = _C.cdist

@@ -223,3 +223,14 @@ def test_function_that_pytorch_removed_names_what_took_its_place(name: str) -> N
             RuntimeError, match="deprecated since version 1.9 and is now removed.*linalg"
         ):
             getattr(place, name)(X, X)
+
+
+def test_reading_every_name_changes_no_function_elsewhere() -> None:
+    """A name that is made when it is first read tells the module of its own functions alone."""
+    places = (torch.nn.functional, torch.nn, torch.optim, torch.linalg, torch.fft, torch.special)
+    objects = [(place, name) for place in places for name in dir(place)]
+    before = [getattr(getattr(place, name), "__module__", None) for place, name in objects]
+    for name in dir(torch):
+        getattr(torch, name)
+    after = [getattr(getattr(place, name), "__module__", None) for place, name in objects]
+    assert after == before
