@@ -39,6 +39,7 @@ pub(super) type Flow<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>, ahe
 
 /// What the next tile reads: a line of each row, `step` bytes apart.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Only kernels of x86 ask for it.
 pub(super) struct Ahead {
     pub at: *const u8,
     pub step: isize,

@@ -14,9 +14,9 @@ use super::drive::{pieces, sums};
 #[cfg(target_arch = "x86_64")]
 use super::kernel;
 use super::kernel::{Ahead, Strided};
+use super::native::{Native, Stream};
 #[cfg(target_arch = "x86_64")]
-use super::native::PAIRS_DEPTH;
-use super::native::{Native, Stream, DEPTH};
+use super::native::{DEPTH, PAIRS_DEPTH};
 #[cfg(target_arch = "x86_64")]
 use super::pack;
 use super::pack::From;

@@ -15,7 +15,9 @@ use crate::meta::Meta;
 use cpu::Points;
 
 use crate::autograd::Vjp;
-use crate::cpu::elements::{Bool, Element, NativeF16};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::elements::NativeF16;
+use crate::cpu::elements::{Bool, Element};
 use crate::cpu::indices::all_are;
 use crate::device::Device;
 use crate::dispatch;

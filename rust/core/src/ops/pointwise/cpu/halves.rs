@@ -1,7 +1,6 @@
 //! Formulas over float16 and bfloat16 that are widened and narrowed in registers.
 
 use super::super::Pointwise;
-use crate::cpu::pointwise::spread::Numbered;
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::DType;
 use crate::per_isa;
@@ -11,12 +10,16 @@ pub fn formula<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<Kernel<u
     of::<P, N, N, 0>(dtype)
 }
 
-/// The same for either input of two that is a number, given as [`Numbered`].
+/// The same for either input of two that is a number, given as [`crate::cpu::pointwise::spread::Numbered`].
 pub fn numbered<P: Pointwise<N>, const N: usize>(dtype: DType) -> Option<[Kernel<u16>; 2]> {
     Some([of::<P, N, 1, 1>(dtype)?, of::<P, N, 1, 0>(dtype)?])
 }
 
 /// As [`formula`] where K inputs from A are tensors.
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(clippy::extra_unused_type_parameters)
+)]
 fn of<P: Pointwise<N>, const N: usize, const K: usize, const A: usize>(
     dtype: DType,
 ) -> Option<Kernel<u16>> {
@@ -88,8 +91,9 @@ per_isa! {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Numbered, Pointwise};
+    use super::Pointwise;
     use crate::compiled;
+    use crate::cpu::pointwise::spread::Numbered;
     use std::arch::asm;
     use std::arch::x86_64::*;
 
