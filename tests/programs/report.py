@@ -35,7 +35,13 @@ def _to_cpu(value):
 
 def _drawn(func, args, kwargs, device):
     """Return what a function draws on the CPU, moved to a device or into its first argument."""
+    # An operator that was asked for on the GPU draws from the GPU's generator wherever it runs.
+    of_cpu, of_gpu = torch.default_generator, torch.cuda.default_generators[0]
+    before = of_cpu.get_state()
+    of_gpu.set_state(before)
     result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
+    if torch.equal(of_cpu.get_state(), before):
+        of_cpu.set_state(of_gpu.get_state())
     if func.__name__.partition(".")[0].endswith("_"):
         return args[0].copy_(result)
     return tree_map(lambda v: v.to(device) if isinstance(v, torch.Tensor) else v, result)
