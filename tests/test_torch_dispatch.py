@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -606,3 +607,28 @@ def test_an_answer_that_asks_for_itself_ends() -> None:
     x = torch.ones(2).as_subclass(Circular)
     with pytest.raises(RecursionError):
         x.exp()
+
+
+LOSSES = "kl_div mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss".split()
+LOSSES += "binary_cross_entropy binary_cross_entropy_with_logits poisson_nll_loss".split()
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mode_gets_the_reduction_of_a_loss(name: str, reduction: str) -> None:
+    """PyTorch's operators take the mean where nothing is said; some functions take none."""
+
+    class Passes(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    x, t = torch.rand(4, 3) * 0.8 + 0.1, torch.rand(4, 3) * 0.8 + 0.1
+    loss = getattr(torch.nn.functional, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of kl_div's mean
+        want = loss(x, t, reduction=reduction)
+        with Passes():
+            got = loss(x, t, reduction=reduction)
+    assert torch.equal(got, want)

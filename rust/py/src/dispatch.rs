@@ -143,6 +143,8 @@ impl Public {
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let params = &self.op.schema.params;
         let usual = |i: usize| match (&params[i].default, &self.values[i]) {
+            // PyTorch's operators take the mean where its functions take none.
+            (Some(Value::Int(0)), _) if params[i].name == "reduction" => false,
             (Some(d), v) => format!("{d:?}") == format!("{v:?}") && tensors(v).is_empty(),
             (None, v) => params[i].keyword_only && matches!(v, Value::None),
         };
