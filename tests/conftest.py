@@ -27,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("PYTENSORLIB_WGPU_WITHOUT"):
+        config.addinivalue_line("filterwarnings", "ignore:.*its adapter has no float64")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     every = config.getoption("--every")
     k, n = map(int, config.getoption("--part").split("/"))
