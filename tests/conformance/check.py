@@ -30,7 +30,7 @@ CORE = "core"
 SUITES = ("ops", "modules", "optimizers", "files")
 OPS_SLICES = 4  # more slices than processes, so that they end together
 
-# Where PYTENSORLIB_WGPU_WITHOUT hides features: counts that are lower, by how much at most, and why.
+# Where PYTENSORLIB_WGPU_WITHOUT hides features: counts that are lower, how much at most, and why.
 # `isin` of float64 raises on a GPU without the type, where it should run on the CPU.
 KNOWN_GAPS = {"ops float64": 2}
 
