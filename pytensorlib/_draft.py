@@ -13,12 +13,14 @@ from typing import IO, Any
 
 from ._system import WINDOWS
 
-__all__ = ["write_whole"]
+__all__ = ["open_whole", "write_whole"]
 
 # Seconds for which a system keeps the memory of the file that was replaced before.
 RECENT = 1.0
-# Seconds after which a draft that nobody has open was left, and those that a rename waits.
+# Seconds after which a draft that nobody has open was left, and those that a rename waits, and an
+# opening.
 ABANDONED, PATIENCE = 60.0, 2.0
+OPENING = 0.5
 
 
 def write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
@@ -45,6 +47,21 @@ def write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
         write(draft.stream)
         draft.stream.flush()
         draft.publish()
+
+
+def open_whole(path: Any) -> IO[bytes]:
+    """Open a file to read it, such as `write_whole` may put in its place at that moment.
+
+    Windows refuses to open a file while another one takes its name.
+    """
+    end = time.monotonic() + OPENING
+    while True:
+        try:
+            return open(path, "rb")  # noqa: SIM115
+        except PermissionError:
+            if not WINDOWS or time.monotonic() > end or os.path.isdir(path):
+                raise
+        time.sleep(0.005)
 
 
 class Draft:
@@ -135,7 +152,7 @@ def _replace_closed(source: str, target: str) -> None:
                     "load(mmap=True): let that go first, or save under another name",
                     target,
                 ) from error
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 def _uncache(path: str) -> None:

@@ -30,7 +30,7 @@ from ._allowed import (
     safe_globals,
 )
 from ._archive import LOCAL, ArchiveReader, ArchiveWriter, Record, read_all, write_all
-from ._draft import write_whole
+from ._draft import open_whole, write_whole
 from ._file_options import *  # noqa: F403
 from ._file_storage import LIMIT, FileStorage, brief
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
@@ -375,7 +375,7 @@ def load(
         raise RuntimeError("load: pickle_module cannot be given with weights_only=True")
     how = Reading(weights_only, pickle_module, pickle_load_args)
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as stream:
+        with open_whole(f) as stream:
             return _load(stream, map_location, how, os.fspath(f) if mmap else None)
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
@@ -407,7 +407,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     ['fractions.Fraction']
     """
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as stream:
+        with open_whole(f) as stream:
             return get_unsafe_globals_in_checkpoint(stream)
     at = f.tell()
     if read_all(f, 4) == LOCAL:

@@ -433,6 +433,37 @@ def test_wgpu_equals_cpu(op: Op, record_property: Any) -> None:
     record_property("fallbacks", " ".join(sorted(ran)))
 
 
+def with_phase(x: Any) -> Any:
+    """Make a complex number of each of a tensor of float64."""
+    return torch.complex(x, 0.3 * (x.flip(0) if x.dim() else x)) if x.dtype == torch.float64 else x
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if "float64" in op.dtypes]))
+def test_wgpu_computes_in_no_narrower_type(op: Op) -> None:
+    if not has_wgpu():
+        pytest.skip("no GPU adapter")
+    function, samples = op.function(torch), op.samples()
+    for sample, convert in [(s, c) for c in (lambda x: x, with_phase) for s in samples]:
+        call = tensors(sample, "float64")
+        args, kwargs = (mapped(v, convert) for v in (call.args, call.kwargs))
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Casting complex values to real")
+                want = list(leaves(function(*args, **kwargs)))
+        except (RuntimeError, TypeError, NotImplementedError):
+            if convert is with_phase:
+                continue  # it takes no complex numbers
+            raise
+        args, kwargs = (mapped(v, lambda t: t.to("wgpu")) for v in (args, kwargs))
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "wgpu: .* runs on the CPU|Casting complex values to real"
+            )
+            got = list(leaves(function(*args, **kwargs)))
+        for g, w in zip(got, want, strict=True):
+            torch.testing.assert_close(g.cpu(), w, rtol=1e-10, atol=1e-10, equal_nan=True)
+
+
 ERRORS = [
     ("add", lambda: torch.ones(3) + torch.ones(4), RuntimeError, "size of tensor"),
     ("matmul", lambda: torch.ones(2, 3) @ torch.ones(2, 3), RuntimeError, "shapes|size"),

@@ -99,8 +99,22 @@ pub fn count_fallback(node: &str, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 
 /// Whether a tensor's GPU cannot compute in its type.
 fn lacks_type(t: &Tensor) -> bool {
-    let double = matches!(t.dtype(), DType::F64 | DType::C128);
-    double && gpu_of(t).is_ok_and(|gpu| !gpu.info().float64)
+    lacks(t, t.dtype())
+}
+
+fn lacks(t: &Tensor, dtype: DType) -> bool {
+    let double = matches!(dtype, DType::F64 | DType::C128);
+    double && t.device().is_gpu() && gpu_of(t).is_ok_and(|gpu| !gpu.info().float64)
+}
+
+/// Whether a function of these tensors that computes in `dtype` has to run on the host; if their GPU
+/// cannot compute in it, that is counted as for an op without a kernel.
+pub fn runs_on_host(name: &str, x: &[&Tensor], dtype: DType) -> Result<bool> {
+    if x.iter().any(|t| lacks(t, dtype)) {
+        count_fallback(name, x, &[])?;
+        return Ok(true);
+    }
+    Ok(!x.iter().all(|t| t.device().is_gpu()))
 }
 
 /// What an op's `gpu` answers: whether the launcher had a kernel for these arguments.

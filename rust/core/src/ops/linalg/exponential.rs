@@ -103,7 +103,8 @@ fn exponentials(x: &Tensor) -> Result<Tensor> {
 /// Writes the exponential of each matrix, in float64 where that is there and costs little.
 pub fn exponential(gpu: &Gpu, x: &Tensor, y: &Tensor) -> Result<()> {
     let (n, dtype) = (cols(x) as i64, x.dtype());
-    let wide = dtype == DType::F64 || gpu.info().float64 && cols(x) < super::powers::NARROW;
+    let double = matches!(dtype, DType::F64 | DType::C128);
+    let wide = double || gpu.info().float64 && cols(x) < super::powers::NARROW;
     let wide = if wide { DType::F64 } else { DType::F32 };
     let a = x.detach();
     // X + i Y is [X -Y; Y X].
@@ -121,7 +122,8 @@ pub fn exponential(gpu: &Gpu, x: &Tensor, y: &Tensor) -> Result<()> {
     let result = match dtype.is_complex() {
         false => result.to_dtype(dtype)?,
         true => {
-            let left = result.narrow(-1, 0, n)?.to_dtype(DType::F32)?;
+            let part = if double { DType::F64 } else { DType::F32 };
+            let left = result.narrow(-1, 0, n)?.to_dtype(part)?;
             let parts = [left.narrow(-2, 0, n)?, left.narrow(-2, n, n)?];
             let parts = [parts[0].unsqueeze(-1)?, parts[1].unsqueeze(-1)?];
             cat(&parts, -1)?.as_complex()?

@@ -17,7 +17,7 @@ use crate::op::{Metas, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, with_element};
+use crate::{ensure, transfer, with_element};
 use search::search;
 
 /// Rows of a matrix of keys, and which of them begin a group of equal ones.
@@ -324,7 +324,7 @@ fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
         "Unsupported input type encountered for isin(): {}",
         common.scalar_name()
     );
-    if x.device().is_gpu() && tests.device().is_gpu() {
+    if !transfer::runs_on_host("isin", &[x, tests], common)? {
         return gpu::among(&x.to_dtype(common)?, &tests.to_dtype(common)?, invert);
     }
     let (known, asked) = (tests.prepared(common)?, x.prepared(common)?);

@@ -13,7 +13,7 @@ use crate::op::{Metas, TensorMeta};
 use crate::ops::index::search::search as gpu_search;
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{ensure, per_isa, with_compute};
+use crate::{ensure, per_isa, transfer, with_compute};
 use smallvec::SmallVec;
 use std::sync::Once;
 
@@ -165,7 +165,7 @@ fn found(
         "{name}(): complex numbers have no order, got {}",
         common.scalar_name()
     );
-    if sequence.device().is_gpu() {
+    if !transfer::runs_on_host(name, &[sequence], common)? {
         let line = sequence.detach().to_dtype(common)?;
         let line = match sorter {
             Some(s) => line.take_along(sequence.ndim() - 1, s)?,
