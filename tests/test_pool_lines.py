@@ -188,3 +188,66 @@ def test_pools_of_long_columns_are_those_of_their_windows(
             sums = np.where(seen == -np.inf, 0, seen).sum(-1) / np.prod(sizes)
         found = mean(t.detach(), sizes, steps, pads)
         np.testing.assert_allclose(found.numpy(), sums, rtol=1e-5, atol=1e-6)
+
+
+def mean_of_windows(
+    n: int, size: int, stride: int, pad: int, ceil: bool, counted: bool
+) -> np.ndarray:
+    """Return the matrix that takes a line of `n` elements to the means of its windows."""
+    rows = -(-(n + 2 * pad - size) // stride) + 1 if ceil else (n + 2 * pad - size) // stride + 1
+    if ceil and (rows - 1) * stride >= n + pad:
+        rows -= 1
+    matrix = np.zeros((rows, n))
+    for o in range(rows):
+        start, end = o * stride - pad, min(o * stride - pad + size, n + pad)
+        inside = slice(max(start, 0), min(end, n))
+        matrix[o, inside] = 1 / (end - start if counted else inside.stop - inside.start)
+    return matrix
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 8, 16])
+@pytest.mark.parametrize("ceil", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_avg_pools_of_long_images_of_short_rows_are_the_means(
+    width: int, ceil: bool, counted: bool, dtype: str
+) -> None:
+    for size, stride, pad in [(1, 1, 0), (2, 2, 0), (2, 1, 1), (3, 2, 1), (3, 1, 0), (5, 3, 2)]:
+        if size > width + 2 * pad:
+            continue
+        x = RNG.standard_normal((2, 2, 2600, width)).astype(dtype)
+        down, along = (
+            mean_of_windows(n, size, stride, pad, ceil, counted) for n in (x.shape[2], width)
+        )
+        expected = np.einsum("oh,nchw,pw->ncop", down, x.astype("float64"), along, optimize=True)
+        t = torch.from_numpy(x).requires_grad_()
+        y = F.avg_pool2d(t, size, stride, pad, ceil, counted)
+        assert y.grad_fn.name() == "AvgPool2DBackward0" and not y.grad_fn.next_functions[0][1]
+        bound = {"float32": 1e-6, "float64": 1e-14, "float16": 2e-3}[dtype]
+        np.testing.assert_allclose(y.detach().numpy(), expected, rtol=bound, atol=bound)
+        g = RNG.standard_normal(expected.shape).astype(dtype)
+        y.backward(torch.from_numpy(g))
+        back = np.einsum("oh,ncop,pw->nchw", down, g.astype("float64"), along, optimize=True)
+        np.testing.assert_allclose(t.grad.numpy(), back, rtol=bound, atol=bound)
+    if not ceil and counted:
+        fixed = F.avg_pool2d(torch.from_numpy(x), (2, 1), divisor_override=3).numpy()
+        pairs = x[:, :, :2600].reshape(2, 2, 1300, 2, width).astype("float64").sum(3) / 3
+        np.testing.assert_allclose(fixed, pairs, rtol=bound, atol=bound)
+
+
+def test_adaptive_avg_pool_of_a_long_image_of_short_rows_is_that_of_its_parts() -> None:
+    x = RNG.standard_normal((1, 2, 3001, 5))
+    y = F.adaptive_avg_pool2d(torch.from_numpy(x), (700, 3)).numpy()
+    for o in range(700):
+        for p in range(3):
+            rows = slice(o * 3001 // 700, -(-(o + 1) * 3001 // 700))
+            part = x[:, :, rows, p * 5 // 3 : -(-(p + 1) * 5 // 3)]
+            np.testing.assert_allclose(y[:, :, o, p], part.mean((2, 3)), rtol=1e-13, atol=1e-13)
+
+
+def test_avg_pool_of_a_short_row_keeps_what_is_not_finite_in_its_windows() -> None:
+    x = torch.zeros(1, 1, 2000, 4)
+    x[0, 0, 7, 1], x[0, 0, 500, 3] = float("nan"), float("inf")
+    y = F.avg_pool2d(x, 2)[0, 0]
+    assert y.isnan().nonzero().tolist() == [[3, 0]]
+    assert y.isinf().nonzero().tolist() == [[250, 1]]

@@ -57,8 +57,8 @@ pub fn apply(request: &Request) -> Result<Tensors> {
     match pop() {
         None => request.answer(),
         Some(top) => {
-            let above = Above(top);
-            above.0.apply(request)
+            let above = Above(Some(top));
+            above.interpreter().apply(request)
         }
     }
 }
@@ -77,11 +77,17 @@ pub fn interpreted<R>(interpreter: Arc<dyn Interpreter>, f: impl FnOnce() -> R) 
 }
 
 /// An interpreter that is at work on a request: out of force until it is done.
-struct Above(Arc<dyn Interpreter>);
+struct Above(Option<Arc<dyn Interpreter>>);
+
+impl Above {
+    fn interpreter(&self) -> &dyn Interpreter {
+        &**self.0.as_ref().expect("taken only when it is dropped")
+    }
+}
 
 impl Drop for Above {
     fn drop(&mut self) {
-        push(self.0.clone());
+        self.0.take().map(push);
     }
 }
 
@@ -104,8 +110,8 @@ pub fn asking<T: Interpreter, R>(f: impl FnOnce(&T) -> R) -> Option<R> {
     if !STACK.with_borrow(|s| s.last().is_some_and(is)) {
         return None;
     }
-    let above = Above(pop()?);
-    (&*above.0 as &dyn Any).downcast_ref().map(f)
+    let above = Above(Some(pop()?));
+    (above.interpreter() as &dyn Any).downcast_ref().map(f)
 }
 
 /// Whether an interpreter in force on the thread looks at what is done with these tensors.

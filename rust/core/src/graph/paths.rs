@@ -174,6 +174,12 @@ impl Paths {
         Some(to)
     }
 
+    /// The request that followed the last time, and where it leads.
+    pub fn latest(&self, at: usize) -> Option<(usize, &Known)> {
+        let to = *self.points[at].next.first()?;
+        Some((to, self.known(to)))
+    }
+
     pub fn known(&self, at: usize) -> &Known {
         self.points[at].known.as_ref().expect("a request")
     }

@@ -2,7 +2,7 @@
 
 use super::grid;
 use super::max::{Indices, MaxPool, Span};
-use super::means::{means, Windows};
+use super::means::{means, means_of_columns, Windows};
 use crate::dispatch;
 use crate::error::Result;
 use crate::ops::nn::resample::gpu::Divisor;
@@ -123,6 +123,12 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
     }
     if (0..n - 1).all(|d| x.size(x.ndim() - n + d) == out[d]) {
         if let Some(y) = means(node, x, 0, out[n - 1], Windows::Parts) {
+            return y;
+        }
+    }
+    if n > 1 && (0..n - 2).all(|d| x.size(x.ndim() - n + d) == out[d]) {
+        let parts = [Windows::Parts; 2];
+        if let Some(y) = means_of_columns(node, x, [out[n - 2], out[n - 1]], parts) {
             return y;
         }
     }

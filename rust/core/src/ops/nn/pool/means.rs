@@ -1,5 +1,6 @@
-//! Means of windows along the last dimension, in runs of outputs that stay in the first cache, which threads
-//! share out. The adjoint is such sums again, of windows of the outputs.
+//! Means of windows along a long dimension, in runs of outputs that stay in the first cache, which threads
+//! share out; where a short one lies behind it, then along that one, whole columns at a time. The adjoint is
+//! such sums again, of windows of the outputs.
 
 use super::adaptive::adaptive;
 use crate::alloc;
@@ -45,14 +46,22 @@ pub enum Windows {
     Parts,
 }
 
-/// The means, or where `adjoint` their adjoint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Means {
-    name: &'static str,
+/// The windows along a dimension, where `adjoint` the way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Line {
     inputs: usize,
     outputs: usize,
     windows: Windows,
     adjoint: bool,
+}
+
+/// The means, or where the lines are `adjoint` their adjoint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Means {
+    name: &'static str,
+    line: Line,
+    /// The windows along the last dimension, behind that of the lines.
+    across: Option<Line>,
     /// Dimensions of one element behind that of the windows.
     behind: usize,
     /// Whether the gradient counts as one that depends on the input.
@@ -73,13 +82,48 @@ pub fn means(
     if x.device().is_gpu() || !long || inputs.min(outputs) == 0 {
         return None;
     }
-    let op = Means {
-        name,
+    let line = Line {
         inputs,
         outputs,
         windows,
         adjoint: false,
+    };
+    let op = Means {
+        name,
+        line,
+        across: None,
         behind,
+        steps: true,
+    };
+    Some(dispatch::call1(op, &[x]))
+}
+
+/// The means of windows over the last two dimensions; `None` where the last one is not short, the other one is
+/// not long, or on a GPU.
+pub fn means_of_columns(
+    name: &'static str,
+    x: &Tensor,
+    outputs: [usize; 2],
+    windows: [Windows; 2],
+) -> Option<Result<Tensor>> {
+    let of = |i: usize| Line {
+        inputs: x.size(x.ndim() - 2 + i),
+        outputs: outputs[i],
+        windows: windows[i],
+        adjoint: false,
+    };
+    let (line, across) = (of(0), of(1));
+    let long = (LONG..1 << 31).contains(&line.inputs.min(line.outputs));
+    let short = (1..=LANES).contains(&across.inputs) && (1..=LANES).contains(&across.outputs);
+    // Whole numbers are divided once.
+    if x.device().is_gpu() || !x.dtype().is_float() || !long || !short {
+        return None;
+    }
+    let op = Means {
+        name,
+        line,
+        across: Some(across),
+        behind: 0,
         steps: true,
     };
     Some(dispatch::call1(op, &[x]))
@@ -97,7 +141,8 @@ impl Derivative for Means {
             return Ok(Grads::from_elem(None, 1));
         };
         let op = Means {
-            adjoint: !self.adjoint,
+            line: self.line.turned(),
+            across: self.across.map(|line| line.turned()),
             steps: false,
             ..self.clone()
         };
@@ -111,8 +156,11 @@ impl Op for Means {
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut shape = x[0].shape().clone();
-        let at = shape.len() - 1 - self.behind;
-        shape[at] = self.sizes().1;
+        let at = self.dimension(shape.len());
+        shape[at] = self.line.sizes().1;
+        if let Some(across) = &self.across {
+            shape[at + 1] = across.sizes().1;
+        }
         crate::shape::numel(&shape)?;
         let y = TensorMeta::new(&shape, x[0].dtype(), x[0].device());
         Ok(Metas::from_elem(y, 1))
@@ -121,18 +169,37 @@ impl Op for Means {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let y = &y[0];
         let t = y.dtype().compute();
-        let (x, out) = (x[0].prepared(t)?, y.draft(t)?);
-        if out.numel() > 0 {
+        if y.numel() == 0 {
+            return Ok(());
+        }
+        let Some(across) = self.across else {
+            let (x, out) = (x[0].prepared(t)?, y.draft(t)?);
             with_compute!(t, T => {
                 // SAFETY: contiguous tensors of type T; the output is this call's own.
-                unsafe { self.lines::<T>(x.slice(), out.slice_mut()) };
+                unsafe { self.line.lines::<T>(x.slice(), out.slice_mut()) };
             });
-        }
+            return y.write_from(&out);
+        };
+        // Columns as rows, and back.
+        let columns = |t: &Tensor| Ok(t.alias(t.layout().transpose(-1, -2)?));
+        let (x, y) = (columns(x[0])?.prepared(t)?, columns(y)?);
+        let (width, n) = (across.sizes().0, self.line.sizes().1);
+        let mut shape = x.shape().clone();
+        *shape.last_mut().expect("two dimensions") = n;
+        let sums = Tensor::empty(&shape, t, x.device())?;
+        let out = Tensor::empty(y.shape(), t, y.device())?;
+        with_compute!(t, T => {
+            // SAFETY: contiguous tensors of type T; those written are this call's own.
+            unsafe {
+                self.line.lines::<T>(x.slice(), sums.slice_mut());
+                across.columns::<T>(sums.slice(), width * n, n, out.slice_mut());
+            }
+        });
         y.write_from(&out)
     }
 
     fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::along(0..x[0].ndim() - 1 - self.behind, x.len(), y.len())
+        Cut::along(0..self.dimension(x[0].ndim()), x.len(), y.len())
     }
 
     fn linear(&self) -> &'static [usize] {
@@ -145,6 +212,20 @@ impl Op for Means {
 }
 
 impl Means {
+    /// The dimension of the lines, of so many.
+    fn dimension(&self, of: usize) -> usize {
+        of - 1 - self.behind - self.across.is_some() as usize
+    }
+}
+
+impl Line {
+    fn turned(self) -> Line {
+        Line {
+            adjoint: !self.adjoint,
+            ..self
+        }
+    }
+
     /// Elements of a line that are read, and those that are written.
     fn sizes(&self) -> (usize, usize) {
         match self.adjoint {
@@ -211,6 +292,38 @@ impl Means {
         }
     }
 
+    /// The windows over the rows, of `n` elements, of each of the planes of `x`.
+    fn columns<T: Number>(&self, x: &[T], plane: usize, n: usize, y: &mut [T]) {
+        let (planes, runs, rows) = (x.len() / plane, n.div_ceil(RUN), self.sizes().1);
+        let to = Ptr(y.as_mut_ptr());
+        parallel_for(planes * runs, (1 << 14) / (plane / runs) + 1, |range| {
+            for at in range {
+                let (p, first) = (at / runs, at % runs * RUN);
+                let end = n.min(first + RUN);
+                let x = |row: usize| &x[p * plane + row * n..][first..end];
+                for o in 0..rows {
+                    let start = (p * rows + o) * n;
+                    // SAFETY: parts of rows are disjoint.
+                    let y = unsafe { to.part(start + first..start + end) };
+                    let (a, b) = match self.adjoint {
+                        true => self.windows_of(o),
+                        false => (self.window(o).0, self.window(o).1),
+                    };
+                    y.fill(T::default());
+                    for row in a..b {
+                        match self.adjoint {
+                            true => add::<T, true>(x(row), T::of_f64(self.window(row).2), y),
+                            false => add::<T, false>(x(row), T::default(), y),
+                        }
+                    }
+                    if !self.adjoint {
+                        divide(y, T::of_f64(self.window(o).2));
+                    }
+                }
+            }
+        });
+    }
+
     fn lines<T: Number>(&self, x: &[T], y: &mut [T]) {
         let (from, to) = self.sizes();
         // What a run reads beside its own elements is at most half of them.
@@ -235,8 +348,25 @@ impl Means {
 }
 
 per_isa! {
+    /// Adds a row, divided if asked for.
+    fn add[T: Number; const DIVIDED: bool](x: &[T], by: T, y: &mut [T]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = y.plus(if DIVIDED { x.over(by) } else { x });
+        }
+    }
+}
+
+per_isa! {
+    fn divide[T: Number](y: &mut [T], by: T) {
+        for y in y {
+            *y = y.over(by);
+        }
+    }
+}
+
+per_isa! {
     /// The sums of windows from `first` on.
-    fn some[T: Number](op: &Means, x: &[T], first: usize, y: &mut [T]) {
+    fn some[T: Number](op: &Line, x: &[T], first: usize, y: &mut [T]) {
         let last = first + y.len() - 1;
         if let (Windows::Even { kernel, stride, .. }, false) = (op.windows, op.adjoint) {
             let ((start, _, by), (a, b, other)) = (op.window(first), op.window(last));

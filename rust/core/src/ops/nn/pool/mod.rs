@@ -24,7 +24,7 @@ use adaptive::{adaptive_avg, adaptive_max};
 use fractional::fractional;
 use indices::max_unpool;
 use max::max_pool;
-use means::{means, By};
+use means::{means, means_of_columns, By};
 use smallvec::SmallVec;
 
 /// Sizes of windows as they are called.
@@ -275,19 +275,29 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
         .find(|&d| x.size(lead + d) > 1)
         .unwrap_or(n - 1);
     let plain = |d: usize| (w.kernel[d], w.stride[d], w.padding[d]) == (1, 1, 0);
+    let by = match fixed {
+        Some(f) => By::Number(Bitwise(f as f64)),
+        None if padded => By::Padded,
+        None => By::Inside,
+    };
+    let even = |d: usize, by: By| means::Windows::Even {
+        kernel: w.kernel[d] as usize,
+        stride: w.stride[d] as usize,
+        padding: w.padding[d] as usize,
+        by,
+    };
     if (0..n).all(|d| d == along || plain(d)) {
-        let by = match fixed {
-            Some(f) => By::Number(Bitwise(f as f64)),
-            None if padded => By::Padded,
-            None => By::Inside,
+        if let Some(y) = means(node, x, n - 1 - along, out[along], even(along, by)) {
+            return y;
+        }
+    }
+    if n > 1 && (0..n - 2).all(plain) {
+        let rest = match fixed {
+            Some(_) => By::Number(Bitwise(1.0)),
+            None => by,
         };
-        let even = means::Windows::Even {
-            kernel: w.kernel[along] as usize,
-            stride: w.stride[along] as usize,
-            padding: w.padding[along] as usize,
-            by,
-        };
-        if let Some(y) = means(node, x, n - 1 - along, out[along], even) {
+        let windows = [even(n - 2, by), even(n - 1, rest)];
+        if let Some(y) = means_of_columns(node, x, [out[n - 2], out[n - 1]], windows) {
             return y;
         }
     }
