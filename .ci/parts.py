@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
-# What depends on the processor, forced (rust/core/src/machine.rs): a quarter of the tests that
+# What depends on the processor, forced (rust/base/src/machine.rs): a quarter of the tests that
 # reach kernels on the CPU, and the whole replay. Stores past the caches are those of every machine
 # but AMD's, and of large results only, so here all results are large.
 FORCED = {
@@ -43,7 +43,8 @@ CROSS = {
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": "aarch64-linux-gnu-gcc",
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER": "qemu-aarch64 -L /usr/aarch64-linux-gnu",
 }
-EMULATED = f"cargo test -q --locked --target {AARCH64} -p pytensorlib-core --lib".split()
+ENGINE = "-p pytensorlib-base -p pytensorlib-core".split()
+EMULATED = f"cargo test -q --locked --target {AARCH64} --lib".split() + ENGINE
 EMULATED += ["--config", 'profile.dev.package."*".opt-level=0', "--"]
 EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("--skip", name)]
 # Most loops are the same code on both levels.
@@ -51,7 +52,7 @@ LEVELLED = [*EMULATED, *"machine cpu::gemm cpu::convert cpu::transpose".split()]
 EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
 # The core's tests of threads, and of kernels that share work out, under the thread sanitizer. The
 # standard library is compiled for it too, by the nightly toolchain.
-SANITIZED = "cargo +nightly test -q --locked -Zbuild-std -p pytensorlib-core --lib".split()
+SANITIZED = "cargo +nightly test -q --locked -Zbuild-std --lib".split() + ENGINE
 SANITIZED += ["--target", "x86_64-unknown-linux-gnu", "--"]
 # Not here: kernels of one thread that take it long, GPUs, and a fork, which it does not follow.
 SANITIZED += [p for name in "gpu forked cpu::math cpu::convert".split() for p in ("--skip", name)]
@@ -96,8 +97,8 @@ PARTS = {
     "build": ["make", "--no-print-directory", "build"],
     "wheels": [PYTHON, ".ci/wheels.py", "--built"],
     "versions": [PYTHON, ".ci/versions.py"],
-    # All tests of Rust are the core's, in its own files: it compiles once.
-    "cargo": ["cargo", "test", "-p", "pytensorlib-core", "--lib", "--locked", "-q"],
+    # All tests of Rust are the engine's, in its own files.
+    "cargo": ["cargo", "test", *ENGINE, "--lib", "--locked", "-q"],
     "aarch64": EMULATED,
     "races": SANITIZED,
     "timed": [*TESTS, "-m", "timed and not slow"],

@@ -46,7 +46,7 @@ ARM = {
     0xD4F: "neoverse-v2",
 }
 VENDORS = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}
-AVX2 = {"bmi1", "bmi2", "abm", "popcnt", "avx2", "fma", "f16c"}  # of rust/core/src/isa.rs
+AVX2 = {"bmi1", "bmi2", "abm", "popcnt", "avx2", "fma", "f16c"}  # of rust/base/src/isa.rs
 AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 AMX = {"amx_tile", "amx_bf16"}
 

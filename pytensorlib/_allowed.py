@@ -117,7 +117,7 @@ def _latin_bytes(text: Any, encoding: Any = "latin1") -> bytes:
     return text.encode("latin-1")
 
 
-# What a file may call, and with what; the words are those of rust/core/src/pickle/check.rs.
+# What a file may call, and with what; the words are those of rust/base/src/pickle/check.rs.
 CALLABLE: dict[str, tuple[Any, str]] = {
     "builtins.bytearray": (_literal_bytearray, "text|bytes? text? -> bytes"),
     "builtins.bytes": (bytes, "-> bytes key"),

@@ -1,6 +1,6 @@
 """What GPUs are called, and what they are as one of PyTorch's devices.
 
-The core's table says the name (`rust/core/src/device.rs`); all else asks here.
+The core's table says the name (`rust/base/src/device.rs`); all else asks here.
 """
 
 from __future__ import annotations

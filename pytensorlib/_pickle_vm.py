@@ -69,7 +69,7 @@ def loads(
     find_global : callable
         ``find_global(module, name)`` returns what a name stands for and how the file may call it:
         None for not at all, a signature such as ``"int text? -> key"`` (its words are those of
-        ``Use`` in ``rust/core/src/pickle/check.rs``), or an empty text for what the user allows; it
+        ``Use`` in ``rust/base/src/pickle/check.rs``), or an empty text for what the user allows; it
         raises `pickle.UnpicklingError` to refuse.
     persistent_load : callable
         Called with the tuple that stands for a storage.

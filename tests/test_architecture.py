@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "rust/core/src"
+# The crates of the engine, each of which may use those before it: Cargo holds that.
+CRATES = ["base", "core"]
 PACKAGE = ROOT / "pytensorlib"
 
 # A module may import from its own layer and from the ones above it in this list. `gpu` is a
@@ -30,6 +32,10 @@ ALLOWED = {("tensor", "autograd::History"), ("tensor", "autograd::mode")}
 
 def rust_files(folder: str) -> list[Path]:
     return sorted((ROOT / "rust" / folder).rglob("*.rs"))
+
+
+def engine_files() -> list[Path]:
+    return [path for crate in CRATES for path in rust_files(crate)]
 
 
 def code_of(text: str) -> str:
@@ -73,7 +79,7 @@ def names_at(code: str, start: int) -> Iterator[str]:
 
 
 def module_path(path: Path) -> list[str]:
-    parts = list(path.relative_to(CORE).with_suffix("").parts)
+    parts = list(path.relative_to(ROOT / "rust").with_suffix("").parts)[2:]
     return parts[:-1] if parts[-1] in {"mod", "lib"} else parts
 
 
@@ -95,7 +101,7 @@ def exported_by_root() -> dict[str, str]:
         r"pub use (?:crate::)?(\w+)::([^;]+);", code_of((CORE / "lib.rs").read_text())
     ):
         where |= dict.fromkeys(re.findall(r"\w+", m.group(2)), m.group(1))
-    for path in rust_files("core/src"):
+    for path in engine_files():
         module = (module_path(path) or ["lib"])[0]
         macros = re.findall(r"macro_rules!\s+(\w+)|pub\(crate\) use (\w+);", path.read_text())
         where |= {a or b: module for a, b in macros}
@@ -104,7 +110,7 @@ def exported_by_root() -> dict[str, str]:
 
 def test_core_imports_point_to_lower_layers() -> None:
     where, wrong = exported_by_root(), []
-    for path in rust_files("core/src"):
+    for path in engine_files():
         module = (module_path(path) or ["lib"])[0]
         if module == "lib":
             continue
@@ -211,7 +217,7 @@ def test_drivers_name_no_operator() -> None:
 
 def test_each_shader_belongs_to_one_file() -> None:
     owners: dict[str, list[str]] = {}
-    for path in rust_files("core"):
+    for path in engine_files():
         for name in re.findall(r'"(?:[./]*shaders/)?(\w+)\.wgsl"', path.read_text()):
             owners.setdefault(name, []).append(module_path(path)[0])
     files = {path.stem for path in (ROOT / "shaders").glob("*.wgsl")}
@@ -222,7 +228,7 @@ def test_each_shader_belongs_to_one_file() -> None:
 
 
 def test_core_knows_nothing_of_python() -> None:
-    files = [*rust_files("core"), ROOT / "rust/core/Cargo.toml"]
+    files = [*engine_files(), *(ROOT / "rust" / crate / "Cargo.toml" for crate in CRATES)]
     assert not [f for f in files if re.search(r"\bpyo3\b", code_of(f.read_text()))]
 
 
@@ -277,7 +283,7 @@ def undocumented_unsafe(text: str) -> Iterator[int]:
 def test_every_unsafe_says_why_it_is_sound() -> None:
     missing = [
         f"{path.relative_to(ROOT)}:{line}"
-        for path in rust_files("core") + rust_files("py")
+        for path in engine_files() + rust_files("py")
         for line in undocumented_unsafe(path.read_text())
     ]
     assert not missing, "no `// SAFETY:` comment at\n" + "\n".join(missing)
@@ -319,7 +325,7 @@ def test_undocumented_unsafe_is_found(text: str, bad: list[int]) -> None:
 
 def test_no_unfinished_rust() -> None:
     unfinished = re.compile(r"\b(todo|unimplemented|dbg)!")
-    files = rust_files("core") + rust_files("py")
+    files = engine_files() + rust_files("py")
     assert not [f for f in files if unfinished.search(code_of(f.read_text()))]
 
 
@@ -327,7 +333,7 @@ def test_no_constant_is_subnormal() -> None:
     # As a float32 or as a float64: processors may take a hundred cycles for each one.
     number = re.compile(r"(?<![\w.])\d[\d_]*(?:\.[\d_]*)?(?:[eE][-+]?\d+)?")
     found = []
-    for path in rust_files("core"):
+    for path in engine_files():
         code = without_tests(code_of(path.read_text()))
         for literal in number.findall(code) if "tests" not in path.stem else ():
             v = float(literal.replace("_", "")) if "e" in literal.lower() else 1.0
@@ -337,14 +343,14 @@ def test_no_constant_is_subnormal() -> None:
 
 
 def test_processor_is_asked_for_every_feature_that_code_is_compiled_for() -> None:
-    text = "\n".join(path.read_text() for path in rust_files("core"))
+    text = "\n".join(path.read_text() for path in engine_files())
     used = {f for m in re.findall(r'enable = "([^"]+)"', text) for f in m.split(",")}
     asked = set(re.findall(r'(?:has|is_x86_feature_detected)!\("(\w+)"\)', text))
     assert {"avx2", "bmi2", "avx512f"} <= used
     assert used <= asked
     # In one place, which can be told otherwise; lists of features stand there too.
-    asking = [p.name for p in rust_files("core") if "x86_feature_detected" in p.read_text()]
-    listing = [p.name for p in rust_files("core") if re.search('enable = "[^"]*,', p.read_text())]
+    asking = [p.name for p in engine_files() if "x86_feature_detected" in p.read_text()]
+    listing = [p.name for p in engine_files() if re.search('enable = "[^"]*,', p.read_text())]
     assert set(asking) == {"isa.rs"}
     assert set(listing) <= {"isa.rs"}
 
@@ -353,7 +359,11 @@ def test_core_asks_which_system_it_is_on_in_one_module() -> None:
     asks = re.compile(
         r"cfg!?\([^)]*\b(unix|windows|target_os|target_vendor|target_env|target_family)\b"
     )
-    found = {str(p.relative_to(CORE)) for p in rust_files("core") if asks.search(p.read_text())}
+    found = {
+        "/".join(p.parts[p.parts.index("src") + 1 :])
+        for p in engine_files()
+        if asks.search(p.read_text())
+    }
     # Tests of `fork`, and how much memory a card has, which only one of wgpu's back ends tells.
     assert {f for f in found if not f.startswith("os/")} == {"cpu/pool.rs", "gpu/adapter.rs"}
 

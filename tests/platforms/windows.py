@@ -81,8 +81,8 @@ def assemble() -> None:
     stamp.write_text(lock)
 
 
-def build(tests: bool) -> Path | None:
-    """Compile the extension and put the package in its place; return the core's tests if asked."""
+def build(tests: bool) -> list[Path]:
+    """Compile the extension and put the package in its place; return the engine's tests if asked."""
     env = {**os.environ, "PYO3_CROSS_PYTHON_VERSION": VERSION, "RUST_BACKTRACE": "0"}
     packages = ["-p", "pytensorlib-py"]
     subprocess.run(["cargo", "build", "-q", *packages, *CARGO], cwd=ROOT, env=env, check=True)
@@ -97,9 +97,9 @@ def build(tests: bool) -> Path | None:
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, PLACE / "away")
     if not tests:
-        return None
+        return []
     # With the extension's crate too, so that crates they share have the same features.
-    packages += ["-p", "pytensorlib-core", "--lib", "--no-run"]
+    packages += ["-p", "pytensorlib-base", "-p", "pytensorlib-core", "--lib", "--no-run"]
     done = subprocess.run(
         ["cargo", "test", *packages, *CARGO],
         cwd=ROOT,
@@ -108,8 +108,9 @@ def build(tests: bool) -> Path | None:
         text=True,
         stderr=subprocess.PIPE,
     )
-    (path,) = re.findall(r"\((\S+pytensorlib_core\S+\.exe)\)", done.stderr)
-    return ROOT / path
+    return [
+        ROOT / p for p in re.findall(r"\((\S+pytensorlib_(?:base|core)\S+\.exe)\)", done.stderr)
+    ]
 
 
 def wine(*words: object, display: bool = False, **variables: str) -> bool:
@@ -181,7 +182,7 @@ def main() -> int:
     assemble()
     prepare()
     say("compiling")
-    core = build(args.all)
+    engine = build(args.all)
     if args.build_only:
         return 0
     python = PYTHON / "python.exe"
@@ -191,10 +192,11 @@ def main() -> int:
         "smoke on Vulkan": ([*smoke, "wgpu"], True),
         "files": (pytest(FILES if args.all else FEW, 1), False),
     }
-    if core is not None:
+    if engine:
         steps["laws"] = (pytest(LAWS, 4), False)
         steps["GPU"] = (pytest(GPU, 4), True)
-        steps["core"] = ([core, *CORE.split()], False)
+    for program in engine:
+        steps[program.stem] = ([program, *CORE.split()], False)
     failed = []
     for name, (command, display) in steps.items():
         say(name)

@@ -1,12 +1,9 @@
 //! Tensors with PyTorch's semantics: storage, CPU and GPU kernels, automatic differentiation.
 //!
-//! Modules in layers; each uses only those before it:
+//! Modules in layers; each uses only those before it, and `pytensorlib-base`, whose modules have the same
+//! names here:
 //!
-//! * [`error`], [`dtype`], [`float8`], [`shape`], [`shared`], [`isa`], [`machine`]: words
-//!   that everything else uses, and what is known of the processor; [`os`], where
-//!   systems differ; [`pickle`], which uses nothing
-//! * [`layout`], [`meta`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
-//!   storage on the GPU holds a buffer of [`gpu`], which knows only `error`, `dtype` and `device`
+//! * [`storage`]: memory; on the GPU it holds a buffer of [`gpu`], which knows no tensor
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
 //! * [`cpu`], [`gpu`]: kernels' machinery, which knows no op
 //! * [`schema`], [`op`], [`dispatch`], [`transfer`], [`autograd`]: one layer, which knows ops by
@@ -22,30 +19,19 @@
     allow(dead_code, unused_imports, unused_variables)
 )]
 
-pub mod alloc;
+pub use pytensorlib_base::{
+    alloc, bail, compiled, device, dtype, ensure, error, float8, host, isa, layout, machine, meta,
+    os, per_isa, pickle, rng, shape, shared, words,
+};
+
 pub mod autograd;
 pub mod cpu;
-pub mod device;
 pub mod dispatch;
-pub mod dtype;
-pub mod error;
-pub mod float8;
 pub mod gpu;
 pub mod graph;
-pub mod host;
-pub mod isa;
-pub mod layout;
-pub mod machine;
-pub mod meta;
 pub mod op;
 pub mod ops;
-pub mod os;
-pub mod pickle;
-pub mod rng;
 pub mod schema;
-pub mod shape;
-pub mod shared;
 pub mod storage;
 pub mod tensor;
 pub mod transfer;
-pub mod words;

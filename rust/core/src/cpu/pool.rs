@@ -613,7 +613,21 @@ fn enter(pool: &Pool) -> Option<&'static Job<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{caught, Kind};
     use std::sync::atomic::AtomicU8;
+
+    #[test]
+    fn errors_of_any_thread_come_back() {
+        let many = caught(|| {
+            parallel_for(1 << 10, 1, |r| {
+                if r.contains(&700) {
+                    crate::alloc::room::<u64>(usize::MAX / 16);
+                }
+            });
+            Ok(())
+        });
+        assert_eq!(many.unwrap_err().kind, Kind::OutOfMemory);
+    }
 
     fn covers_once(n: usize, grain: usize) {
         let hits: Vec<AtomicU8> = (0..n).map(|_| AtomicU8::new(0)).collect();

@@ -510,17 +510,6 @@ impl Tensor {
     }
 }
 
-impl DType {
-    /// The type of a sum or product without `dtype`: integers and bool become `I64`.
-    pub fn to_sum(self) -> DType {
-        if self.is_integral() {
-            DType::I64
-        } else {
-            self
-        }
-    }
-}
-
 /// Complex numbers are multiplied in pairs, until one is left.
 pub fn complex_product(x: &Tensor, mask: DimSet, keepdim: bool) -> Result<Tensor> {
     let (mut order, mut over) = (SmallVec::<[i64; 5]>::new(), SmallVec::<[i64; 5]>::new());

@@ -51,7 +51,7 @@ impl Level {
 
 /// Whether the processor multiplies pairs of bfloat16.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn has_bf16() -> bool {
+pub fn has_bf16() -> bool {
     std::arch::is_x86_feature_detected!("avx512bf16")
 }
 

@@ -62,6 +62,15 @@ const PROMOTE: [[DType; 12]; 12] = [
 ];
 
 impl DType {
+    /// The type of a sum or product without `dtype`: integers and bool become `I64`.
+    pub fn to_sum(self) -> DType {
+        if self.is_integral() {
+            DType::I64
+        } else {
+            self
+        }
+    }
+
     /// Bytes per element.
     pub const fn size(self) -> usize {
         match self {
