@@ -28,7 +28,7 @@ FORCED = {
 }
 if platform.machine() not in {"x86_64", "AMD64"}:
     FORCED = {"portable": FORCED["portable"]}
-# GPUs that lack features (rust/core/src/gpu/adapter.rs): the replay of the weakest, and tests of
+# GPUs that lack features (rust/gpu/src/adapter.rs): the replay of the weakest, and tests of
 # kernels of all.
 PROFILES = {name: {"PYTENSORLIB_WGPU_WITHOUT": name} for name in ("webgpu", "metal", "dx12")}
 KERNELS = (
@@ -43,7 +43,7 @@ CROSS = {
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": "aarch64-linux-gnu-gcc",
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER": "qemu-aarch64 -L /usr/aarch64-linux-gnu",
 }
-ENGINE = "-p pytensorlib-base -p pytensorlib-core".split()
+ENGINE = [w for crate in ("base", "gpu", "core") for w in ("-p", f"pytensorlib-{crate}")]
 EMULATED = f"cargo test -q --locked --target {AARCH64} --lib".split() + ENGINE
 EMULATED += ["--config", 'profile.dev.package."*".opt-level=0', "--"]
 EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("--skip", name)]

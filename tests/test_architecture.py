@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "rust/core/src"
 # The crates of the engine, each of which may use those before it: Cargo holds that.
-CRATES = ["base", "core"]
+CRATES = ["base", "gpu", "core"]
 PACKAGE = ROOT / "pytensorlib"
 
 # A module may import from its own layer and from the ones above it in this list. `gpu` is a
@@ -79,8 +79,9 @@ def names_at(code: str, start: int) -> Iterator[str]:
 
 
 def module_path(path: Path) -> list[str]:
-    parts = list(path.relative_to(ROOT / "rust").with_suffix("").parts)[2:]
-    return parts[:-1] if parts[-1] in {"mod", "lib"} else parts
+    crate, _, *parts = path.relative_to(ROOT / "rust").with_suffix("").parts
+    inside = parts[:-1] if parts[-1] in {"mod", "lib"} else parts
+    return ["gpu", *inside] if crate == "gpu" else inside
 
 
 def imports(path: Path) -> set[str]:
@@ -207,8 +208,8 @@ def test_drivers_name_no_operator() -> None:
     public = set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE))
     assert {"softmax", "conv2d", "matmul", "sum"} <= public
     found, calls = set(), set()
-    for path in [*rust_files("core/src/gpu"), *rust_files("core/src/cpu")]:
-        found |= public & set(path.relative_to(CORE).with_suffix("").parts)
+    for path in [*rust_files("gpu"), *rust_files("core/src/cpu")]:
+        found |= public & set(module_path(path))
         if module_path(path)[0] == "gpu":
             calls |= public & set(re.findall(r"\bpub fn (\w+)", code_of(path.read_text())))
     assert found == set(GENERIC)
@@ -359,13 +360,9 @@ def test_core_asks_which_system_it_is_on_in_one_module() -> None:
     asks = re.compile(
         r"cfg!?\([^)]*\b(unix|windows|target_os|target_vendor|target_env|target_family)\b"
     )
-    found = {
-        "/".join(p.parts[p.parts.index("src") + 1 :])
-        for p in engine_files()
-        if asks.search(p.read_text())
-    }
+    found = {tuple(module_path(p)[:2]) for p in engine_files() if asks.search(p.read_text())}
     # Tests of `fork`, and how much memory a card has, which only one of wgpu's back ends tells.
-    assert {f for f in found if not f.startswith("os/")} == {"cpu/pool.rs", "gpu/adapter.rs"}
+    assert {m for m in found if m[0] != "os"} == {("cpu", "pool"), ("gpu", "adapter")}
 
 
 def test_extension_needs_the_interpreters_lock() -> None:

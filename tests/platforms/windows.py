@@ -82,7 +82,7 @@ def assemble() -> None:
 
 
 def build(tests: bool) -> list[Path]:
-    """Compile the extension and put the package in its place; return the engine's tests if asked."""
+    """Compile the extension, put the package in its place, and return tests if asked."""
     env = {**os.environ, "PYO3_CROSS_PYTHON_VERSION": VERSION, "RUST_BACKTRACE": "0"}
     packages = ["-p", "pytensorlib-py"]
     subprocess.run(["cargo", "build", "-q", *packages, *CARGO], cwd=ROOT, env=env, check=True)
@@ -99,7 +99,16 @@ def build(tests: bool) -> list[Path]:
     if not tests:
         return []
     # With the extension's crate too, so that crates they share have the same features.
-    packages += ["-p", "pytensorlib-base", "-p", "pytensorlib-core", "--lib", "--no-run"]
+    packages += [
+        "-p",
+        "pytensorlib-base",
+        "-p",
+        "pytensorlib-gpu",
+        "-p",
+        "pytensorlib-core",
+        "--lib",
+        "--no-run",
+    ]
     done = subprocess.run(
         ["cargo", "test", *packages, *CARGO],
         cwd=ROOT,
@@ -109,7 +118,7 @@ def build(tests: bool) -> list[Path]:
         stderr=subprocess.PIPE,
     )
     return [
-        ROOT / p for p in re.findall(r"\((\S+pytensorlib_(?:base|core)\S+\.exe)\)", done.stderr)
+        ROOT / p for p in re.findall(r"\((\S+pytensorlib_(?:base|gpu|core)\S+\.exe)\)", done.stderr)
     ]
 
 

@@ -23,7 +23,7 @@ impl Level {
 
     /// The best set of this processor, by the features that [`compiled!`](crate::compiled) names.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn detect() -> Level {
+    pub fn detect() -> Level {
         use std::arch::is_x86_feature_detected as has;
         let bits = has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
         if !(bits && has!("avx2") && has!("fma") && has!("f16c")) {
@@ -36,7 +36,7 @@ impl Level {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) fn detect() -> Level {
+    pub fn detect() -> Level {
         match cfg!(target_arch = "aarch64") {
             true => Level::Neon,
             false => Level::Portable,
@@ -44,7 +44,7 @@ impl Level {
     }
 
     /// Whether a machine whose best set this is can run code for `other`.
-    pub(crate) fn runs(self, other: Level) -> bool {
+    pub fn runs(self, other: Level) -> bool {
         other <= self && (other != Level::Neon || self == Level::Neon)
     }
 }

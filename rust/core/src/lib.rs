@@ -1,11 +1,11 @@
 //! Tensors with PyTorch's semantics: storage, CPU and GPU kernels, automatic differentiation.
 //!
-//! Modules in layers; each uses only those before it, and `pytensorlib-base`, whose modules have the same
-//! names here:
+//! Modules in layers; each uses only those before it, [`gpu`], which is a crate too and knows no tensor, and
+//! `pytensorlib-base`, whose modules have the same names here:
 //!
-//! * [`storage`]: memory; on the GPU it holds a buffer of [`gpu`], which knows no tensor
+//! * [`storage`]: memory; on the GPU it holds a buffer of [`gpu`]
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
-//! * [`cpu`], [`gpu`]: kernels' machinery, which knows no op
+//! * [`cpu`]: kernels' machinery, which knows no op
 //! * [`schema`], [`op`], [`dispatch`], [`transfer`], [`autograd`]: one layer, which knows ops by
 //!   their traits
 //! * [`ops`]: the ops, each declared in one place
@@ -24,10 +24,11 @@ pub use pytensorlib_base::{
     os, per_isa, pickle, rng, shape, shared, words,
 };
 
+pub use pytensorlib_gpu as gpu;
+
 pub mod autograd;
 pub mod cpu;
 pub mod dispatch;
-pub mod gpu;
 pub mod graph;
 pub mod op;
 pub mod ops;

@@ -609,7 +609,7 @@ impl Storage {
 
     /// Some of the bytes of memory on the GPU, as memory of their own.
     pub fn window(&self, window: Window) -> Option<Storage> {
-        let part = Buffer::part(self, window)?;
+        let part = self.buffer()?.part(window, || Arc::new(self.clone()))?;
         Some(Storage::on_gpu(part, window.size as usize))
     }
 

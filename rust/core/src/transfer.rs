@@ -128,18 +128,16 @@ pub fn ran(launched: Result<()>) -> Result<bool> {
 
 impl<'a> From<&'a Tensor> for Operand<'a> {
     fn from(t: &'a Tensor) -> Self {
-        (t, t.dtype()).into()
+        as_type(t, t.dtype())
     }
 }
 
 /// A tensor whose elements count as those of another type.
-impl<'a> From<(&'a Tensor, DType)> for Operand<'a> {
-    fn from((t, dtype): (&'a Tensor, DType)) -> Self {
-        Operand {
-            buffer: t.storage().buffer(),
-            dtype,
-            window: None,
-        }
+pub fn as_type(t: &Tensor, dtype: DType) -> Operand<'_> {
+    Operand {
+        buffer: t.storage().buffer(),
+        dtype,
+        window: None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::layout::{reach, Layout};
 use crate::ops::index::{runs, Mode};
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{check_contiguous, whole, windowed};
+use crate::transfer::{as_type, check_contiguous, whole, windowed};
 use smallvec::SmallVec;
 
 /// Index entries between which duplicates are looked for in one pass: each invocation scans the
@@ -317,8 +317,8 @@ fn take_from(
         .set("KEEP", keep)
         .set("OUTER", outer.sizes.len() as u32)
         .set("INNER", inner.sizes.len() as u32)
-        .writes("Y", (y, dtype))
-        .reads("X", (x, dtype))
+        .writes("Y", as_type(y, dtype))
+        .reads("X", as_type(x, dtype))
         .reads_words(&words)
         .each(gpu, &p, y.offset() * parts, n)
 }
@@ -436,8 +436,8 @@ pub fn put(
             .set("OUTER", outer.sizes.len() as u32)
             .set("INNER", inner.sizes.len() as u32)
             .set("ACCUMULATE", adds)
-            .writes("Y", (y, y_type))
-            .reads("V", (v, v_type))
+            .writes("Y", as_type(y, y_type))
+            .reads("V", as_type(v, v_type))
             .reads_words(&words)
             .reads_words(&links)
             .threads(gpu, &p, n)?;
@@ -516,7 +516,7 @@ pub fn index_add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::testing::{close, gpu, noise};
     use crate::transfer::tests::{fresh, get, put};
 
     /// Rows at 2, 1, 0, 2, 2 along each of the first two dimensions.

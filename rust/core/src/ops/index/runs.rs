@@ -13,7 +13,7 @@ use crate::gpu::shader::Numbers;
 use crate::gpu::{params, shader, Acc, Gpu, Scratch};
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{owned, whole};
+use crate::transfer::{as_type, owned, whole};
 
 params! {
     struct Block {
@@ -150,10 +150,10 @@ pub fn put(
         .launch(acc)
         .set("OP", meet as u32)
         .set("DIMS", places.others.sizes.len() as u32)
-        .writes("Y", (y, y_type))
+        .writes("Y", as_type(y, y_type))
         .reads(
             "V",
-            (
+            as_type(
                 &runs,
                 if meet == Mode::Set {
                     y_type

@@ -604,7 +604,7 @@ mod tests {
             );
             // a * a is rounded by the product that it is a part of.
             assert_eq!(text.matches("apart(").count(), 2, "{text}");
-            crate::gpu::tests::valid_body(acc, &text, 2);
+            crate::gpu::testing::valid_body(acc, &text, 2);
         }
         let text = text(
             &|x| Wgsl::select(x[0].lt(x[1]), x[0] * x[1] + x[0], x[1]),

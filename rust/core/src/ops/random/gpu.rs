@@ -250,7 +250,7 @@ fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::tests::valid_body;
+    use crate::gpu::testing::valid_body;
 
     #[test]
     fn bodies_with_random_numbers_are_valid() {

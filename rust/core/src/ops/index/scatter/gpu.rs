@@ -11,7 +11,7 @@ use crate::ops::index::runs::{self, MODES};
 use crate::ops::index::Mode;
 use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::{check_contiguous, dense, windowed};
+use crate::transfer::{as_type, check_contiguous, dense, windowed};
 use smallvec::SmallVec;
 
 /// Source positions that one dispatch looks at: below software Vulkan's 65,535 loop iterations.
@@ -97,9 +97,9 @@ pub fn gather(gpu: &Gpu, x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> 
     GATHER
         .launch(Acc::I32)
         .set("DIMS", dims.sizes.len() as u32)
-        .writes("Y", (y, dtype))
+        .writes("Y", as_type(y, dtype))
         .writes_words(fault.buffer)
-        .reads("X", (x, dtype))
+        .reads("X", as_type(x, dtype))
         .reads("I", index)
         .each(gpu, &p, y.offset() * parts, n)
 }
@@ -236,7 +236,7 @@ fn check_dims(what: &str, n: usize) -> Result<()> {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::gpu::tests::gpu;
+    use crate::gpu::testing::gpu;
     use crate::transfer::tests::{fresh, get, put};
 
     #[test]

@@ -368,7 +368,7 @@ fn places(t: &Tensor) -> [u32; 4] {
 mod tests {
     use super::*;
     use crate::gpu::cooperative;
-    use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::testing::{close, gpu, noise};
     use crate::gpu::tile::{STEP, TILES};
     use crate::transfer::tests::{fresh, get, put};
 

@@ -340,7 +340,7 @@ pub fn running(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::testing::{close, gpu, noise};
     use crate::transfer::tests::{fresh, get, put};
 
     #[test]

@@ -82,7 +82,7 @@ pub fn max_backward(gpu: &Gpu, g: &Pool2d, x: &Tensor, index: &Tensor, y: &Tenso
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::gpu::tests::{gpu, noise};
+    use crate::gpu::testing::{gpu, noise};
     use crate::transfer::tests::{fresh, get, put};
 
     #[test]

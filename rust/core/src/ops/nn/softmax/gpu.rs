@@ -118,7 +118,7 @@ pub fn softmax_backward(
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::testing::{close, gpu, noise};
     use crate::transfer::tests::{fresh, get, put};
 
     #[test]

@@ -1,7 +1,7 @@
 //! The shader's results are those of the host.
 
 use super::*;
-use crate::gpu::tests::{close, gpu, noise};
+use crate::gpu::testing::{close, gpu, noise};
 use crate::transfer::tests::{fresh, get, put};
 
 const ALL: [Combine; 5] = [

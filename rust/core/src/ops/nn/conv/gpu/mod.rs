@@ -350,7 +350,7 @@ fn product(
 mod tests {
     use super::*;
     use crate::gpu::cooperative::{Cooperative, Factors};
-    use crate::gpu::tests::{close, gpu, noise};
+    use crate::gpu::testing::{close, gpu, noise};
     use crate::gpu::tile::Tile;
     use crate::transfer::tests::{fresh, get, put};
 

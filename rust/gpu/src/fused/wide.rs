@@ -8,8 +8,8 @@
 use super::super::fuse::Source;
 use super::super::place::{Place, Walk};
 use super::{format, mask, Plan, Writer};
-use crate::gpu::launch::WORKGROUP;
-use crate::gpu::Gpu;
+use crate::launch::WORKGROUP;
+use crate::Gpu;
 use smallvec::SmallVec;
 use std::fmt::Write;
 

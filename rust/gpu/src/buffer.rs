@@ -7,11 +7,14 @@ use super::Gpu;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::shape::Dims;
-use crate::storage::Storage;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+
+/// Whoever has memory: it stays while this does.
+pub type Keeper = Arc<dyn Any + Send + Sync>;
 
 /// Memory on the GPU. Holds exactly the bytes that a CPU tensor of the same type holds.
 pub struct Buffer {
@@ -25,7 +28,7 @@ pub struct Buffer {
     /// Whether the memory goes back to the pool with it.
     owned: bool,
     /// The bytes that it is of the memory, and who keeps that; where it is not all of it.
-    part: Option<(Window, Storage)>,
+    part: Option<(Window, Keeper)>,
 }
 
 /// Segments but the first.
@@ -403,17 +406,17 @@ impl Buffer {
         self.raw().past.load(Ordering::Relaxed)
     }
 
-    /// The same memory seen through a window: what a kernel binds of a buffer too large for it. None
-    /// where more than one segment has it.
-    pub fn part(of: &Storage, window: Window) -> Option<Buffer> {
-        let whole = of.buffer()?;
-        let (start, base) = match &whole.part {
-            None => (0, of),
-            Some((outer, base)) => (outer.start, base),
-        };
+    /// The same memory, kept by `keeper`, seen through a window: what a kernel binds of a buffer too large
+    /// for it. None where more than one segment has it.
+    pub fn part(&self, window: Window, keeper: impl FnOnce() -> Keeper) -> Option<Buffer> {
+        let whole = self;
         if whole.splits(window) {
             return None;
         }
+        let (start, keeper) = match &whole.part {
+            None => (0, keeper()),
+            Some((outer, keeper)) => (outer.start, keeper.clone()),
+        };
         let (raw, _) = whole.found(Some(window));
         let (raw, first) = (raw.clone(), whole.segment(window.start).1);
         let start = start + window.start - first;
@@ -421,7 +424,7 @@ impl Buffer {
         let mut own = whole.lent();
         (own.raw, own.rest) = (Some(raw), None);
         own.bytes = window.size;
-        own.part = Some((part, base.clone()));
+        own.part = Some((part, keeper));
         Some(own)
     }
 

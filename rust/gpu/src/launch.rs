@@ -338,7 +338,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl<P: bytemuck::NoUninit> Launch<'_, P> {
     /// Validates the text, and translates it for each back end.
     pub fn check(&self) {

@@ -16,7 +16,7 @@ use naga::{
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
-const FUNCTIONS: &str = include_str!("../../../../../shaders/words.wgsl");
+const FUNCTIONS: &str = include_str!("../../../../shaders/words.wgsl");
 const SPAN: Span = Span::UNDEFINED;
 
 /// Whether a text names 64-bit integers.

@@ -316,10 +316,9 @@ fn are_alike(x: &[f32], y: &[f32], error: f32) -> bool {
     x.len() == y.len() && x.iter().zip(y).all(close)
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     /// An adapter that never was.
     fn pretend(sides: &[(u32, Scalar, Scalar)], subgroups: [u32; 2]) -> Info {
@@ -438,7 +437,8 @@ pub mod tests {
     fn names_of_ways_differ() {
         for (info, dtype, terms) in cases() {
             let all = Cooperative::ways(&info, Factors { dtype, terms });
-            let names: HashSet<Name> = all.iter().map(|&way| Some(way).name()).collect();
+            let names: std::collections::HashSet<Name> =
+                all.iter().map(|&way| Some(way).name()).collect();
             assert_eq!(names.len(), all.len());
             assert!(!names.contains(&None.name()));
         }

@@ -353,7 +353,7 @@ fn make_layout(device: &wgpu::Device, id: u32, bindings: &Bindings) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::tests::gpu;
+    use crate::testing::gpu;
 
     #[test]
     fn what_does_not_compile_is_told_whenever_it_is_asked_for() {

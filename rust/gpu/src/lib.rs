@@ -19,7 +19,7 @@ mod fused;
 pub mod geometry;
 pub mod guest;
 mod head;
-pub(crate) mod key;
+pub mod key;
 pub mod launch;
 mod mark;
 pub mod order;
@@ -34,8 +34,10 @@ pub mod shader;
 pub mod stored;
 mod stream;
 mod tape;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
-pub mod tests;
+mod tests;
 mod text;
 pub mod tile;
 mod transpose;
@@ -50,17 +52,18 @@ pub use launch::{Operand, Window};
 pub use mark::Mark;
 pub use peak::Peaks;
 pub use pipeline::Tail;
-pub(crate) use shader::{params, shader};
 pub use shader::{Acc, Shader};
 pub use stream::StreamStats;
 pub use tape::{Tape, Taping};
 pub use view::{Scratch, View};
 
-use crate::alloc;
+use pytensorlib_base::{
+    alloc, bail, device, dtype, ensure, error, host, layout, machine, os, shape,
+};
+
 use crate::device::{gpu_name, gpu_title, Device};
 use crate::error::{function_name, Error, Kind, Result};
 use crate::shape::Show;
-use crate::{bail, ensure};
 use clock::Client;
 use launch::Bound;
 use parking_lot::Mutex;

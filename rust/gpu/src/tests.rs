@@ -2,22 +2,10 @@
 
 use super::pointwise::pointwise;
 use super::reduce::{arg_reduce, reduce, Combine, Map};
+use super::testing::{close, gpu, noise};
 use super::*;
 use crate::dtype::DType;
 use crate::shape::DimSet;
-use parking_lot::{Mutex, MutexGuard};
-
-/// The GPU, for one test at a time: an index out of range is reported to whoever reads next.
-pub fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Gpu)> {
-    static TURN: Mutex<()> = Mutex::new(());
-    match Gpu::at(0) {
-        Ok(gpu) => Some((TURN.lock(), gpu)),
-        Err(e) => {
-            eprintln!("skipped: {e}");
-            None
-        }
-    }
-}
 
 /// A contiguous tensor on the GPU from host elements.
 fn put<T: bytemuck::NoUninit>(gpu: &Gpu, shape: &[usize], dtype: DType, data: &[T]) -> Scratch {
@@ -31,29 +19,6 @@ fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(gpu: &Gpu, t: &Scratch) 
     gpu.read(&t.buffer, 0, bytemuck::cast_slice_mut(&mut out))
         .unwrap();
     out
-}
-
-/// Numbers that look random, in [-1, 1).
-pub fn noise(n: usize, seed: u32) -> Vec<f32> {
-    let mut s = seed.wrapping_mul(2_654_435_761).max(1);
-    (0..n)
-        .map(|_| {
-            s ^= s << 13;
-            s ^= s >> 17;
-            s ^= s << 5;
-            (s >> 8) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect()
-}
-
-pub fn close(got: &[f32], want: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), want.len());
-    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
-        assert!(
-            (g as f64 - w).abs() <= tolerance * (1.0 + w.abs()),
-            "[{i}] {g} != {w}"
-        );
-    }
 }
 
 #[test]
@@ -354,11 +319,6 @@ fn alloc_beyond_the_adapter_is_out_of_memory() {
     let e = gpu.alloc(1 << 45).unwrap_err();
     assert_eq!(e.kind, crate::error::Kind::OutOfMemory, "{e}");
     gpu.alloc(1024).unwrap();
-}
-
-/// Validates a pointwise body that reads `inputs` tensors.
-pub fn valid_body(acc: Acc, body: &str, inputs: usize) {
-    pointwise::POINTWISE.check_in(&[acc], [body, pointwise::VALUE[inputs]]);
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn fastest<T: Choice>(gpu: &Gpu, rule: T, ways: &[T], run: impl Fn(T) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::tests::gpu;
+    use crate::testing::gpu;
     use std::cell::Cell;
 
     #[test]

@@ -27,11 +27,11 @@ const COMMON: Numbers = &[
     ("C128", DType::C128 as u32),
 ];
 
-pub(super) const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");
+pub(super) const PRELUDE: &str = include_str!("../../../shaders/prelude.wgsl");
 
 macro_rules! parts {
     ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../../../shaders/prelude_", $name, ".wgsl")))),*]
+        &[$(($name, include_str!(concat!("../../../shaders/prelude_", $name, ".wgsl")))),*]
     };
 }
 /// What a file takes with a line `// uses ...`, beside `math`, the type's functions. `store` is `lanes`

@@ -23,29 +23,29 @@ pub enum Acc {
 
 macro_rules! math_f32 {
     () => {
-        include_str!("../../../../shaders/math_f32.wgsl")
+        include_str!("../../../shaders/math_f32.wgsl")
     };
 }
 /// What both types with float64 have.
 macro_rules! prelude_long {
     () => {
-        include_str!("../../../../shaders/prelude_long.wgsl")
+        include_str!("../../../shaders/prelude_long.wgsl")
     };
 }
 /// What real types have of complex ones, and what complex ones have.
 macro_rules! prelude_real {
     () => {
-        include_str!("../../../../shaders/prelude_real.wgsl")
+        include_str!("../../../shaders/prelude_real.wgsl")
     };
 }
 macro_rules! prelude_pair {
     () => {
-        include_str!("../../../../shaders/prelude_pair.wgsl")
+        include_str!("../../../shaders/prelude_pair.wgsl")
     };
 }
 macro_rules! math_f64 {
     () => {
-        include_str!("../../../../shaders/math_f64.wgsl")
+        include_str!("../../../shaders/math_f64.wgsl")
     };
 }
 
@@ -54,8 +54,8 @@ macro_rules! floats {
     ($($own:expr),* $(,)?) => {
         concat!(
             $($own,)*
-            include_str!("../../../../shaders/math_special.wgsl"),
-            include_str!("../../../../shaders/math_polynomials.wgsl"),
+            include_str!("../../../shaders/math_special.wgsl"),
+            include_str!("../../../shaders/math_polynomials.wgsl"),
         )
     };
 }
@@ -123,23 +123,23 @@ impl Acc {
     pub(super) fn prelude(self) -> &'static str {
         match self {
             Acc::F32 => concat!(
-                include_str!("../../../../shaders/prelude_f32.wgsl"),
+                include_str!("../../../shaders/prelude_f32.wgsl"),
                 prelude_real!(),
             ),
-            Acc::I32 => include_str!("../../../../shaders/prelude_i32.wgsl"),
-            Acc::I64 => include_str!("../../../../shaders/prelude_i64.wgsl"),
+            Acc::I32 => include_str!("../../../shaders/prelude_i32.wgsl"),
+            Acc::I64 => include_str!("../../../shaders/prelude_i64.wgsl"),
             Acc::F64 => concat!(
                 prelude_long!(),
-                include_str!("../../../../shaders/prelude_f64.wgsl"),
+                include_str!("../../../shaders/prelude_f64.wgsl"),
                 prelude_real!(),
             ),
             Acc::C64 => concat!(
-                include_str!("../../../../shaders/prelude_c64.wgsl"),
+                include_str!("../../../shaders/prelude_c64.wgsl"),
                 prelude_pair!(),
             ),
             Acc::C128 => concat!(
                 prelude_long!(),
-                include_str!("../../../../shaders/prelude_c128.wgsl"),
+                include_str!("../../../shaders/prelude_c128.wgsl"),
                 prelude_pair!(),
             ),
         }
@@ -148,10 +148,10 @@ impl Acc {
     pub(super) fn math(self) -> &'static str {
         match self {
             Acc::F32 => floats!(math_f32!()),
-            Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
+            Acc::I32 | Acc::I64 => include_str!("../../../shaders/math_int.wgsl"),
             Acc::F64 => floats!(
                 math_f64!(),
-                include_str!("../../../../shaders/math_f64_more.wgsl"),
+                include_str!("../../../shaders/math_f64_more.wgsl"),
             ),
             Acc::C64 => complex_math(&MATH_C64),
             Acc::C128 => complex_math(&MATH_C128),
@@ -183,12 +183,12 @@ struct ComplexMath {
 
 static MATH_C64: ComplexMath = ComplexMath {
     parts: math_f32!(),
-    known: include_str!("../../../../shaders/math_c64.wgsl"),
+    known: include_str!("../../../shaders/math_c64.wgsl"),
     made: OnceLock::new(),
 };
 static MATH_C128: ComplexMath = ComplexMath {
     parts: math_f64!(),
-    known: include_str!("../../../../shaders/math_c128.wgsl"),
+    known: include_str!("../../../shaders/math_c128.wgsl"),
     made: OnceLock::new(),
 };
 
@@ -196,7 +196,7 @@ static MATH_C128: ComplexMath = ComplexMath {
 fn complex_math(of: &'static ComplexMath) -> &'static str {
     of.made.get_or_init(|| {
         let real = of.parts.replace("m_", "r_");
-        let functions = include_str!("../../../../shaders/math_complex.wgsl");
+        let functions = include_str!("../../../shaders/math_complex.wgsl");
         [&real, of.known, functions].concat()
     })
 }
@@ -289,6 +289,7 @@ pub struct Field {
 }
 
 /// Declares a parameter block: plain words in the order of the shader's `struct Params`.
+#[macro_export]
 macro_rules! params {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$about:meta])* $field:ident: $ty:ty,)* }) => {
         $(#[$meta])*
@@ -296,8 +297,8 @@ macro_rules! params {
         #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
         $vis struct $name { $($(#[$about])* pub $field: $ty,)* }
 
-        impl $crate::gpu::shader::Params for $name {
-            const FIELDS: &'static [$crate::gpu::shader::Field] = &[$($crate::gpu::shader::Field {
+        impl $crate::shader::Params for $name {
+            const FIELDS: &'static [$crate::shader::Field] = &[$($crate::shader::Field {
                 name: stringify!($field),
                 offset: std::mem::offset_of!($name, $field),
                 size: size_of::<$ty>(),
@@ -306,11 +307,11 @@ macro_rules! params {
         }
     };
 }
-pub(crate) use params;
 
 /// Declares a shader: a file of `shaders/`, the type of its parameter block, the types it may
 /// compute in and the numbers it knows by name. A test holds the block to the file's and validates
 /// the file for every type.
+#[macro_export]
 macro_rules! shader {
     (
         $(#[$meta:meta])*
@@ -318,8 +319,8 @@ macro_rules! shader {
         $(, numbers $($numbers:expr),+)? $(; tail $tail:expr)?
     ) => {
         $(#[$meta])*
-        $vis static $name: $crate::gpu::shader::Shader<$params> =
-            $crate::gpu::shader::Shader::file(
+        $vis static $name: $crate::shader::Shader<$params> =
+            $crate::shader::Shader::file(
                 $file,
                 include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file)),
                 $accs,
@@ -338,9 +339,8 @@ macro_rules! shader {
         }
     };
 }
-pub(crate) use shader;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl<P: Params> Shader<P> {
     /// Validates the text for every type, and compares the parameter block with the text's.
     pub fn check(&self, tail: String) {
@@ -383,7 +383,7 @@ impl<P: Params> Shader<P> {
 }
 
 /// The module of a text, which must be valid on an adapter that computes in `acc`.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::valid::ModuleInfo) {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let mut allowed = match acc {
@@ -417,13 +417,13 @@ pub(super) fn valid(name: &str, acc: Acc, text: &str) -> (naga::Module, naga::va
     (module, info)
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 #[path = "backends.rs"]
 mod backends;
 
 /// Functions that decide by floats none of which is NaN by then, or whose result NaN overwrites; with `m_` also
 /// those that have `r_` in its place.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 const NEVER_NAN: &str = "
     m_acos m_atan m_bessel_j0 m_bessel_j1 m_digamma m_erfc m_erfinv m_expm1 m_floor_div
     m_igamma_fraction m_incomplete m_ln m_ndtri m_next_after m_polygamma m_pow m_sqrt m_tan m_zeta
@@ -433,7 +433,7 @@ const NEVER_NAN: &str = "
 
 /// Sees that nothing is decided in a way that a driver may turn round where a number is NaN: no choice between
 /// floats by a comparison of floats, none that is negated, no inequality, and no function that drops NaN.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(super) fn assert_closed(name: &str, module: &naga::Module, info: &naga::valid::ModuleInfo) {
     let own = module.functions.iter().map(|(h, f)| (f, &info[h]));
     let entries = module.entry_points.iter().enumerate();
@@ -462,7 +462,7 @@ pub(super) fn assert_closed(name: &str, module: &naga::Module, info: &naga::vali
     );
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 fn is_open(
     f: &naga::Function,
     info: &naga::valid::FunctionInfo,
@@ -506,14 +506,14 @@ fn is_open(
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 fn described(fields: &[Field]) -> Vec<(String, Field)> {
     let named = |f: &Field| (f.name.to_string(), Field { name: "", ..*f });
     fields.iter().map(named).collect()
 }
 
 /// The fields of the uniform that a module binds.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 fn fields(module: &naga::Module) -> Vec<(String, Field)> {
     let mut globals = module.global_variables.iter();
     let block = globals.find(|(_, v)| v.space == naga::AddressSpace::Uniform);

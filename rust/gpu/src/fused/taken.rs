@@ -9,8 +9,8 @@ use super::super::place::Walk;
 use super::{Plan, Writer, NAME};
 use crate::bail;
 use crate::error::Result;
-use crate::gpu::Buffer;
 use crate::layout::reach;
+use crate::Buffer;
 use smallvec::SmallVec;
 
 /// Bytes of the text of what is computed more than once for each element, for all those times together: a quotient
@@ -21,7 +21,7 @@ const MAX_LENGTH: usize = 9 << 10;
 const MAX_TURNS: usize = 32_768;
 
 /// A group that comes before another one's head.
-pub(in crate::gpu) struct Before {
+pub(crate) struct Before {
     pub group: Box<Group>,
     /// The place that the head reads, which may take the values instead; none of the results of parts.
     pub taken: Option<Taken>,
@@ -29,7 +29,7 @@ pub(in crate::gpu) struct Before {
 
 /// What a head takes as it is made: the node that makes it, the element that is its first, and the operand's name.
 #[derive(Clone, Copy)]
-pub(in crate::gpu) struct Taken {
+pub(crate) struct Taken {
     pub node: usize,
     pub offset: usize,
     pub name: &'static str,
