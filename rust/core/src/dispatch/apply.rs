@@ -87,7 +87,9 @@ impl Above {
 
 impl Drop for Above {
     fn drop(&mut self) {
-        self.0.take().map(push);
+        if let Some(top) = self.0.take() {
+            push(top);
+        }
     }
 }
 
