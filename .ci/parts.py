@@ -43,19 +43,25 @@ CROSS = {
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": "aarch64-linux-gnu-gcc",
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER": "qemu-aarch64 -L /usr/aarch64-linux-gnu",
 }
-ENGINE = [w for crate in ("base", "gpu", "core") for w in ("-p", f"pytensorlib-{crate}")]
-EMULATED = f"cargo test -q --locked --target {AARCH64} --lib".split() + ENGINE
+# The crates of the engine, and those that tests without a GPU are of.
+ENGINE, HOST = (
+    [word for crate in crates.split() for word in ("-p", f"pytensorlib-{crate}")]
+    for crates in ("base cpu gpu core", "base cpu core")
+)
+# The modules of the crate of kernels, as its tests name them.
+KERNEL_TESTS = [f"{name}::" for name in sorted({p.stem for p in ROOT.glob("rust/cpu/src/*.rs")})]
+EMULATED = f"cargo test -q --locked --target {AARCH64} --lib".split() + HOST
 EMULATED += ["--config", 'profile.dev.package."*".opt-level=0', "--"]
 EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("--skip", name)]
 # Most loops are the same code on both levels.
-LEVELLED = [*EMULATED, *"machine cpu::gemm cpu::convert cpu::transpose".split()]
-EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
+LEVELLED = [*EMULATED, *"machine gemm:: convert:: transpose::".split()]
+EMULATED += ["machine", "alloc", "ops::", "rng::", "shared::", *KERNEL_TESTS]
 # The core's tests of threads, and of kernels that share work out, under the thread sanitizer. The
 # standard library is compiled for it too, by the nightly toolchain.
-SANITIZED = "cargo +nightly test -q --locked -Zbuild-std --lib".split() + ENGINE
+SANITIZED = "cargo +nightly test -q --locked -Zbuild-std --lib".split() + HOST
 SANITIZED += ["--target", "x86_64-unknown-linux-gnu", "--"]
 # Not here: kernels of one thread that take it long, GPUs, and a fork, which it does not follow.
-SANITIZED += [p for name in "gpu forked cpu::math cpu::convert".split() for p in ("--skip", name)]
+SANITIZED += [p for name in "gpu forked math::f convert::".split() for p in ("--skip", name)]
 SANITIZER = {"RUSTFLAGS": "-Zsanitizer=thread", "CARGO_TARGET_DIR": str(ROOT / "target/races")}
 # macOS: what can be said of it here.
 MACOS = ["aarch64-apple-darwin", "x86_64-apple-darwin"]

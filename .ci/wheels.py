@@ -100,7 +100,7 @@ def complaints_of_sdist(path: Path) -> list[str]:
         names = set(file.getnames())
         found = complaints_of_metadata(file.extractfile(f"{folder}/PKG-INFO").read().decode())
         wanted = [*LICENCES, "Cargo.lock", "Cargo.toml", "pyproject.toml", "README.md"]
-        wanted += [f"rust/{crate}/src/lib.rs" for crate in ("base", "gpu", "core", "py")]
+        wanted += [f"rust/{crate}/src/lib.rs" for crate in ("base", "cpu", "gpu", "core", "py")]
         wanted += ["rust/py/build.rs", "shaders/prelude.wgsl"]
         found += [f"no {n}" for n in wanted if f"{folder}/{n}" not in names]
         return found + [f"must not have {n}" for n in names if n.endswith((".so", ".pyd", ".pyc"))]

@@ -33,7 +33,8 @@ FILES = f"{FEW} data serialization storages package alias"
 LAWS = "ops gradients indexing random"
 GPU = "wgpu wgpu_networks"
 LIMIT = 900  # seconds of one step
-CORE = "os:: alloc:: cpu::files cpu::math cpu::simd rng:: shared::"
+ENGINE = ["base", "cpu", "core"]
+CORE = "os:: alloc:: files:: math:: simd:: rng:: shared::"
 
 
 def assemble() -> None:
@@ -99,16 +100,8 @@ def build(tests: bool) -> list[Path]:
     if not tests:
         return []
     # With the extension's crate too, so that crates they share have the same features.
-    packages += [
-        "-p",
-        "pytensorlib-base",
-        "-p",
-        "pytensorlib-gpu",
-        "-p",
-        "pytensorlib-core",
-        "--lib",
-        "--no-run",
-    ]
+    packages += [word for crate in ENGINE for word in ("-p", f"pytensorlib-{crate}")]
+    packages += ["--lib", "--no-run"]
     done = subprocess.run(
         ["cargo", "test", *packages, *CARGO],
         cwd=ROOT,
@@ -117,9 +110,9 @@ def build(tests: bool) -> list[Path]:
         text=True,
         stderr=subprocess.PIPE,
     )
-    return [
-        ROOT / p for p in re.findall(r"\((\S+pytensorlib_(?:base|gpu|core)\S+\.exe)\)", done.stderr)
-    ]
+    programs = re.findall(r"\((\S+pytensorlib_\w+-\w+\.exe)\)", done.stderr)
+    assert len(programs) == len(ENGINE), done.stderr
+    return [ROOT / program for program in programs]
 
 
 def wine(*words: object, display: bool = False, **variables: str) -> bool:

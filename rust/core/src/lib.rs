@@ -24,10 +24,11 @@ pub use pytensorlib_base::{
     os, per_isa, pickle, rng, shape, shared, words,
 };
 
+pub use pytensorlib_cpu as cpu;
+pub use pytensorlib_cpu::{typed, with_compute, with_element, with_float};
 pub use pytensorlib_gpu as gpu;
 
 pub mod autograd;
-pub mod cpu;
 pub mod dispatch;
 pub mod graph;
 pub mod op;

@@ -1,6 +1,7 @@
 //! The two traits that an op implements, and what the engine knows of it.
 
 use crate::autograd::Vjp;
+use crate::cpu::indices::Indices;
 use crate::cpu::pointwise::chain::Loop;
 use crate::cpu::reduce::Fold;
 use crate::device::Device;
@@ -17,6 +18,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a tensor looks like, without its data.
@@ -469,6 +471,22 @@ pub trait Op: Derivative + Keep {
 /// The most elements of any.
 fn largest(x: &[&Meta], y: &[&Meta]) -> usize {
     x.iter().chain(y).map(|t| t.numel()).max().unwrap_or(0)
+}
+
+/// Whether all numbers of an int64 tensor are in a range, as far as the host knows: not where work on them
+/// waits. Kernels of a GPU note themselves which are not.
+pub fn lie_in(t: &Tensor, range: Range<usize>) -> bool {
+    all_are(t, |i| usize::try_from(i).is_ok_and(|i| range.contains(&i)))
+}
+
+/// Whether all numbers of an int64 tensor are such, as [`lie_in`] tells.
+#[inline(never)]
+pub fn all_are(t: &Tensor, such: impl Fn(i64) -> bool) -> bool {
+    if t.device().is_gpu() {
+        return true;
+    }
+    let known = t.dtype() == DType::I64 && t.is_contiguous() && !t.storage().waits();
+    known && Indices::of(t).iter().all(such)
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! The tensor: a layout over a shared storage, with a slot for its place in a graph.
 
+mod cleared;
+
 use crate::autograd::mode;
 use crate::autograd::History;
+use crate::cpu::strided::Strided;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
@@ -152,6 +155,13 @@ impl Drop for TensorImpl {
 /// A cheap handle: clones share everything, in-place changes included.
 #[derive(Clone)]
 pub struct Tensor(Shared<TensorImpl>);
+
+impl Strided for Tensor {
+    #[inline]
+    fn bytes_ptr(&self) -> *mut u8 {
+        Tensor::bytes_ptr(self)
+    }
+}
 
 impl Deref for Tensor {
     type Target = Meta;

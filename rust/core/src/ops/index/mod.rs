@@ -18,7 +18,6 @@ use crate::autograd::Vjp;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::elements::NativeF16;
 use crate::cpu::elements::{Bool, Element};
-use crate::cpu::indices::all_are;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
@@ -26,7 +25,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Repeats, Save, TensorMeta};
+use crate::op::{all_are, Cut, Derivative, Grads, Metas, Op, Part, Repeats, Save, TensorMeta};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};

@@ -447,11 +447,11 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     // devices, shapes and overlap.
     unsafe {
         match t.compute() {
-            DType::F64 => run::<f64>(op.loop_f64(), params, &inputs, &y[0], grain),
+            DType::F64 => run::<f64, _>(op.loop_f64(), params, &inputs, &y[0], grain),
             _ if facts.half && t.is_half() => {
-                run::<f32>(op.loop_half(), params, &inputs, &y[0], grain)
+                run::<f32, _>(op.loop_half(), params, &inputs, &y[0], grain)
             }
-            _ => run::<f32>(op.loop_f32(), params, &inputs, &y[0], grain),
+            _ => run::<f32, _>(op.loop_f32(), params, &inputs, &y[0], grain),
         }
     }
     Ok(())
@@ -477,7 +477,7 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
         };
         // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked
         // the tensors.
-        unsafe { run::<f32>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
+        unsafe { run::<f32, _>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
         return true;
     }
     let Some([_, kernel]) = op.number_bits(t) else {
@@ -632,7 +632,7 @@ unsafe fn run_int(
         if all {
             // SAFETY: `params` is the kernel's, tensors lie in host memory, and all have the type
             // `T`.
-            unsafe { run::<T>(kernel, params, x, y, grain) };
+            unsafe { run::<T, _>(kernel, params, x, y, grain) };
         }
         all
     }
@@ -647,7 +647,7 @@ unsafe fn run_int(
             _ => false,
         };
         if !done {
-            run::<i64>(loops.i64.kernel, params, x, y, grain);
+            run::<i64, _>(loops.i64.kernel, params, x, y, grain);
         }
     }
 }

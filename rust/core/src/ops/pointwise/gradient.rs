@@ -75,8 +75,8 @@ fn cpu(op: &dyn Formula, i: usize, x: &[&Tensor], y: &Tensor) -> Result<()> {
     // SAFETY: `params` is the op that the kernels are for; `dispatch` checked devices and shapes.
     unsafe {
         match double {
-            true => run::<f64>(op.gradient_f64(i), params, &inputs, y, grain),
-            false => run::<f32>(op.gradient_f32(i), params, &inputs, y, grain),
+            true => run::<f64, _>(op.gradient_f64(i), params, &inputs, y, grain),
+            false => run::<f32, _>(op.gradient_f32(i), params, &inputs, y, grain),
         }
     }
     Ok(())

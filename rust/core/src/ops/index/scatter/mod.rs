@@ -6,7 +6,7 @@ mod reduce;
 
 use super::Mode;
 use crate::autograd::Vjp;
-use crate::cpu::indices::{lie_in, Indices};
+use crate::cpu::indices::Indices;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
 use crate::dtype::{check_range, DType, Scalar};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Save, TensorMeta};
+use crate::op::{lie_in, Cut, Derivative, Grads, Metas, Op, Part, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
 use crate::ops::shape::copy::copy_host;

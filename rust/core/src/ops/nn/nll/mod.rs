@@ -3,11 +3,11 @@
 use super::loss::{MEAN, NONE};
 use crate::alloc;
 use crate::cpu::elements::Compute;
-use crate::cpu::indices::{all_are, Indices};
+use crate::cpu::indices::Indices;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::op::Tensors;
+use crate::op::{all_are, Tensors};
 use crate::ops::pointwise::Float;
 use crate::shape::{DimSet, Dims, Show, Span};
 use crate::tensor::Tensor;
