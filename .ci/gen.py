@@ -227,7 +227,7 @@ def stub(entries: Iterable[Entry]) -> str:
         if has_inplace and is_method:
             name = f"{schema.name}_"
             methods.setdefault(name, []).extend(forms(name, schema, method=True, out=False))
-    start, module = head(), (ROOT / "pytensorlib/_tensor.py").read_text(encoding="utf-8")
+    start, module = head(), (ROOT / "pytensorlib/_tensor/__init__.py").read_text(encoding="utf-8")
     known = re.compile(r"^    (?:def )?(\w+)[(:]", re.MULTILINE)
     in_class = start[start.index("class Tensor:") :]
     own = [
@@ -292,7 +292,7 @@ def submodule(entries: Iterable[Entry], namespace: str) -> str:
     if namespace == "linalg":
         lines.append("from ._errors import LinAlgError as LinAlgError")
     if namespace == "fft":
-        lines.append("from ._spectral import fftfreq as fftfreq, rfftfreq as rfftfreq")
+        lines.append("from ._tensor.spectral import fftfreq as fftfreq, rfftfreq as rfftfreq")
     return "\n".join([*lines, "", *(f"{name} = _ops.{name}" for name in sorted(names))]) + "\n"
 
 

@@ -17,17 +17,17 @@ from . import (
     _absent,
     _alias,  # finds all that follows
     _deterministic,
-    _device_block,
-    _removed,
-    _tensor_facts,
 )
+from ._absent import removed as _removed
 from ._C import *  # noqa: F403
 from ._C import Tensor, dtype
 from ._deterministic import *  # noqa: F403
-from ._dtype_info import *  # type: ignore[assignment]  # noqa: F403
 from ._errors import *  # noqa: F403
-from ._size import *  # type: ignore[assignment]  # noqa: F403
 from ._tensor import attach as _attach
+from ._tensor import device as _device_block
+from ._tensor import facts as _tensor_facts
+from ._tensor.limits import *  # type: ignore[assignment]  # noqa: F403
+from ._tensor.size import *  # type: ignore[assignment]  # noqa: F403
 from ._tensor_str import *  # noqa: F403
 from .torch_version import TorchVersion as _TorchVersion
 
@@ -46,7 +46,7 @@ from .autograd.grad_mode import (  # noqa: E402
     set_grad_enabled as set_grad_enabled,
 )
 from .functional import *  # type: ignore[no-redef]  # noqa: E402, F403
-from ._spectral import istft as istft, stft as stft  # noqa: E402
+from ._tensor.spectral import istft as istft, stft as stft  # noqa: E402
 from ._legacy import *  # noqa: E402, F403
 from .random import (  # noqa: E402
     get_rng_state as get_rng_state,
@@ -56,20 +56,20 @@ from .random import (  # noqa: E402
     set_rng_state as set_rng_state,
     thread_safe_generator as thread_safe_generator,
 )
-from ._notebook import attach as _attach_to_notebooks  # noqa: E402
-from ._untyped import attach as _attach_to_storages  # noqa: E402
+from ._tensor.notebook import attach as _attach_to_notebooks  # noqa: E402
+from ._tensor.untyped import attach as _attach_to_storages  # noqa: E402
 from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
     autograd,
     _capi,
-    _named,
     linalg,
     nn,
     random,
     storage,
     wgpu,
 )
+from ._absent import modules as _named  # noqa: E402
 # isort: on
 
 _named.install()
@@ -97,14 +97,14 @@ if TYPE_CHECKING:
         utils,
     )
     from ._capi import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-    from ._control import cond as cond
-    from ._control import while_loop as while_loop
+    from ._higher_order_ops.control import cond as cond
+    from ._higher_order_ops.control import while_loop as while_loop
     from ._lowrank import lobpcg as lobpcg
     from ._lowrank import pca_lowrank as pca_lowrank
     from ._lowrank import svd_lowrank as svd_lowrank
-    from ._seldom import from_file as from_file
-    from ._seldom import hash_tensor as hash_tensor
-    from ._seldom import slice_inverse as slice_inverse
+    from ._tensor.rare import from_file as from_file
+    from ._tensor.rare import hash_tensor as hash_tensor
+    from ._tensor.rare import slice_inverse as slice_inverse
     from .amp import GradScaler as GradScaler
     from .amp import autocast as autocast
     from .func import vmap as vmap
@@ -159,12 +159,12 @@ _HOMES = {
     "load": "serialization",
     "save": "serialization",
     "compile": "compiler",
-    "graph": "_graph",
+    "graph": "_compile.graph",
     "vmap": "func",
-    **dict.fromkeys(["cond", "while_loop"], "_control"),
+    **dict.fromkeys(["cond", "while_loop"], "_higher_order_ops.control"),
     **dict.fromkeys(
         "from_file has_lapack has_mkl has_openmp has_spectral hash_tensor slice_inverse".split(),
-        "_seldom",
+        "_tensor.rare",
     ),
     "classes": "_classes",
     "ops": "_ops",
@@ -178,7 +178,7 @@ _HOMES = {
         "sparse_csc_tensor sparse_csr_tensor".split(),
         "sparse",
     ),
-    "lu": "_tensor_facts",
+    "lu": "_tensor.facts",
     **dict.fromkeys(
         "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
         "sym_sum".split(),
@@ -188,22 +188,22 @@ _HOMES = {
         "get_device_module get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "
         "is_warn_always_enabled set_anomaly_enabled set_default_tensor_type set_flush_denormal "
         "set_num_interop_threads set_vital set_warn_always".split(),
-        "_settings",
+        "_absent.settings",
     ),
     **dict.fromkeys(
         "detach_ get_device is_conj is_neg is_same_size is_signed view_as_complex_copy "
         "view_as_real_copy".split(),
-        "_tensor_facts",
+        "_tensor.facts",
     ),
     "DisableTorchFunction": "_C",
     "Tag": "_C",
-    "Event": "_streams",
+    "Event": "_gpu.streams",
     "Future": "futures",
     "PyTorchFileReader": "_C",
     "PyTorchFileWriter": "_C",
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
-    "Stream": "_streams",
+    "Stream": "_gpu.streams",
     "DisableTorchFunctionSubclass": "_C",
     **dict.fromkeys(
         "_mkldnn bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 "
@@ -211,14 +211,14 @@ _HOMES = {
         "per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 qscheme "
         "quint2x4 quint4x2 quint8 uint1 "
         "uint2 uint3 uint4 uint5 uint6 uint7".split(),
-        "_unstored",
+        "_absent.types",
     ),
     **dict.fromkeys(
         "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
         "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
         "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage ShortStorage "
         "_storage_classes".split(),
-        "_legacy_storage",
+        "_legacy.storages",
     ),
     "_scaled_mm": "nn.functional._grouped",
     "GradScaler": "amp.grad_scaler",
@@ -248,9 +248,9 @@ _HOMES = {
         "_softmax_backward_data _stack _to_cpu _transform_bias_rescale_qkv _trilinear _unique "
         "_unique2 _unpack_dual _unsafe_index _unsafe_index_put _use_cudnn_ctc_loss "
         "_use_cudnn_rnn_flatten_weight _weight_norm _weight_norm_interface".split(),
-        "_private",
+        "_ops.private",
     ),
-    **dict.fromkeys("eig lstsq matrix_rank solve symeig".split(), "_removed"),
+    **dict.fromkeys("eig lstsq matrix_rank solve symeig".split(), "_absent.removed"),
     **dict.fromkeys(
         "_coalesce _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
         "_sparse_csr_prod _sparse_csr_sum _sparse_sparse_matmul _sparse_sum".split(),
@@ -275,7 +275,7 @@ _HOMES = {
 
 def _home_of(name: str) -> str | None:
     """Return the module that a name is found in when it is first asked for."""
-    for start, home in (("_check", "_checks"), ("_foreach_", "_foreach")):
+    for start, home in (("_check", "_checks"), ("_foreach_", "_ops.foreach")):
         if name.startswith(start):
             return home
     return _HOMES.get(name)

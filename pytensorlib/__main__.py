@@ -83,7 +83,7 @@ def _named(argv: list[str]) -> tuple[str | None, list[str]]:
 
 def _change(option: str, rest: list[str], name: str | None) -> int:
     """Add or remove the alias of the environment."""
-    from . import _installed
+    from ._system import installed as _installed
 
     if option == "--install-alias":
         try:
@@ -126,11 +126,11 @@ def main(argv: list[str]) -> int:
         return _change(argv[0], argv[1:], name)
     what, *rest = argv
     if what == "info":
-        from ._doctor import main as told
+        from ._system.doctor import main as told
 
         return told(rest)
     if what == "check":
-        from ._script_names import main as told
+        from ._absent.check import main as told
 
         return told(rest)
     install()

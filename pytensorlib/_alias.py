@@ -50,7 +50,7 @@ def find_attribute(module: ModuleType, name: str) -> Any:
     path = vars(module).get("__path__")
     if path is not None and PathFinder.find_spec(f"{home}.{name}", path) is not None:
         return importlib.import_module(f"{home}.{name}")
-    from ._named import stands_in
+    from ._absent.modules import stands_in
 
     if stands_in(vars(module), name):
         return vars(module)[name]
@@ -162,7 +162,7 @@ class Finder:
     def find_distributions(self, context: Any) -> Iterator[Any]:
         """Yield the record of an installed ``torch``, where that means this package."""
         if ALIAS in self.roots and context.name in (None, ALIAS):
-            from ._installed import Record
+            from ._system.installed import Record
 
             yield Record()
 

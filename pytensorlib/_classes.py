@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import _foreign
+from ._absent import compiled as _foreign
 
 __all__ = ["classes"]
 

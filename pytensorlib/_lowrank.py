@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from . import _C
 from ._C import Tensor
-from ._dtype_info import finfo
+from ._tensor.limits import finfo
 from .autograd import Function, no_grad
 from .autograd.function import once_differentiable
 from .linalg import qr, svd

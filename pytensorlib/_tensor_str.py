@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _C
-from ._sparse_parts import sparse_parts
+from ._serialization.sparse import sparse_parts
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 

@@ -1,6 +1,6 @@
 # Written by `make gen` from the schemas of the operators: do not edit.
 from ._C import _fft as _ops
-from ._spectral import fftfreq as fftfreq, rfftfreq as rfftfreq
+from ._tensor.spectral import fftfreq as fftfreq, rfftfreq as rfftfreq
 
 fft = _ops.fft
 fft2 = _ops.fft2

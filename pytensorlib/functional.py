@@ -86,7 +86,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     >>> torch.broadcast_shapes((2, 1), (3,), (1, 1, 3))
     torch.Size([1, 2, 3])
     """
-    from ._size import Size
+    from ._tensor.size import Size
 
     out: list[int] = []
     for shape in shapes:
@@ -220,7 +220,7 @@ def histogramdd(
     >>> edges
     (tensor([0., 1., 2.]), tensor([0., 1., 2.]))
     """
-    from ._return_types import make
+    from ._ops.results import make
 
     if isinstance(bins, int):
         bins = [bins] * (input.shape[-1] if input.dim() else 1)

@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytensorlib as pt
 
-from . import _progress
+from ._system import progress as _progress
 
 tqdm = _progress.tqdm
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _alias, _gpu
-from ._custom_op import CustomOpDef, _found, _split, custom_op
-from ._infer_schema import infer_schema
-from ._named import fill, tell_missing
-from ._opcheck import opcheck
+from ._absent.modules import fill, tell_missing
 from ._ops import ops, registered
+from ._ops.check import opcheck
+from ._ops.custom import CustomOpDef, _found, _split, custom_op
+from ._ops.schema import infer_schema
 
 __all__ = [
     "CustomOpDef",

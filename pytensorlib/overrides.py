@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _C, _absent, _asking, _capi
+from . import _C, _absent, _capi
 from ._tensor import _AS_THEY_ARE
+from ._tensor import functions as _asking
 
 __all__ = [
     "BaseTorchFunctionMode",

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from . import _C
-from ._return_types import make
+from ._ops.results import make
 
 __all__: list[str] = ["pytree_register_structseq"]
 

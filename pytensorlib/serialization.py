@@ -17,8 +17,12 @@ from typing import IO, Any
 
 import pytensorlib as pt
 
-from . import _C, _alias, _file_kinds, _file_options, _pickle_vm, _utils, _zip_files
-from ._allowed import (
+from . import _C, _alias, _utils
+from ._serialization import kinds as _file_kinds
+from ._serialization import machine as _pickle_vm
+from ._serialization import options as _file_options
+from ._serialization import records as _zip_files
+from ._serialization.allowed import (
     StorageKind,
     add_safe_globals,
     build_allowed,
@@ -29,14 +33,14 @@ from ._allowed import (
     is_allowed,
     safe_globals,
 )
-from ._archive import LOCAL, ArchiveReader, ArchiveWriter, Record, read_all, write_all
-from ._draft import open_whole, write_whole
-from ._file_options import *  # noqa: F403
-from ._file_storage import LIMIT, FileStorage, brief
-from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
-from ._pickler import SavedStorage, location_of, pickler_of
+from ._serialization.archive import LOCAL, ArchiveReader, ArchiveWriter, Record, read_all, write_all
+from ._serialization.atomic import open_whole, write_whole
+from ._serialization.machine import CorruptCheckpointError, TruncatedCheckpointError
+from ._serialization.options import *  # noqa: F403
+from ._serialization.pickler import SavedStorage, location_of, pickler_of
+from ._serialization.storages import LIMIT, FileStorage, brief
+from ._serialization.unpickler import Reading
 from ._system import MAP_SHARED
-from ._unpickler import Reading
 
 __all__ = [
     "CorruptCheckpointError",

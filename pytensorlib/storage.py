@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytensorlib as pt
 
 from . import _C, _alias, _gpu
-from ._storage_names import (  # noqa: F401  (PyTorch has them here)
+from ._legacy.names import (  # noqa: F401  (PyTorch has them here)
     STORED,
     _dtype_to_storage_type_map,
     _get_dtype_from_pickle_storage_type,
@@ -59,7 +59,7 @@ def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
         _Warned.once = True
         # What asks classes of tensors stands between a method and its caller: two calls.
         caller = sys._getframe(stacklevel).f_code.co_filename
-        stacklevel += 2 * caller.endswith("_asking.py")
+        stacklevel += 2 * caller.endswith(("_tensor/functions.py", "_tensor\\functions.py"))
         warnings.warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
             "be the only storage class. This should only matter to you if you are using storages "
@@ -621,7 +621,7 @@ def _of(tensor: Any) -> TypedStorage:
 
 def __getattr__(name: str) -> Any:
     if name in ("_LegacyStorage", "_LegacyStorageMeta"):
-        from . import _legacy_storage
+        from ._legacy import storages as _legacy_storage
 
         return getattr(_legacy_storage, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ import pytest
 
 import pytensorlib as torch
 from pytensorlib import nn
-from pytensorlib._named_modules import PARTS
+from pytensorlib._absent.table import PARTS
 
 
 @pytest.mark.parametrize("name", sorted(PARTS))

@@ -389,6 +389,7 @@ def test_nn_reaches_the_extension_only_through_functional() -> None:
         str(path.relative_to(ROOT))
         for path in sorted((PACKAGE / "nn").rglob("*.py"))
         if "functional" not in path.with_suffix("").parts
+        and path.name != "_base.py"  # what the extension does of every module
         and (
             any("._C" in name for name in python_imports(path))
             or re.search(r"\b\w+\._C\b", path.read_text())
@@ -425,3 +426,8 @@ def test_package_holds_no_tools_of_development() -> None:
         if not any(re.search(rf"\b{f.stem}\b", t) for g, t in text.items() if g != f)
     ]
     assert not unused
+
+
+def test_the_package_has_few_files_at_the_top() -> None:
+    """What is private stands in a room of its own; PyTorch's own names stand where it has them."""
+    assert len(list(PACKAGE.glob("*.py"))) <= 36

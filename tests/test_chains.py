@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pytensorlib as pt
-from pytensorlib._graph import graph
+from pytensorlib._compile.graph import graph
 
 ONE = ["neg", "exp", "sigmoid", "abs", "floor", "relu", "rsqrt", "sin", "clone", "tanh", "erf"]
 TWO = ["add", "mul", "sub", "div", "maximum", "atan2"]

@@ -122,7 +122,7 @@ def test_save_replaces_a_file_and_keeps_its_mode(tmp_path, monkeypatch, tmpfile)
 
 @pytest.mark.skipif(os.name != "nt", reason="elsewhere files that are mapped can be replaced")
 def test_save_over_a_file_that_is_mapped_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("pytensorlib._draft.PATIENCE", 0.1)
+    monkeypatch.setattr("pytensorlib._serialization.atomic.PATIENCE", 0.1)
     path = tmp_path / "x.pt"
     torch.save(torch.arange(100_000.0), path)
     mapped = torch.load(path, mmap=True)

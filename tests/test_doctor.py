@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import pytensorlib as torch
-from pytensorlib import _doctor, _script_names
-from pytensorlib._script_names import check, main
+from pytensorlib._absent import check as _script_names
+from pytensorlib._absent.check import check, main
+from pytensorlib._system import doctor as _doctor
 
 
 def run(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import pytensorlib as torch
-from pytensorlib import _foreach
+from pytensorlib._ops import foreach as _foreach
 
 # PyTorch 2.13's names.
 NAMES = """

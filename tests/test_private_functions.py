@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pytensorlib as torch
-from pytensorlib import _private
+from pytensorlib._ops import private as _private
 
 T = torch.tensor
 X = torch.arange(6.0).view(2, 3) - 2

@@ -14,8 +14,8 @@ import pytest
 import pytensorlib as torch
 from pytensorlib import _prims_common as common
 from pytensorlib import nn
-from pytensorlib._named import lacking, places
-from pytensorlib._named_names import NAMES
+from pytensorlib._absent.modules import lacking, places
+from pytensorlib._absent.names import NAMES
 from pytensorlib.autograd import functional, profiler_util
 from pytensorlib.nn import _reduction
 from pytensorlib.utils import _contextlib, _foreach_utils
@@ -32,7 +32,7 @@ def test_every_place_of_the_tables_imports() -> None:
 
 
 def test_name_of_the_tables_refuses_where_it_is_called_and_says_why() -> None:
-    assert "_grouped_mm" in vars(torch._private)
+    assert "_grouped_mm" in vars(torch._ops.private)
     with pytest.raises(NotImplementedError, match=r"torch.quantize_per_tensor: .*no quantized"):
         torch.quantize_per_tensor(X, 1.0, 0, torch.qint8)
     with pytest.raises(NotImplementedError, match="DeviceObjType"):

@@ -76,7 +76,7 @@ def test_every_reason_is_needed() -> None:
         for entry in reasons()
         if entry not in later and not any(within(name, [f"torch.{entry}"]) for name in lost)
     }
-    assert not unneeded, "these are here: take them out of pytensorlib/_absent.py"
+    assert not unneeded, "these are here: take them out of pytensorlib/_absent/__init__.py"
 
 
 def test_missing_name_is_told_in_every_way_of_asking() -> None:

@@ -354,7 +354,8 @@ def test_skipped_data_is_not_written_and_not_read():
 
 
 def test_registered_package_names_and_finds_places(monkeypatch):
-    from pytensorlib import _file_options, serialization
+    from pytensorlib import serialization
+    from pytensorlib._serialization import options as _file_options
 
     monkeypatch.setattr(_file_options, "_packages", [])
     where = {"attic": False}

@@ -16,7 +16,7 @@ from op_db import OPS
 from test_ops import leaves, tensors
 
 import pytensorlib as torch
-from pytensorlib._pickle_vm import CorruptCheckpointError
+from pytensorlib._serialization.machine import CorruptCheckpointError
 
 INDICES = [[0, 1, 1], [2, 0, 0]]
 DENSE = [[0.0, 0.0, 3.0], [9.0, 0.0, 0.0]]

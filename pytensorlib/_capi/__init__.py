@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from .. import _C
+from .._absent.modules import fill, parts
+from .._absent.table import EAGER
 from .._errors import LinAlgError, OutOfMemoryError
-from .._named import fill, parts
-from .._named_modules import EAGER
 
 __all__: list[str] = []
 
@@ -27,9 +27,9 @@ fill(
 _TensorMeta = type(_C.Tensor)
 # PyTorch's class of C below `Tensor`, which is one here.
 TensorBase = _TensorBase = _C.Tensor
-StorageBase = import_module(".._untyped", __name__).StorageBase
+StorageBase = import_module(".._tensor.untyped", __name__).StorageBase
 PyTorchFileReader, PyTorchFileWriter = (
-    getattr(import_module(".._zip_files", __name__), name)
+    getattr(import_module(".._serialization.records", __name__), name)
     for name in ("PyTorchFileReader", "PyTorchFileWriter")
 )
 

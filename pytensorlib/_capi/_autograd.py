@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from .._named import fill
+from .._absent.modules import fill
 
 __all__ = ["DeviceType"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from .._named import fill
+from .._absent.modules import fill
 
 __all__: list[str] = []
 

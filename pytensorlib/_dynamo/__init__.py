@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._named import fill, tell_missing
-from .._named_modules import EAGER
+from .._absent.modules import fill, tell_missing
+from .._absent.table import EAGER
 from ..compiler import (
     allow_in_graph,
     assume_constant_result,

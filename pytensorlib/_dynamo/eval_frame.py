@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import nn
-from .._compiled import Compiled
+from .._compile.matched import Compiled
 
 __all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported"]
 

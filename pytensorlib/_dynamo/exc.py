@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._named import tell_missing
-from .._named_modules import EAGER
+from .._absent.modules import tell_missing
+from .._absent.table import EAGER
 
 __all__ = ["TorchDynamoException", "Unsupported", "UserError"]
 

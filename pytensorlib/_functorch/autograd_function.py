@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytensorlib as pt
 
-from .._named import fill
+from .._absent.modules import fill
 from ..autograd import Function
 from ..utils import _pytree as pytree
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _C
+from .._absent.modules import fill
 from .._C import _functorch
-from .._named import fill
 from ..autograd import grad as _grad
 from ..autograd.grad_mode import inference_mode
 from ..func import (

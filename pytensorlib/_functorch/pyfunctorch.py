@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from .._named import fill
+from .._absent.modules import fill
 
 __all__ = [
     "retrieve_all_functorch_interpreters",

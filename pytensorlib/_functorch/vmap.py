@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
-from .._named import fill
+from .._absent.modules import fill
 from ..func import _vmap
 from ..utils import _pytree, _pytree_spec
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .._control import cond, while_loop
-from .._named import fill, tell_missing
-from .._named_modules import EAGER
-from .._scans import map
+from .._absent.modules import fill, tell_missing
+from .._absent.table import EAGER
 from .associative_scan import associative_scan
+from .control import cond, while_loop
 from .scan import scan
+from .scans import map
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 

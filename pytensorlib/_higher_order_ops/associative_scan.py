@@ -1,5 +1,5 @@
 """`associative_scan` under the path that PyTorch keeps it at."""
 
-from .._scans import associative_scan
+from .scans import associative_scan
 
 __all__ = ["associative_scan"]

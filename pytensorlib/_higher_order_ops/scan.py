@@ -1,5 +1,5 @@
 """`scan` under the path that PyTorch keeps it at."""
 
-from .._scans import scan
+from .scans import scan
 
 __all__ = ["scan"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import _C
-from .._named import tell_missing
-from .._named_modules import EAGER
+from .._absent.modules import tell_missing
+from .._absent.table import EAGER
 
 __all__ = [
     "ELEMENTWISE_TYPE_PROMOTION_KIND",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _C
-from .._named import fill, refusing
+from .._absent.modules import fill, refusing
 
 __all__: list[str] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._named import fill
+from .._absent.modules import fill
 from .fake_tensor import NO_FAKES
 
 __all__: list[str] = []

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _C
-from .._named import fill, refusing
-from .._named_modules import EAGER
+from .._absent.modules import fill, refusing
+from .._absent.table import EAGER
 
 __all__: list[str] = []
 

@@ -9,7 +9,7 @@ from functools import cache, wraps
 from typing import Any
 
 from .. import _C
-from .._named import fill
+from .._absent.modules import fill
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Kernel, MemRecordsAcc, Work
 
 __all__ = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C, _final_callbacks
+from .. import _C
+from . import _callbacks as _final_callbacks
 
 __all__ = ["Variable"]
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytensorlib as pt
 
-from .._named import fill
-from .._named_modules import NO_CUDA
+from .._absent.modules import fill
+from .._absent.table import NO_CUDA
 from ..cuda._kind import GPU
 
 __all__ = [

@@ -16,9 +16,9 @@ import importlib
 from typing import Any
 
 from .. import _C, _alias, _legacy
+from .._absent.modules import fill, tell_missing
+from .._absent.table import NO_CUDA
 from .._errors import AcceleratorError, OutOfMemoryError
-from .._named import fill, tell_missing
-from .._named_modules import NO_CUDA
 from . import _devices, amp, graphs, memory, random, streams
 from ._devices import *  # noqa: F403
 from ._kind import GPU
@@ -253,7 +253,7 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return tuple(_C._generator_of(i) for i in range(GPU.count()))
     if name.endswith("Storage"):
-        from .._legacy_storage import on_kind
+        from .._legacy.storages import on_kind
 
         globals().update(on_kind(GPU.name))
         if name in globals():

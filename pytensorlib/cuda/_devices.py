@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from .. import _C, _gpu, wgpu
-from .._named import fill
+from .._absent.modules import fill
 from . import memory
 from ._kind import GPU
 from .streams import Stream
@@ -560,7 +560,7 @@ def stream(stream: Any) -> StreamContext:
 
 
 def _stream(device: Any, what: str, number: int | None) -> Any:
-    from .._streams import current
+    from .._gpu.streams import current
 
     index = GPU.index(device, what)
     return Stream(
@@ -645,7 +645,7 @@ def set_stream(stream: Any) -> None:
     """
     GPU.need("set_stream")
     if stream is not None:
-        from .._streams import set_current
+        from .._gpu.streams import set_current
 
         set_current(stream)
 

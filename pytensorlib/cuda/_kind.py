@@ -1,7 +1,7 @@
 """The devices of `torch.cuda`: GPUs of any maker that answer as "cuda"."""
 
+from .._absent.table import NO_CUDA
 from .._gpu import Kind
-from .._named_modules import NO_CUDA
 
 __all__ = ["GPU"]
 

@@ -400,7 +400,7 @@ def _graphed(function: Any, args: Any, warmup: int) -> Any:
             "registering hooks on modules after passing them through make_graphed_callables is "
             "allowed."
         )
-    from .. import _graph
+    from .._compile import graph as _graph
 
     recorded = _graph.graph(function.forward if is_module else function)
     states = random._states()

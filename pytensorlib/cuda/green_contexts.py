@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._named import refusing
+from .._absent.modules import refusing
 
 __all__ = ["GreenContext"]
 

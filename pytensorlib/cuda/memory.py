@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _C, _gpu, wgpu
-from .._named import refusal, refusing
+from .._absent.modules import refusal, refusing
 from ._kind import GPU
 
 __all__ = [

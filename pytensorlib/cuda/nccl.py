@@ -10,7 +10,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .._named import fill
+from .._absent.modules import fill
 
 __all__ = ["all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C, _streams
-from .._named import refusing
+from .. import _C
+from .._absent.modules import refusing
+from .._gpu import streams as _streams
 from ._kind import GPU
 
 __all__ = ["Event", "ExternalStream", "Stream"]

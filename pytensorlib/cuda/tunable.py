@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._named import refusal
+from .._absent.modules import refusal
 
 __all__ = [
     "enable",

@@ -8,8 +8,8 @@ MPI's own ``mpiexec -n 2 python script.py``; each of them calls `init_process_gr
 from __future__ import annotations
 
 from .. import _alias
-from .._named import fill, tell_missing
-from .._named_modules import BY_MPI
+from .._absent.modules import fill, tell_missing
+from .._absent.table import BY_MPI
 from . import distributed_c10d
 from ._backend import is_available, set_debug_level, set_debug_level_from_env
 from ._collectives import _broadcast_coalesced

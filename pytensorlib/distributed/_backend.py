@@ -10,7 +10,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import _gpu
-from .._named_modules import BY_MPI
+from .._absent.table import BY_MPI
 from . import _mpi
 
 __all__ = [

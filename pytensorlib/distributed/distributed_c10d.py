@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from .. import _alias
-from .._named import fill, tell_missing
-from .._named_modules import BY_MPI
+from .._absent.modules import fill, tell_missing
+from .._absent.table import BY_MPI
 from . import _mpi
 from ._backend import (
     Backend,

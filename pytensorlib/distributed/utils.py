@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._named import fill
-from .._named_modules import BY_MPI
+from .._absent.modules import fill
+from .._absent.table import BY_MPI
 from ._same_module import sync_tensors, verify_shapes
 
 fill(globals(), BY_MPI, "filter_dist_store")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .._absent.modules import tell_missing
+from .._absent.table import EAGER
 from .._dynamo.exc import UserError
-from .._named import tell_missing
-from .._named_modules import EAGER
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import (
     ExportedProgram,

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytensorlib as pt
 
-from .._dispatch import _form
-from .._symint import SymBool, SymFloat, SymInt
+from .._ops.dispatch import _form
+from .._symbolic.ints import SymBool, SymFloat, SymInt
 
 __all__ = ["Argument", "Schema", "bind", "schemas"]
 

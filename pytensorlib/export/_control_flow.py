@@ -7,8 +7,8 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _control
-from .._symint import _Sym
+from .._higher_order_ops import control as _control
+from .._symbolic.ints import _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node

@@ -8,7 +8,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .._ops import ops
-from .._symint import SymInt, SymNode, _Sym
+from .._symbolic.ints import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg

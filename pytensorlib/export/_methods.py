@@ -9,7 +9,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .._ops import ops
-from .._symint import SymBool, SymFloat, SymInt, SymNode, _Sym
+from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, _Sym
 from ..utils import _pytree as pytree
 
 __all__ = ["C_ONLY", "FACTORIES", "PLAIN", "RENAMED", "SPECIAL", "attribute"]

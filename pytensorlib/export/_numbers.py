@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from .._symint import SymInt, _Sym
+from .._symbolic.ints import SymInt, _Sym
 
 __all__ = ["Polynomial", "fit", "text_of"]
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C, _control
+from .. import _C
 from .._dynamo.exc import UserError
+from .._higher_order_ops import control as _control
 from .._ops import ops
-from .._symint import SymInt, SymNode, _Sym
+from .._symbolic.ints import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C, _asking, _symbolic
+from .. import _C, _symbolic
 from .._ops import ops
-from .._symint import SymBool, SymFloat, SymInt, SymNode, _Sym
+from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, _Sym
+from .._tensor import functions as _asking
 from ..fx._names import short_name, snake_case
 from ..fx.graph import Graph
 from ..overrides import TorchFunctionMode
@@ -53,7 +54,7 @@ def shadow(t: Any) -> Any:
         return pt.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
 
 
-_SKIPPED = ("/fx/", "/export/", "/_asking.py", "/overrides.py", "/_symint.py", "/onnx/")
+_SKIPPED = "/fx/ /export/ /_tensor/functions.py /overrides.py /_symbolic/ints.py /onnx/".split()
 
 
 def place_of_caller() -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._named import tell_missing
-from .._named_modules import EAGER
+from .._absent.modules import tell_missing
+from .._absent.table import EAGER
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule

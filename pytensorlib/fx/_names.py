@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytensorlib as pt
 
-from .._named import shown
+from .._absent.modules import shown
 
 __all__ = [
     "INPLACE",

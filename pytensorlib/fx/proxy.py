@@ -14,7 +14,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _asking
+from .._tensor import functions as _asking
 from ._names import MAGIC, REFLECTED
 from .graph import Graph
 from .node import Argument, Node, Target, base_types, map_aggregate

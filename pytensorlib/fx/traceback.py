@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from .._named import tell_missing
-from .._named_modules import EAGER
+from .._absent.modules import tell_missing
+from .._absent.table import EAGER
 
 __all__ = [
     "annotate",

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from .. import nn
-from .._named import fill, refusal, tell_missing
-from .._named_modules import EAGER
+from .._absent.modules import fill, refusal, tell_missing
+from .._absent.table import EAGER
 from ..futures import Future, all_futures
 
 __all__ = [

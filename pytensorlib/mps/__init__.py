@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C, _gpu, wgpu
-from .._named import fill, tell_missing
-from .._named_modules import NO_MPS
+from .._absent.modules import fill, tell_missing
+from .._absent.table import NO_MPS
 from . import event, profiler
 from ._kind import GPU
 from .event import Event

@@ -1,7 +1,7 @@
 """The device of `torch.mps`: GPUs of any maker that answer as "mps"."""
 
+from .._absent.table import NO_MPS
 from .._gpu import Kind
-from .._named_modules import NO_MPS
 
 __all__ = ["GPU"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _C, _streams
+from .. import _C
+from .._gpu import streams as _streams
 from ._kind import GPU
 
 __all__: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from .._named import refusal
+from .._absent.modules import refusal
 from ._kind import GPU
 
 __all__ = [

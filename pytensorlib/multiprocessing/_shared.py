@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._size import Size
+from .._tensor.size import Size
 from . import _handles
 from ._sent import sent
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 import pytensorlib as pt
 
 from .. import Tensor
-from .._module_base import fast_attributes, make_module_base
 from ..autograd import Function
+from ._base import fast_attributes, make_module_base
 
 _global_forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_forward_hooks: OrderedDict[int, Callable] = OrderedDict()

@@ -6,8 +6,8 @@ import enum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._named import fill, tell_missing
-from .._named_modules import NO_ONNX
+from .._absent.modules import fill, tell_missing
+from .._absent.table import NO_ONNX
 from .errors import OnnxExporterError, UnsupportedOperatorError
 
 if TYPE_CHECKING:

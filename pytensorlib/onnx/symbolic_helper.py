@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._named import fill
-from .._named_modules import NO_ONNX
+from .._absent.modules import fill
+from .._absent.table import NO_ONNX
 
 __all__ = ["parse_args", "quantized_args"]
 

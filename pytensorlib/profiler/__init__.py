@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._named import fill
+from .._absent.modules import fill
 from ..autograd import profiler as _profiler
 from ..autograd.profiler import EventList, record_function
 from ..autograd.profiler_util import write_text

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C, _alias, _legacy
-from .._named import tell_missing
-from .._named_modules import NO_XPU
+from .._absent.modules import tell_missing
+from .._absent.table import NO_XPU
 from . import _devices, graphs, memory, random, streams
 from ._kind import GPU
 

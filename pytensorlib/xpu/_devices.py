@@ -1,6 +1,6 @@
 """The devices of `torch.xpu`, what they are, and what is current."""
 
-from .._gpu_twin import again
+from .._gpu.twin import again
 
 __all__: list[str] = []
 

@@ -1,7 +1,7 @@
 """The devices of `torch.xpu`: GPUs of any maker that answer as "xpu"."""
 
+from .._absent.table import NO_XPU
 from .._gpu import Kind
-from .._named_modules import NO_XPU
 
 __all__ = ["GPU"]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .._gpu_twin import again
+from .._gpu.twin import again
 
 __all__: list[str] = []
 

@@ -1,7 +1,7 @@
 """Memory of GPUs that answer as "xpu"."""
 
-from .._gpu_twin import again
-from .._named import refusing
+from .._absent.modules import refusing
+from .._gpu.twin import again
 
 __all__: list[str] = []
 

@@ -1,6 +1,6 @@
 """Random numbers on GPUs that answer as "xpu"."""
 
-from .._gpu_twin import again
+from .._gpu.twin import again
 
 __all__: list[str] = []
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ..._pickler import CheckpointPickler
+from ..._serialization.pickler import CheckpointPickler
 from . import metadata as meta
 from .api import CheckpointException
 

@@ -6,8 +6,8 @@ runs. Nothing is gathered ahead of time, and there are no shards on the CPU of a
 
 from __future__ import annotations
 
-from ..._named import fill, tell_missing
-from ..._named_modules import BY_MPI
+from ..._absent.modules import fill, tell_missing
+from ..._absent.table import BY_MPI
 from ._fully_shard import *
 from .api import *
 from .fully_sharded_data_parallel import FullyShardedDataParallel

@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from ..._named import fill
-from ..._named_modules import BY_MPI
+from ..._absent.modules import fill
+from ..._absent.table import BY_MPI
 
 __all__ = [
     "BackwardPrefetch",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ..._named import lacking
-from ..._named_modules import BY_MPI
+from ..._absent.modules import lacking
+from ..._absent.table import BY_MPI
 from ...nn.module import Module
 from .._places import place_of
 from .._process_group import member

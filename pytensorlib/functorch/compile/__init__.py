@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..._named import fill
-from ..._named_modules import EAGER
+from ..._absent.modules import fill
+from ..._absent.table import EAGER
 
 __all__ = ["make_boxed_compiler", "make_boxed_func", "nop"]
 

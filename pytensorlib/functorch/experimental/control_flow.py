@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._control import cond
-from ..._scans import map
+from ..._higher_order_ops.control import cond
+from ..._higher_order_ops.scans import map
 
 __all__ = ["cond", "map"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ..._named import tell_missing
-from ..._named_modules import EAGER
+from ..._absent.modules import tell_missing
+from ..._absent.table import EAGER
 from ...nn.utils import fuse_conv_bn_eval
 from .._symbolic_trace import Tracer
 from ..graph_module import GraphModule

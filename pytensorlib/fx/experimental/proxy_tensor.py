@@ -10,8 +10,8 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ..._named import fill, tell_missing
-from ..._named_modules import EAGER
+from ..._absent.modules import fill, tell_missing
+from ..._absent.table import EAGER
 from ..._symbolic import SymBool, SymFloat, SymInt
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ..._named import lacking
+from ..._absent.modules import lacking
 
 __all__ = ["BLOCK", "BlockMask", "ordered"]
 

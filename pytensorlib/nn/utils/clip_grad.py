@@ -9,7 +9,8 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ... import Tensor, _foreach
+from ... import Tensor
+from ..._ops import foreach as _foreach
 from ..functional._common import is_watched
 
 

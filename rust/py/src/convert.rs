@@ -23,7 +23,9 @@ static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// `torch.Size` of some sizes.
 pub fn size_tuple(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyAny>> {
-    let size = SIZE.import(py, "pytensorlib._size", "Size")?.as_type_ptr();
+    let size = SIZE
+        .import(py, "pytensorlib._tensor.size", "Size")?
+        .as_type_ptr();
     // SAFETY: `Size` is a subclass of tuple without fields of its own; every item is set once.
     unsafe {
         let alloc = (*size).tp_alloc.expect("a tuple type allocates");
@@ -511,7 +513,7 @@ fn class_of_results<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py
         _ => "linalg_",
     };
     let class = format!("{space}{}", op.schema.name);
-    let make = py.import("pytensorlib._return_types")?.getattr("make")?;
+    let make = py.import("pytensorlib._ops.results")?.getattr("make")?;
     let class = make.call1((class, names))?;
     classes.set_item(key, &class)?;
     Ok(class)

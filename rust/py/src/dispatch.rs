@@ -185,7 +185,7 @@ fn operator<'py>(
     whole: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let find = FIND.import(py, "pytensorlib._dispatch", "_operator")?;
+    let find = FIND.import(py, "pytensorlib._ops.dispatch", "_operator")?;
     let op = op.map(|op| Bound::new(py, Computation(op))).transpose()?;
     find.call1((name, args, kwargs, op, whole))
 }

@@ -376,7 +376,8 @@ pub unsafe fn arguments<'py>(
 
 /// Lets attributes, methods and functions that are no operators ask too.
 fn install(py: Python<'_>) -> PyResult<()> {
-    py.import("pytensorlib._asking")?.call_method0("install")?;
+    py.import("pytensorlib._tensor.functions")?
+        .call_method0("install")?;
     Ok(())
 }
 

@@ -17,10 +17,14 @@ static REFUSED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn to_py(py: Python<'_>, e: Error) -> PyErr {
     let (cell, module, name) = match e.fault {
-        Fault::Corrupt => (&CORRUPT, "pytensorlib._pickle_vm", "CorruptCheckpointError"),
+        Fault::Corrupt => (
+            &CORRUPT,
+            "pytensorlib._serialization.machine",
+            "CorruptCheckpointError",
+        ),
         Fault::Truncated => (
             &TRUNCATED,
-            "pytensorlib._pickle_vm",
+            "pytensorlib._serialization.machine",
             "TruncatedCheckpointError",
         ),
         Fault::Refused => (&REFUSED, "pickle", "UnpicklingError"),
@@ -169,7 +173,11 @@ impl<'py> Maker<'_, 'py> {
     fn wrap(&self, e: PyErr, at: u32, what: &str) -> PyErr {
         let py = self.py;
         let own = CORRUPT
-            .import(py, "pytensorlib._pickle_vm", "CorruptCheckpointError")
+            .import(
+                py,
+                "pytensorlib._serialization.machine",
+                "CorruptCheckpointError",
+            )
             .is_ok_and(|c| e.is_instance(py, c));
         if own
             || e.is_instance_of::<PyNotImplementedError>(py)

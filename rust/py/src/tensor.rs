@@ -1,5 +1,5 @@
 //! `Tensor`, the Python class. Methods that are ops are attached by `bind`; those written in Python
-//! by `pytensorlib/_tensor.py`.
+//! by `pytensorlib/_tensor/__init__.py`.
 
 use crate::autograd::HookHandle;
 use crate::convert::{operand, size_tuple};

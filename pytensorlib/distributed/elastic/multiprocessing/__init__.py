@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...._named import fill
-from ...._named_modules import BY_MPI
+from ...._absent.modules import fill
+from ...._absent.table import BY_MPI
 from . import errors
 
 __all__ = ["errors"]

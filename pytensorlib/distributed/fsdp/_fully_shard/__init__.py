@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...._named import fill, tell_missing
-from ...._named_modules import BY_MPI
+from ...._absent.modules import fill, tell_missing
+from ...._absent.table import BY_MPI
 from ._fully_shard import (
     CPUOffloadPolicy,
     FSDPModule,

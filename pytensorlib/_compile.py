@@ -1,9 +1,0 @@
-"""Where PyTorch defines what keeps functions from its compiler."""
-
-from __future__ import annotations
-
-from . import _private
-
-__all__: list[str] = []
-
-_disable_dynamo = _private._disable_dynamo

@@ -1,0 +1,1 @@
+"""What `save` and `load` are made of."""
