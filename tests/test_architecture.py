@@ -175,6 +175,19 @@ def test_modules_do_not_import_each_other_in_circles(folder: str) -> None:
     assert not uses
 
 
+def test_files_of_the_binding_do_not_import_each_other_in_circles() -> None:
+    uses: dict[str, set[str]] = {}
+    for path in rust_files("py/src"):
+        here = module_path(path)[:1]
+        if here:
+            names = {name.split("::")[0] for name in imports(path)}
+            uses.setdefault(here[0], set()).update(names - set(here))
+    uses = {name: to & set(uses) for name, to in uses.items()}
+    while free := [name for name, to in uses.items() if not to]:
+        uses = {name: to - set(free) for name, to in uses.items() if name not in free}
+    assert not uses
+
+
 # Names of public operators that a file or folder of a driver may have: words that say what a loop
 # does with memory or numbers, for whichever operator.
 GENERIC = {

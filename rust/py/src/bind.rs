@@ -4,13 +4,14 @@
 mod each;
 mod misfit;
 
+use crate::cell::PyTensor;
 use crate::convert::{argument, exact_ints, named_result, result, tensor};
 use crate::dispatch;
 use crate::docs;
+use crate::error::guard;
 use crate::error::IntoPy;
 use crate::overrides;
 use crate::signature::{self, Form};
-use crate::tensor::{guard, PyTensor};
 use misfit::Misfit;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -513,7 +514,7 @@ impl Overload {
     #[inline]
     fn refuses(&self, values: &[Value], out: Option<&Bound<'_, PyAny>>) -> bool {
         let sparse = |t: &Bound<'_, PyAny>| {
-            t.cast::<crate::tensor::PyTensor>()
+            t.cast::<crate::cell::PyTensor>()
                 .is_ok_and(|t| t.get().get().is_sparse())
         };
         (values.iter().any(Value::is_sparse) || out.is_some_and(sparse))

@@ -1,23 +1,25 @@
 //! Python objects to arguments and results to Python objects.
 
-use crate::dtype::{layout_object, PyDType, PyDevice, PyLayout, PyMemoryFormat};
+use crate::cell::PyTensor;
+use crate::dtype::{layout_object, PyDevice, PyLayout, PyMemoryFormat};
 use crate::error::IntoPy;
 use crate::generator::PyGenerator;
-use crate::tensor::{wrap, PyTensor};
+use crate::numpy::{is_ndarray, is_numpy_scalar};
+use crate::object::wrap;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyComplex, PyComplexMethods, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
 };
-use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::dtype::Scalar;
 use pytensorlib_core::ops::Op;
 use pytensorlib_core::schema::{flag, Type, Value};
 use pytensorlib_core::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
 
 static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -74,45 +76,8 @@ fn float(obj: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     }
 }
 
-fn numpy_type(
-    py: Python<'_>,
-    cell: &'static PyOnceLock<Py<PyType>>,
-    name: &str,
-) -> Option<*mut ffi::PyTypeObject> {
-    if let Some(known) = cell.get(py) {
-        return Some(known.bind(py).as_type_ptr());
-    }
-    // Nothing is of NumPy's types before it was imported.
-    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let modules = MODULES.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py
-            .import("sys")?
-            .getattr("modules")?
-            .cast_into::<PyDict>()?
-            .unbind())
-    });
-    modules
-        .ok()?
-        .bind(py)
-        .get_item(intern!(py, "numpy"))
-        .ok()??;
-    cell.import(py, "numpy", name).ok().map(|t| t.as_type_ptr())
-}
-
-pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
-    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    // SAFETY: both are valid type objects.
-    numpy_type(obj.py(), &GENERIC, "generic")
-        .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
-}
-
-pub fn is_ndarray(obj: &Bound<'_, PyAny>) -> bool {
-    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    // SAFETY: both are valid type objects.
-    numpy_type(obj.py(), &ARRAY, "ndarray")
-        .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
-}
-
+/// What makes this thread ask the classes of tensors.
+static LOOK: OnceLock<fn()> = OnceLock::new();
 static TENSOR: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The tensor behind an object, quickest for objects of the class itself.
@@ -127,7 +92,7 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
     // SAFETY: `is_tensor` found an object of the class or of a subclass.
     let t = is_tensor(obj).then(|| unsafe { obj.cast_unchecked::<PyTensor>().get().get() })?;
     if t.answers() {
-        crate::dispatch::look_here();
+        LOOK.get().expect("set when the module was made")();
     }
     Some(t)
 }
@@ -188,6 +153,10 @@ pub fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Notes the class of tensors for [`tensor`].
+pub fn set_look(look: fn()) {
+    let _ = LOOK.set(look);
+}
+
 pub fn set_tensor_class(class: *mut ffi::PyTypeObject) {
     TENSOR.store(class, Ordering::Relaxed);
 }
@@ -345,7 +314,7 @@ pub fn argument(ty: Type, place: usize, obj: &Bound<'_, PyAny>) -> PyResult<Opti
             Ok(s) => Some(Value::Str(s.to_str()?.into())),
             Err(_) => None,
         },
-        Type::DType => dtype(obj).map(Value::DType),
+        Type::DType => crate::dtype::parse(obj).map(Value::DType),
         Type::Device => PyDevice::read(obj)?.map(Value::Device),
         Type::Layout => obj
             .cast::<PyLayout>()
@@ -480,25 +449,6 @@ fn of_scalar(s: Scalar) -> Value {
     }
 }
 
-/// A dtype object, or one of the Python types that stand for one.
-pub fn dtype(obj: &Bound<'_, PyAny>) -> Option<DType> {
-    if let Ok(d) = obj.cast::<PyDType>() {
-        return Some(d.get().0);
-    }
-    let py = obj.py();
-    if obj.is(py.get_type::<PyFloat>()) {
-        Some(DType::F64)
-    } else if obj.is(py.get_type::<PyInt>()) {
-        Some(DType::I64)
-    } else if obj.is(py.get_type::<PyBool>()) {
-        Some(DType::Bool)
-    } else if obj.is(py.get_type::<PyComplex>()) {
-        Some(DType::C128)
-    } else {
-        None
-    }
-}
-
 /// The class of an op's results, a named tuple; that of `linalg.qr` is `linalg_qr`.
 fn class_of_results<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyAny>> {
     static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
@@ -565,5 +515,15 @@ pub fn result(py: Python<'_>, op: &'static Op, value: Value) -> PyResult<Py<PyAn
         Value::Layout(form) => layout_object(py, form).clone_ref(py).into_any(),
         Value::MemoryFormat(f) => Py::new(py, PyMemoryFormat(f))?.into_any(),
         Value::Generator(g) => Py::new(py, PyGenerator(g))?.into_any(),
+    })
+}
+
+/// A Python number.
+pub fn number_object(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
+    Ok(match s {
+        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
+        Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Scalar::UInt(u) => u.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
     })
 }

@@ -1,10 +1,11 @@
 //! Tensors from Python data in one pass.
 
-use crate::convert::is_ndarray;
+use crate::cell::PyTensor;
 use crate::dtype::PyDevice;
 use crate::error::{caught, IntoPy};
 use crate::numpy::from_numpy_tensor;
-use crate::tensor::{wrap, PyTensor};
+use crate::numpy::is_ndarray;
+use crate::object::wrap;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -454,7 +455,7 @@ impl Walk {
 fn numpy_scalar<'a, 'py>(
     obj: &'a Bound<'py, PyAny>,
 ) -> PyResult<Option<(&'a Bound<'py, PyAny>, DType)>> {
-    if !crate::convert::is_numpy_scalar(obj) {
+    if !crate::numpy::is_numpy_scalar(obj) {
         return Ok(None);
     }
     match crate::numpy::dtype_of(&obj.getattr("dtype")?)? {
@@ -554,7 +555,7 @@ fn dtype_argument(obj: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Option
     let Some(obj) = obj.filter(|o| !o.is_none()) else {
         return Ok(None);
     };
-    crate::convert::dtype(obj).map(Some).ok_or_else(|| {
+    crate::dtype::parse(obj).map(Some).ok_or_else(|| {
         PyTypeError::new_err(format!(
             "{name}(): argument 'dtype' must be torch.dtype, not {}",
             class(obj)
@@ -788,7 +789,7 @@ fn asarray(
     // SAFETY: asks for the type's slots only.
     let buffer = unsafe { ffi::PyObject_CheckBuffer(obj.as_ptr()) } != 0
         && !is_ndarray(obj)
-        && !crate::convert::is_numpy_scalar(obj);
+        && !crate::numpy::is_numpy_scalar(obj);
     let (t, shared) = if buffer {
         let t = crate::numpy::buffer_tensor(obj, dtype.unwrap_or_else(default_dtype), -1, 0)?;
         (t, true)

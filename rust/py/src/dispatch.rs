@@ -1,11 +1,12 @@
 //! `__torch_dispatch__`: modes and classes of tensors that answer, in Python and below gradients,
 //! what the core asks for. Nobody pays for it before there is one.
 
+use crate::cell::{borrow, PyTensor, Raw};
 use crate::convert::{scalar_object, tensor};
 use crate::dtype::{dtype_object, layout_object, PyDevice, PyMemoryFormat};
 use crate::error::{caught, from_py, to_py, IntoPy};
 use crate::generator::PyGenerator;
-use crate::tensor::{borrow, wrap, wrap_as};
+use crate::object::wrap;
 use pyo3::exceptions::{PyRecursionError, PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -480,6 +481,23 @@ impl Interpreter for Classes {
     }
 }
 
+/// A tensor as an object of a subclass, without running the subclass's own `__new__`.
+pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
+    let py = cls.py();
+    let answers = answers(cls)?;
+    let t = match answers == t.answers() {
+        true => t,
+        false => t.answering(answers),
+    };
+    let base = py.get_type::<PyTensor>();
+    let obj = base
+        .getattr("__new__")?
+        .call1((cls, Py::new(py, Raw(t))?))?;
+    let cell = obj.cast::<PyTensor>()?;
+    cell.get().adopt(obj.as_ptr());
+    Ok(obj.unbind())
+}
+
 /// Whether a class of tensors answers for its objects, which then are asked on this thread.
 pub fn answers(class: &Bound<'_, PyType>) -> PyResult<bool> {
     if !DEFINED.load(Ordering::Relaxed) || !defines(class)? {
@@ -703,7 +721,7 @@ fn _wrapper_tensor(
         layout.strides = strides.into_iter().collect();
     }
     layout.offset = offset;
-    let dtype = crate::convert::dtype(dtype).ok_or_else(|| {
+    let dtype = crate::dtype::parse(dtype).ok_or_else(|| {
         PyTypeError::new_err("_make_wrapper_subclass: dtype must be a torch.dtype")
     })?;
     let t = Tensor::answered(layout, dtype, PyDevice::expect(device)?).map_err(to_py)?;

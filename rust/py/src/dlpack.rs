@@ -1,9 +1,10 @@
 //! DLPack in both directions: memory shared with other array libraries. Both the versioned and the
 //! older capsules are made and read. The structures are those of dlpack.h, version 1.
 
+use crate::cell::borrow;
 use crate::dtype::PyDevice;
 use crate::error::IntoPy;
-use crate::tensor::{borrow, wrap};
+use crate::object::wrap;
 use pyo3::exceptions::{
     PyAssertionError, PyBufferError, PyRuntimeError, PyTypeError, PyValueError,
 };

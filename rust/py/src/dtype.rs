@@ -4,7 +4,7 @@ use crate::error::IntoPy;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyInt, PyString};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString};
 use pytensorlib_core::device::{self, Device};
 use pytensorlib_core::dtype::{self, DType};
 use pytensorlib_core::meta::Form;
@@ -553,48 +553,23 @@ fn can_cast(from_: &PyDType, to: &PyDType) -> bool {
     from_.0.can_cast(to.0)
 }
 
-/// The dtype in which two operands are computed. Numbers, and tensors without dimensions, only
-/// count where their kind (bool, integer, floating point, complex) is higher.
-///
-/// Parameters
-/// ----------
-/// tensor1, tensor2 : Tensor or number
-///     The operands.
-///
-/// Returns
-/// -------
-/// dtype
-///     The common dtype.
-///
-/// Examples
-/// --------
-/// >>> import pytensorlib as torch
-/// >>> torch.result_type(torch.tensor([1], dtype=torch.int8), 1000) == torch.int8
-/// True
-#[pyfunction]
-fn result_type(
-    py: Python<'_>,
-    tensor1: &Bound<'_, PyAny>,
-    tensor2: &Bound<'_, PyAny>,
-) -> PyResult<Py<PyDType>> {
-    let mut found = dtype::Promotion::default();
-    for (i, o) in [tensor1, tensor2].into_iter().enumerate() {
-        match crate::convert::operand(o)? {
-            Some(t) if !crate::convert::is_ndarray(o) => {
-                found.add(t.dtype(), t.ndim(), t.is_wrapped());
-            }
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "result_type(): argument 'tensor{}' (position {}) must be Tensor or Number, \
-                     not {}",
-                    i + 1,
-                    i + 1,
-                    o.get_type().name()?
-                )))
-            }
-        }
+/// A dtype object, or one of the Python types that stand for one.
+pub fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
+    if let Ok(d) = obj.cast::<PyDType>() {
+        return Some(d.get().0);
     }
-    Ok(dtype_object(py, found.result().py()?).clone_ref(py))
+    let py = obj.py();
+    if obj.is(py.get_type::<PyFloat>()) {
+        Some(DType::F64)
+    } else if obj.is(py.get_type::<PyInt>()) {
+        Some(DType::I64)
+    } else if obj.is(py.get_type::<PyBool>()) {
+        Some(DType::Bool)
+    } else if obj.is(py.get_type::<PyComplex>()) {
+        Some(DType::C128)
+    } else {
+        None
+    }
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -622,6 +597,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_default_dtype, m)?)?;
     m.add_function(wrap_pyfunction!(promote_types, m)?)?;
     m.add_function(wrap_pyfunction!(can_cast, m)?)?;
-    m.add_function(wrap_pyfunction!(result_type, m)?)?;
     Ok(())
 }

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 use pytensorlib_core::error::{Error, Kind};
-use pytensorlib_core::host::{self, Host};
 
 /// Ctrl-C, on every system.
 const SIGINT: i32 = 2;
@@ -86,7 +85,7 @@ impl<T> IntoPy<T> for pytensorlib_core::error::Result<T> {
     }
 }
 
-fn unlocked(f: &mut dyn FnMut()) {
+pub fn unlocked(f: &mut dyn FnMut()) {
     struct Here<'a>(&'a mut dyn FnMut());
     // SAFETY: the function runs on this thread.
     unsafe impl Send for Here<'_> {}
@@ -108,7 +107,7 @@ fn unlocked(f: &mut dyn FnMut()) {
 /// Ctrl-C, where Python's own handler is to raise `KeyboardInterrupt` for it on this thread. Other
 /// handlers are run when the call is done: it must not be cut short for one that does not raise. No
 /// code in Python runs here, which could run handlers itself.
-fn interruption() -> Option<Error> {
+pub fn interruption() -> Option<Error> {
     static ASK: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
     let asked = |py: Python<'_>| -> PyResult<bool> {
         let (getsignal, raises) = ASK.get_or_try_init(py, || {
@@ -129,7 +128,7 @@ fn interruption() -> Option<Error> {
     })
 }
 
-fn traceback() -> Option<String> {
+pub fn traceback() -> Option<String> {
     Python::attach(|py| {
         let stack = py
             .import("traceback")
@@ -165,7 +164,7 @@ fn find_frame<R>(
 }
 
 /// The Python code at work on this thread, the innermost first.
-fn frames() -> Vec<String> {
+pub fn frames() -> Vec<String> {
     Python::attach(|py| {
         let mut all = Vec::new();
         find_frame(py, |file, line, code| {
@@ -179,7 +178,7 @@ fn frames() -> Vec<String> {
 }
 
 /// File and line of the Python code at work on this thread that is not of our package.
-fn place() -> Option<String> {
+pub fn place() -> Option<String> {
     static OURS: PyOnceLock<String> = PyOnceLock::new();
     Python::attach(|py| {
         let ours = OURS.get_or_try_init(py, || {
@@ -194,7 +193,7 @@ fn place() -> Option<String> {
     })
 }
 
-fn warn(text: &str) {
+pub fn warn(text: &str) {
     Python::attach(|py| {
         if let Ok(text) = std::ffi::CString::new(text) {
             let category = py.get_type::<PyUserWarning>();
@@ -205,17 +204,17 @@ fn warn(text: &str) {
     });
 }
 
-pub fn install() {
-    pytensorlib_core::tensor::set_twin(crate::dispatch::twin);
-    host::install(Host {
-        unlocked,
-        elsewhere: crate::thread::elsewhere,
-        interruption,
-        traceback,
-        place,
-        frames,
-        modules: crate::module::at_work,
-        warn,
-        free_object: crate::tensor::free_object,
-    });
+/// Runs what Python calls as `op`: errors are raised, a panic becomes one.
+pub fn guard(
+    py: Python<'_>,
+    op: &'static str,
+    f: impl FnOnce() -> PyResult<Py<PyAny>>,
+) -> *mut ffi::PyObject {
+    match caught(op, f) {
+        Ok(obj) => obj.into_ptr(),
+        Err(e) => {
+            e.restore(py);
+            std::ptr::null_mut()
+        }
+    }
 }

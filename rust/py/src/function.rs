@@ -1,8 +1,9 @@
 //! Custom `autograd.Function`s: forward runs in Python with recording off; its node calls back.
 
+use crate::cell::{borrow, PyTensor};
 use crate::error::{from_py, IntoPy};
+use crate::object::wrap;
 use crate::object::Held;
-use crate::tensor::{borrow, wrap, PyTensor};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;

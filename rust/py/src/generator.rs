@@ -1,8 +1,9 @@
 //! Random number generators.
 
+use crate::cell::borrow;
 use crate::dtype::PyDevice;
 use crate::error::IntoPy;
-use crate::tensor::{borrow, wrap};
+use crate::object::wrap;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};

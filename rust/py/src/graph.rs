@@ -2,7 +2,7 @@
 
 use crate::convert::tensor;
 use crate::error::IntoPy;
-use crate::tensor::wrap;
+use crate::object::wrap;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

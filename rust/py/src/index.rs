@@ -1,9 +1,11 @@
 //! `x[key]` and `x[key] = value`: Python's index notation in terms of views and index tensors.
 
-use crate::convert::{argument, is_ndarray, scalar};
+use crate::cell::PyTensor;
+use crate::convert::{argument, scalar};
 use crate::error::IntoPy;
 use crate::numpy::from_numpy_tensor;
-use crate::tensor::{wrap, PyTensor};
+use crate::numpy::is_ndarray;
+use crate::object::wrap;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;

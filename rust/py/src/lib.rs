@@ -8,6 +8,7 @@
 
 mod autograd;
 mod bind;
+mod cell;
 mod convert;
 mod data;
 mod dispatch;
@@ -18,6 +19,7 @@ mod error;
 mod function;
 mod generator;
 mod graph;
+mod hooks;
 mod index;
 mod libpython;
 mod lists;
@@ -39,13 +41,14 @@ mod thread;
 mod wgpu;
 
 use pyo3::prelude::*;
+use pytensorlib_core::host::Host;
 
 // Objects are told apart from their tensors, and freed ones kept, by the interpreter's lock alone.
 #[pymodule(gil_used = true)]
 fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pytensorlib_core::machine::check().map_err(error::to_py)?;
     pytensorlib_core::device::check().map_err(error::to_py)?;
-    error::install();
+    install();
     dtype::register(m)?;
     generator::register(m)?;
     graph::register(m)?;
@@ -67,4 +70,21 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     wgpu::register(m)?;
     bind::register(m)?;
     Ok(())
+}
+
+/// Tells the core what to ask of Python.
+fn install() {
+    convert::set_look(dispatch::look_here);
+    pytensorlib_core::tensor::set_twin(dispatch::twin);
+    pytensorlib_core::host::install(Host {
+        unlocked: error::unlocked,
+        elsewhere: thread::elsewhere,
+        interruption: error::interruption,
+        traceback: error::traceback,
+        place: error::place,
+        frames: error::frames,
+        modules: module::at_work,
+        warn: error::warn,
+        free_object: object::free_object,
+    });
 }

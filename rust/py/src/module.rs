@@ -1,8 +1,8 @@
 //! What `nn.Module` does in C: calling it and looking up its parameters, without a Python frame. It
 //! is put into a class of Python's, so that modules are laid out like any other object.
 
+use crate::error::guard;
 use crate::libpython::{_PyObject_GenericGetAttrWithDict, _PyType_Lookup, PyDescr_NewWrapper};
-use crate::tensor::guard;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -1,10 +1,10 @@
 //! Steps of the graph as Python objects. Each name of a node has a class of its own.
 
-use crate::autograd::{HookHandle, PyNodeHook, PySavedHooks};
 use crate::error::IntoPy;
 use crate::function::PyNode;
+use crate::hooks::{HookHandle, PyNodeHook, PySavedHooks};
+use crate::object::wrap;
 use crate::object::Held;
-use crate::tensor::wrap;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -1,14 +1,16 @@
 //! Memory shared with NumPy, through the fields and functions of its C interface that have kept
 //! their places since version 1.7. NumPy itself is imported when first needed.
 
-use crate::convert::is_ndarray;
+use crate::cell::borrow;
 use crate::error::IntoPy;
+use crate::object::wrap;
 use crate::object::Held;
-use crate::tensor::{borrow, wrap};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 use pytensorlib_core::autograd::mode;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
@@ -360,7 +362,7 @@ fn frombuffer(
     offset: i64,
     requires_grad: bool,
 ) -> PyResult<Py<PyAny>> {
-    let Some(dtype) = crate::convert::dtype(dtype) else {
+    let Some(dtype) = crate::dtype::parse(dtype) else {
         return Err(PyTypeError::new_err(
             "frombuffer(): argument 'dtype' must be torch.dtype",
         ));
@@ -490,4 +492,43 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(frombuffer, m)?)?;
     m.add_function(wrap_pyfunction!(_to_numpy, m)?)?;
     Ok(())
+}
+
+fn numpy_type(
+    py: Python<'_>,
+    cell: &'static PyOnceLock<Py<PyType>>,
+    name: &str,
+) -> Option<*mut ffi::PyTypeObject> {
+    if let Some(known) = cell.get(py) {
+        return Some(known.bind(py).as_type_ptr());
+    }
+    // Nothing is of NumPy's types before it was imported.
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let modules = MODULES.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py
+            .import("sys")?
+            .getattr("modules")?
+            .cast_into::<PyDict>()?
+            .unbind())
+    });
+    modules
+        .ok()?
+        .bind(py)
+        .get_item(intern!(py, "numpy"))
+        .ok()??;
+    cell.import(py, "numpy", name).ok().map(|t| t.as_type_ptr())
+}
+
+pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // SAFETY: both are valid type objects.
+    numpy_type(obj.py(), &GENERIC, "generic")
+        .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
+}
+
+pub fn is_ndarray(obj: &Bound<'_, PyAny>) -> bool {
+    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // SAFETY: both are valid type objects.
+    numpy_type(obj.py(), &ARRAY, "ndarray")
+        .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
 }

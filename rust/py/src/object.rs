@@ -1,10 +1,11 @@
 //! Making and freeing the Python objects of tensors: every op makes one, and PyO3's general way
 //! costs as much as a small kernel.
 
-use crate::tensor::PyTensor;
+use crate::cell::PyTensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pytensorlib_core::tensor::Tensor;
+use pytensorlib_core::dtype::DType;
+use pytensorlib_core::tensor::{Tensor, OWNED};
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -180,7 +181,7 @@ unsafe fn keep(object: *mut ffi::PyObject, weak: usize) -> bool {
         if !references.read().is_null() {
             ffi::PyObject_ClearWeakRefs(object);
         }
-        crate::tensor::leave_to_tensor(tensor, object)
+        leave_to_tensor(tensor, object)
     }
 }
 
@@ -201,4 +202,75 @@ pub fn install(py: Python<'_>, sample: Tensor) -> PyResult<()> {
         c.new = (*ty).tp_new.replace(new);
     }
     Ok(())
+}
+
+/// Leaves the object to its tensor where that goes on living: somebody else holds it, and the
+/// object has attributes or a class of its own. The object then holds no handle but its bits.
+///
+/// # Safety
+/// The interpreter is held; `me` is the object of `cell`, which nobody refers to any more and the
+/// collector does not track.
+pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> bool {
+    // SAFETY: nobody else has the object or its content; the handle read out is dropped once, for the object
+    // holds no more than its bits from now on.
+    unsafe {
+        let inner = (*cell).inner.get();
+        let owned = me.map_addr(|a| a | OWNED);
+        let slot = (*inner).wrapper();
+        if (*inner).handles() < 2 || slot.load(Ordering::Relaxed) != me.cast() {
+            return false;
+        }
+        slot.store(owned.cast(), Ordering::Relaxed);
+        ffi::Py_INCREF(me);
+        ffi::PyObject_GC_Track(me.cast());
+        // Another thread may have dropped its handle meanwhile: then this frees tensor and object.
+        drop(inner.read());
+        true
+    }
+}
+
+/// The reverse: `t`, whose object this is, moves back into it.
+///
+/// # Safety
+/// The interpreter is held, and the object was left to this tensor.
+unsafe fn take_back(t: Tensor, owned: *mut ffi::PyObject) -> Py<PyAny> {
+    // SAFETY: the content is spent, so it may be written over; the object's own reference is handed out.
+    unsafe {
+        let me = owned.map_addr(|a| a & !OWNED);
+        t.wrapper().store(me.cast(), Ordering::Relaxed);
+        let cell = content(me);
+        (*cell).inner.get().write(t);
+        Bound::from_owned_ptr(Python::assume_attached(), me).unbind()
+    }
+}
+
+/// Frees the object of a tensor that is going away and to which it was left.
+pub fn free_object(me: *mut std::ffi::c_void) {
+    let me = me.cast::<ffi::PyObject>();
+    // While the interpreter ends, its objects stay.
+    Python::try_attach(|_| {
+        let cpu = pytensorlib_core::device::Device::Cpu;
+        if let Ok(nothing) = Tensor::empty(&[0], DType::F32, cpu) {
+            // SAFETY: the object's handle is spent; it gets one that it may drop.
+            unsafe {
+                (*content(me)).inner.get().write(nothing);
+                ffi::Py_DECREF(me);
+            }
+        }
+    });
+}
+
+/// The Python object of a tensor: the one it has, or a new one.
+pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    let old = t.wrapper().load(Ordering::Relaxed).cast::<ffi::PyObject>();
+    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
+    unsafe {
+        if old.addr() & OWNED != 0 {
+            return Ok(take_back(t, old));
+        }
+        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
+            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
+        }
+    }
+    Ok(make(py, t)?.into_any().unbind())
 }

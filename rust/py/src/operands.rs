@@ -1,8 +1,9 @@
 //! The operands of operators written as methods.
 
+use crate::cell::PyTensor;
 use crate::convert::operand;
 use crate::error::IntoPy;
-use crate::tensor::{wrap, PyTensor};
+use crate::object::wrap;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use pytensorlib_core::dtype::Scalar;

@@ -2,12 +2,14 @@
 //! costs 50 ns a call.
 
 use crate::bind;
+use crate::cell::PyTensor;
 use crate::convert::{number, operand, peek};
 use crate::dispatch;
+use crate::error::guard;
 use crate::error::IntoPy;
+use crate::object::wrap;
 use crate::operands::lift;
 use crate::overrides;
-use crate::tensor::{guard, wrap, PyTensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -202,7 +204,7 @@ unsafe extern "C" fn matmul(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mu
         let py = Python::assume_attached();
         for o in [a, b] {
             let o = Bound::from_borrowed_ptr(py, o);
-            if !crate::convert::is_tensor(&o) && !crate::convert::is_ndarray(&o) {
+            if !crate::convert::is_tensor(&o) && !crate::numpy::is_ndarray(&o) {
                 return py.NotImplemented().into_ptr();
             }
         }

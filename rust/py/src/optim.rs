@@ -1,7 +1,7 @@
 //! What optimizers do per parameter, without a Python frame for each.
 
 use crate::convert::tensor;
-use crate::tensor::wrap;
+use crate::object::wrap;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 

@@ -5,8 +5,8 @@ mod asked;
 
 pub use asked::asked;
 
+use crate::cell::PyTensor;
 use crate::convert::is_tensor;
-use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyDeprecationWarning, PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::ffi;
 use pyo3::intern;

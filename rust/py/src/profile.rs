@@ -1,8 +1,9 @@
 //! Interpreters between `start` and `stop`: `_Profile` notes what the thread asks for, `_Compare`
 //! holds the GPU to the host.
 
+use crate::cell::borrow;
 use crate::error::IntoPy;
-use crate::tensor::{borrow, wrap};
+use crate::object::wrap;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pytensorlib_core::device::Device;

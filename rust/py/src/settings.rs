@@ -1,13 +1,16 @@
 //! The whole process: threads, the default device, memory; and bytes of files.
 
-use crate::dtype::PyDevice;
+use crate::convert::operand;
+use crate::dtype::{dtype_object, PyDType, PyDevice};
 use crate::error::IntoPy;
-use crate::tensor::wrap;
+use crate::numpy::is_ndarray;
+use crate::object::wrap;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBufferError, PyRuntimeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::cpu::{files, gemm, pool};
+use pytensorlib_core::dtype::Promotion;
 use pytensorlib_core::graph::change_settings;
 use pytensorlib_core::tensor::Tensor;
 use pytensorlib_core::{alloc, device, dispatch, host, machine};
@@ -254,7 +257,52 @@ fn _copy_summed(
     Ok(py.detach(|| unsafe { files::copy_summed(before, from as *const u8, to as *mut u8, n) }))
 }
 
+/// The dtype in which two operands are computed. Numbers, and tensors without dimensions, only
+/// count where their kind (bool, integer, floating point, complex) is higher.
+///
+/// Parameters
+/// ----------
+/// tensor1, tensor2 : Tensor or number
+///     The operands.
+///
+/// Returns
+/// -------
+/// dtype
+///     The common dtype.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.result_type(torch.tensor([1], dtype=torch.int8), 1000) == torch.int8
+/// True
+#[pyfunction]
+fn result_type(
+    py: Python<'_>,
+    tensor1: &Bound<'_, PyAny>,
+    tensor2: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyDType>> {
+    let mut found = Promotion::default();
+    for (i, o) in [tensor1, tensor2].into_iter().enumerate() {
+        match operand(o)? {
+            Some(t) if !is_ndarray(o) => {
+                found.add(t.dtype(), t.ndim(), t.is_wrapped());
+            }
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "result_type(): argument 'tensor{}' (position {}) must be Tensor or Number, \
+                     not {}",
+                    i + 1,
+                    i + 1,
+                    o.get_type().name()?
+                )))
+            }
+        }
+    }
+    Ok(dtype_object(py, found.result().py()?).clone_ref(py))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(result_type, m)?)?;
     m.add_function(wrap_pyfunction!(_checked, m)?)?;
     m.add_function(wrap_pyfunction!(_witnessed, m)?)?;
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;

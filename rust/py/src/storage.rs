@@ -1,8 +1,9 @@
 //! `UntypedStorage`, and the methods that put a tensor on other memory: `set_`, `resize_`.
 
+use crate::cell::{borrow, PyTensor};
 use crate::dtype::{PyDType, PyDevice};
 use crate::error::IntoPy;
-use crate::tensor::{borrow, wrap, PyTensor};
+use crate::object::wrap;
 use pyo3::exceptions::{
     PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
 };
@@ -346,7 +347,7 @@ impl PyStorage {
         let part = match self.part(key)? {
             Part::Byte(i) => {
                 let element = self.flat().select(0, i as i64).py()?;
-                return crate::tensor::number(py, element.item().py()?);
+                return crate::convert::number_object(py, element.item().py()?);
             }
             Part::Bytes(start, n) => self.flat().narrow(0, start as i64, n as i64).py()?,
         };

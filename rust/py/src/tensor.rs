@@ -1,257 +1,25 @@
 //! `Tensor`, the Python class. Methods that are ops are attached by `bind`; those written in Python
 //! by `pytensorlib/_tensor/__init__.py`.
 
-use crate::autograd::HookHandle;
-use crate::convert::{operand, size_tuple};
+use crate::cell::{borrow, PyTensor, Raw};
+use crate::convert::{number_object, operand, size_tuple};
+use crate::dispatch::wrap_as;
 use crate::dtype::{dtype_object, layout_object, PyDType, PyDevice, PyLayout};
 use crate::error::{caught, IntoPy};
+use crate::hooks::HookHandle;
+use crate::object::wrap;
 use crate::operands::{binary, lift, named, named_swapped, ONE};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::host;
 use pytensorlib_core::meta::Form;
 use pytensorlib_core::ops::pointwise::binary as op;
 use pytensorlib_core::ops::pointwise::{apply, unary};
-use pytensorlib_core::tensor::{Tensor, OWNED};
-use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::Ordering;
-
-/// A multi-dimensional array of one element type, with automatic differentiation.
-///
-/// `tensor`, `zeros` and the like make one. The class itself takes data or sizes, as older code has
-/// it, and gives the default dtype.
-///
-/// Examples
-/// --------
-/// >>> import pytensorlib as torch
-/// >>> torch.Tensor([1, 2])
-/// tensor([1., 2.])
-#[pyclass(
-    name = "Tensor",
-    module = "pytensorlib",
-    frozen,
-    subclass,
-    dict,
-    weakref
-)]
-pub struct PyTensor {
-    inner: UnsafeCell<Tensor>,
-    me: Cell<*mut ffi::PyObject>,
-}
-
-// SAFETY: both cells are touched only while the interpreter is held.
-unsafe impl Sync for PyTensor {}
-// SAFETY: an object may be dropped by another thread, which then holds the interpreter.
-unsafe impl Send for PyTensor {}
-
-impl PyTensor {
-    pub fn new(t: Tensor) -> Self {
-        PyTensor {
-            inner: UnsafeCell::new(t),
-            me: Cell::new(std::ptr::null_mut()),
-        }
-    }
-
-    /// The content of a new object.
-    #[inline]
-    pub fn of(t: Tensor, me: *mut ffi::PyObject) -> Self {
-        t.wrapper().store(me.cast(), Ordering::Relaxed);
-        PyTensor {
-            inner: UnsafeCell::new(t),
-            me: Cell::new(me),
-        }
-    }
-
-    /// A handle to the tensor.
-    #[inline]
-    pub fn get(&self) -> Tensor {
-        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
-        unsafe { (*self.inner.get()).clone() }
-    }
-
-    /// A handle to a tensor that stands for one of Python's numbers.
-    fn single(&self) -> PyResult<Tensor> {
-        let t = self.get();
-        match t.numel() {
-            1 => Ok(t),
-            _ => Err(PyValueError::new_err(
-                "only one element tensors can be converted to Python scalars",
-            )),
-        }
-    }
-
-    /// The tensor, borrowed.
-    ///
-    /// # Safety
-    /// As for [`crate::convert::peek`].
-    #[inline]
-    pub unsafe fn peek(&self) -> &Tensor {
-        // SAFETY: nobody puts another tensor here while the reference lives.
-        unsafe { &*self.inner.get() }
-    }
-
-    /// Puts another tensor behind this object (`x.data = y`, `x.resize_`).
-    pub fn swap(&self, t: Tensor) {
-        let me = self.me.get();
-        // SAFETY: the interpreter is held, and no reference into the cell outlives a call.
-        let old = unsafe { std::mem::replace(&mut *self.inner.get(), t) };
-        if !me.is_null() {
-            forget(&old, me);
-            // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
-            unsafe {
-                (*self.inner.get())
-                    .wrapper()
-                    .store(me.cast(), Ordering::Relaxed)
-            };
-        }
-        drop(old);
-    }
-
-    /// Makes this object that of its tensor, if that has none.
-    pub fn claim(&self, me: *mut ffi::PyObject) {
-        // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
-        let slot = unsafe { (*self.inner.get()).wrapper() };
-        if slot.load(Ordering::Relaxed).is_null() {
-            self.adopt(me);
-        }
-    }
-
-    fn adopt(&self, me: *mut ffi::PyObject) {
-        self.me.set(me);
-        // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
-        unsafe {
-            (*self.inner.get())
-                .wrapper()
-                .store(me.cast(), Ordering::Relaxed)
-        };
-    }
-}
-
-/// Leaves the object to its tensor where that goes on living: somebody else holds it, and the
-/// object has attributes or a class of its own. The object then holds no handle but its bits.
-///
-/// # Safety
-/// The interpreter is held; `me` is the object of `cell`, which nobody refers to any more and the
-/// collector does not track.
-pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> bool {
-    // SAFETY: nobody else has the object or its content; the handle read out is dropped once, for the object
-    // holds no more than its bits from now on.
-    unsafe {
-        let inner = (*cell).inner.get();
-        let owned = me.map_addr(|a| a | OWNED);
-        let slot = (*inner).wrapper();
-        if (*inner).handles() < 2 || slot.load(Ordering::Relaxed) != me.cast() {
-            return false;
-        }
-        slot.store(owned.cast(), Ordering::Relaxed);
-        ffi::Py_INCREF(me);
-        ffi::PyObject_GC_Track(me.cast());
-        // Another thread may have dropped its handle meanwhile: then this frees tensor and object.
-        drop(inner.read());
-        true
-    }
-}
-
-/// The reverse: `t`, whose object this is, moves back into it.
-///
-/// # Safety
-/// The interpreter is held, and the object was left to this tensor.
-unsafe fn take_back(t: Tensor, owned: *mut ffi::PyObject) -> Py<PyAny> {
-    // SAFETY: the content is spent, so it may be written over; the object's own reference is handed out.
-    unsafe {
-        let me = owned.map_addr(|a| a & !OWNED);
-        t.wrapper().store(me.cast(), Ordering::Relaxed);
-        let cell = crate::object::content(me);
-        (*cell).inner.get().write(t);
-        Bound::from_owned_ptr(Python::assume_attached(), me).unbind()
-    }
-}
-
-/// Frees the object of a tensor that is going away and to which it was left.
-pub fn free_object(me: *mut std::ffi::c_void) {
-    let me = me.cast::<ffi::PyObject>();
-    // While the interpreter ends, its objects stay.
-    Python::try_attach(|_| {
-        let cpu = pytensorlib_core::device::Device::Cpu;
-        if let Ok(nothing) = Tensor::empty(&[0], DType::F32, cpu) {
-            // SAFETY: the object's handle is spent; it gets one that it may drop.
-            unsafe {
-                (*crate::object::content(me)).inner.get().write(nothing);
-                ffi::Py_DECREF(me);
-            }
-        }
-    });
-}
-
-/// The tensor has no object any more, if `me` was it.
-#[inline]
-fn forget(t: &Tensor, me: *mut ffi::PyObject) {
-    // The interpreter is held: nobody comes between.
-    if t.wrapper().load(Ordering::Relaxed) == me.cast() {
-        t.wrapper().store(std::ptr::null_mut(), Ordering::Relaxed);
-    }
-}
-
-impl Drop for PyTensor {
-    fn drop(&mut self) {
-        let me = self.me.get();
-        forget(self.inner.get_mut(), me);
-    }
-}
-
-/// The Python object of a tensor: the one it has, or a new one.
-pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
-    let old = t.wrapper().load(Ordering::Relaxed).cast::<ffi::PyObject>();
-    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
-    unsafe {
-        if old.addr() & OWNED != 0 {
-            return Ok(take_back(t, old));
-        }
-        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
-            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
-        }
-    }
-    Ok(crate::object::make(py, t)?.into_any().unbind())
-}
-
-/// The tensor behind a Python object, or a `TypeError`.
-pub fn borrow(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    match obj.cast::<PyTensor>() {
-        Ok(t) => Ok(t.get().get()),
-        Err(_) => Err(PyTypeError::new_err(format!(
-            "expected a Tensor, got {}",
-            obj.get_type().name()?
-        ))),
-    }
-}
-
-/// Carries a tensor through `__new__` of a subclass.
-#[pyclass(frozen, name = "_Raw")]
-struct Raw(Tensor);
-
-const _: () = assert!(std::mem::size_of::<Tensor>() == std::mem::size_of::<*const ()>());
-
-/// A tensor as an object of a subclass, without running the subclass's own `__new__`.
-pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
-    let py = cls.py();
-    let answers = crate::dispatch::answers(cls)?;
-    let t = match answers == t.answers() {
-        true => t,
-        false => t.answering(answers),
-    };
-    let base = py.get_type::<PyTensor>();
-    let obj = base
-        .getattr("__new__")?
-        .call1((cls, Py::new(py, Raw(t))?))?;
-    let cell = obj.cast::<PyTensor>()?;
-    cell.get().adopt(obj.as_ptr());
-    Ok(obj.unbind())
-}
+use pytensorlib_core::tensor::Tensor;
 
 #[pymethods]
 impl PyTensor {
@@ -792,9 +560,9 @@ impl PyTensor {
             return Ok(z.into_any().unbind());
         }
         if t.device() != pytensorlib_core::device::Device::Cpu {
-            return number(py, self.get().item().py()?);
+            return number_object(py, self.get().item().py()?);
         }
-        number(py, t.item().py()?)
+        number_object(py, t.item().py()?)
     }
     /// The elements as Python numbers in nested lists.
     ///
@@ -869,8 +637,8 @@ impl PyTensor {
             ));
         }
         match t.item().py()? {
-            s @ Scalar::UInt(_) => number(py, s),
-            s => number(py, Scalar::Int(s.i64())),
+            s @ Scalar::UInt(_) => number_object(py, s),
+            s => number_object(py, Scalar::Int(s.i64())),
         }
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
@@ -1001,7 +769,7 @@ impl PyTensor {
         Ok(f.call1((lift(o)?, slf))?.unbind())
     }
     fn __matmul__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        if o.cast::<PyTensor>().is_err() && !crate::convert::is_ndarray(o) {
+        if o.cast::<PyTensor>().is_err() && !crate::numpy::is_ndarray(o) {
             return Ok(slf.py().NotImplemented());
         }
         Ok(slf.call_method1("matmul", (lift(o)?,))?.unbind())
@@ -1554,7 +1322,7 @@ impl PyTensor {
     /// >>> x.grad
     /// tensor([10., 10.])
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
-        crate::autograd::register_hook(&self.get(), hook, false)
+        crate::hooks::register_hook(&self.get(), hook, false)
     }
     /// Call a function after each addition to `grad` of this leaf, for example to step an
     /// optimizer at once.
@@ -1582,7 +1350,7 @@ impl PyTensor {
     /// >>> x.sum().backward()
     /// tensor([1., 1.])
     fn register_post_accumulate_grad_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
-        crate::autograd::register_hook(&self.get(), hook, true)
+        crate::hooks::register_hook(&self.get(), hook, true)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -1648,16 +1416,6 @@ fn warn_of_scalar(t: &Tensor) {
     }
 }
 
-/// A Python number.
-pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
-    Ok(match s {
-        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
-        Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
-        Scalar::UInt(u) => u.into_pyobject(py)?.into_any().unbind(),
-        Scalar::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
-    })
-}
-
 /// Whether an object is a tensor.
 ///
 /// Parameters
@@ -1678,21 +1436,6 @@ pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
 #[pyfunction]
 fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
     obj.cast::<PyTensor>().is_ok()
-}
-
-/// Runs what Python calls as `op`: errors are raised, a panic becomes one.
-pub fn guard(
-    py: Python<'_>,
-    op: &'static str,
-    f: impl FnOnce() -> PyResult<Py<PyAny>>,
-) -> *mut ffi::PyObject {
-    match caught(op, f) {
-        Ok(obj) => obj.into_ptr(),
-        Err(e) => {
-            e.restore(py);
-            std::ptr::null_mut()
-        }
-    }
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

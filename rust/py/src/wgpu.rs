@@ -1,7 +1,8 @@
 //! The GPU from Python: what it is, its memory, and ops that it has no kernel for.
 
+use crate::cell::borrow;
 use crate::error::IntoPy;
-use crate::tensor::{borrow, wrap};
+use crate::object::wrap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::device;
