@@ -146,6 +146,25 @@ def test_without_an_adapter_answers_are_those_of_pytorch_without_a_driver() -> N
     assert json.loads(done.stdout) == WITHOUT
 
 
+def test_without_an_adapter_switches_of_precision_answer_as_pytorchs() -> None:
+    code = """
+        import torch
+        def told():
+            m = torch.backends.cuda.matmul
+            return m.allow_tf32, m.fp32_precision, torch.get_float32_matmul_precision()
+        print(*told())
+        torch.backends.cuda.matmul.allow_tf32 = True
+        print(*told())
+        torch.set_float32_matmul_precision("highest")
+        print(*told())
+        torch.set_float32_matmul_precision("medium")
+        print(*told())
+    """
+    wanted = ["False none highest", "True tf32 high", "False ieee highest", "True tf32 medium"]
+    for name in ("cuda", None):
+        assert run(code, name, **NO_ADAPTER).splitlines() == wanted
+
+
 def test_without_an_adapter_errors_say_what_to_do() -> None:
     code = """
         import torch

@@ -51,11 +51,13 @@ _PRECISIONS = ("none", "ieee", "tf32")
 
 
 def _set_precision(value: Any, known: tuple[str, ...] = _PRECISIONS) -> None:
-    """Let products have the precision of a word, where there are GPUs that answer as "cuda"."""
+    """Let products of GPUs that answer as "cuda" have the precision of a word."""
     if value not in known:
         raise RuntimeError(f"Unknown precision: {value}; take one of {', '.join(known)}")
-    if GPU.is_available():
-        pt.set_float32_matmul_precision("high" if value in ("tf32", "bf16") else "highest")
+    word = "high" if value in ("tf32", "bf16") else "highest"
+    # A switch of CUDA's takes no digit from the CPU's products.
+    pt.set_float32_matmul_precision(word if GPU.is_available() else "highest")
+    pt._precision = word
 
 
 class cuFFTPlanCache:
@@ -119,8 +121,6 @@ class cuBLASModule:
         if name not in self._kept:
             raise AttributeError(f"Unknown attribute {name}")
         kept = self._kept[name]
-        if not GPU.is_available():
-            return kept
         quick = pt.get_float32_matmul_precision() != "highest"
         if name == "allow_tf32":
             return quick
