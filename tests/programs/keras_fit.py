@@ -12,6 +12,9 @@ from report import draw_on_the_cpu, finish, report
 draw_on_the_cpu()
 
 assert keras.backend.backend() == "torch"
+dtype = os.environ.get("DTYPE", "float32")
+if dtype != "float32":
+    keras.config.set_dtype_policy(f"mixed_{dtype}")
 rng = np.random.default_rng(0)
 
 

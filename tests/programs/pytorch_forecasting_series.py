@@ -1,5 +1,6 @@
 """Forecasts of many series from one table: the data set, networks and losses of forecasting."""
 
+import os
 import warnings
 
 import lightning.pytorch as pl
@@ -13,6 +14,8 @@ from report import draw_on_the_cpu, finish, report
 warnings.simplefilter("ignore")
 device = "cuda" if torch.cuda.is_available() else "cpu"
 draw_on_the_cpu()
+dtype = os.environ.get("DTYPE", "float32")
+precision = {"float16": "16-mixed", "bfloat16": "bf16-mixed"}.get(dtype, "32-true")
 random = np.random.default_rng(0)
 steps = np.arange(40)
 table = pd.DataFrame(
@@ -96,6 +99,7 @@ for name, (data, options) in kinds.items():
     model = getattr(pf, name).from_dataset(data, learning_rate=1e-2, log_interval=-1, **options)
     trainer = pl.Trainer(
         accelerator="auto",
+        precision=precision,
         max_epochs=2,
         limit_train_batches=3,
         gradient_clip_val=0.5,

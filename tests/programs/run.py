@@ -124,11 +124,14 @@ NOT_YET: dict[str, str] = {}
 FALLS_BACK: dict[str, dict[str, str]] = {}
 # With `--gpu-as`: values that are not compared, and why. Their names begin so.
 NOT_COMPARED: dict[str, dict[str, str]] = {}
-# With `--dtype`: programs whose library has a switch for it, and the values that are compared.
+# With `--dtype`: programs whose library has a switch for it, and how the names of the values that
+# are compared end.
 SWITCHES = {
     "accelerate_loop": "first epoch",
     "fastai_learner": "images: losses",
+    "keras_fit": ": losses",
     "lightning_fit": "losses",
+    "pytorch_forecasting_series": ": loss",
     "transformers_trainer": "losses",
 }
 HALVES = {"float16": {**SWITCHES, "ignite_engine": "losses"}, "bfloat16": SWITCHES}
@@ -246,9 +249,9 @@ def check(names: list[str], gpu_as: str | None, dtype: str) -> int:
             verdict = f"FAILED\n{found}"
         else:
             apart = () if gpu_as is None else tuple(NOT_COMPARED.get(name, {}))
-            of = () if dtype == "float32" else (HALVES[dtype][name],)
+            of = "" if dtype == "float32" else HALVES[dtype][name]
             found, wanted = (
-                {k: v for k, v in d.items() if k in (of or d) and not k.startswith(apart)}
+                {k: v for k, v in d.items() if k.endswith(of) and not k.startswith(apart)}
                 for d in (found, expected[name]["values"])
             )
             gaps = {k: difference(found.get(k, []), v) for k, v in wanted.items()}
