@@ -219,6 +219,7 @@ def write(folder: Path) -> None:
         "processors": processors(results, measured),
         "libraries": f"{programs.table()}\n\n`make programs` in the repository runs all "
         f"{len(programs.PROGRAMS)} programs; {len(programs.FEW)} are a part of every test run.",
+        "programs": programs.measured(),
         "conformance": conformance(),
         "absent": absent(),
     }

@@ -6,7 +6,8 @@ torch`` means pytensorlib; ``--few`` runs those that need little beside the tool
 cuda`` they get the GPU, and fail where they compute nothing on it, or something on the CPU for want
 of a kernel that ``FALLS_BACK`` does not name; ``--few`` then runs those that take few seconds on
 Vulkan in software. ``--record`` runs them under PyTorch instead (in an environment that has it) and
-writes ``expected.json``; ``--table`` prints the site's table.
+writes ``expected.json``; ``--keep`` notes differences and seconds in ``measured.json``; ``--table``
+prints the site's tables of both.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "expected.json"
+MEASURED = HERE / "measured.json"
 LOCK = HERE / "requirements.lock"
 TOLERANCE = 1e-4
 # Where the programs' devices are a GPU.
@@ -128,6 +130,12 @@ NOT_COMPARED: dict[str, dict[str, str]] = {}
 # are compared end.
 SWITCHES = {
     "accelerate_loop": "first epoch",
+    "cuda_amplifier": "",
+    "cuda_char_gpt": "",
+    "cuda_diffusion": "",
+    "cuda_gan": "",
+    "cuda_image_classifier": "",
+    "cuda_lora": "",
     "fastai_learner": "images: losses",
     "keras_fit": ": losses",
     "lightning_fit": "losses",
@@ -236,7 +244,15 @@ def record(names: list[str]) -> int:
     return failed
 
 
-def check(names: list[str], gpu_as: str | None, dtype: str) -> int:
+def keep(name: str, kind: str, gap: float, seconds: float) -> None:
+    """Note how far a program was off, in parts of the largest, and the seconds that it took."""
+    measured = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+    measured.setdefault(name, {})[kind] = [float(f"{gap:.1e}"), round(seconds, 1)]
+    rows = (f"{json.dumps(k)}: {json.dumps(measured[k], sort_keys=True)}" for k in sorted(measured))
+    MEASURED.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def check(names: list[str], gpu_as: str | None, dtype: str, keeps: bool) -> int:
     """Run programs and compare; returns how many fail, or agree where that was not known."""
     expected, failed, agreed = json.loads(EXPECTED.read_text()), 0, 0
     os.environ["DTYPE"] = dtype
@@ -262,6 +278,9 @@ def check(names: list[str], gpu_as: str | None, dtype: str) -> int:
                 verdict += (
                     f"\n got      {found.get(worst, [])[:16]}\n expected {wanted[worst][:16]}"
                 )
+            elif keeps:
+                kind = "CPU" if gpu_as is None else "GPU"
+                keep(name, kind if dtype == "float32" else f"{kind} {dtype}", gaps[worst], seconds)
         agrees = not verdict.startswith("FAILED")
         agreed += agrees
         failed += agrees == (name in NOT_YET)
@@ -292,6 +311,16 @@ def table() -> str:
     return "\n".join(["| library | version | library | version |\n|---|---|---|---|", *lines])
 
 
+def measured() -> str:
+    """Return the table of what programs were off by, and of the seconds that they took."""
+    kinds = ["CPU", "GPU", "GPU float16", "GPU bfloat16"]
+    lines = [f"| program | {' | '.join(kinds)} |", "|---" * (1 + len(kinds)) + "|"]
+    for name, found in json.loads(MEASURED.read_text()).items():
+        cells = ("{:.0e}, {:.0f} s".format(*found[k]) if k in found else "" for k in kinds)
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def lock(names: list[str]) -> list[str]:
     """Return the lines of requirements.lock that these programs need."""
     wanted = {package for name in names for package in FEW[name]}
@@ -308,10 +337,11 @@ def main() -> int:
     parser.add_argument("--few", action="store_true", help=f"run {', '.join(FEW)}")
     parser.add_argument("--lock", action="store_true", help="print what --few needs")
     parser.add_argument("--record", action="store_true", help="under PyTorch, into expected.json")
-    parser.add_argument("--table", action="store_true", help="print the site's table")
+    parser.add_argument("--keep", action="store_true", help="note what agrees in measured.json")
+    parser.add_argument("--table", action="store_true", help="print the site's tables")
     options = parser.parse_args()
     if options.table or options.lock:
-        print(table() if options.table else "\n".join(lock(list(FEW))))
+        print(f"{table()}\n\n{measured()}" if options.table else "\n".join(lock(list(FEW))))
         return 0
     if unknown := set(options.names) - set(PROGRAMS):
         parser.error(f"unknown program {', '.join(sorted(unknown))}")
@@ -323,7 +353,7 @@ def main() -> int:
         names = [name for name in names if name in HALVES[options.dtype]]
     if options.record:
         return record(names)
-    return check(names, options.gpu_as, options.dtype or "float32")
+    return check(names, options.gpu_as, options.dtype or "float32", options.keep)
 
 
 if __name__ == "__main__":
