@@ -48,6 +48,18 @@ def test_recorded_versions_are_those_installed(programs: ModuleType) -> None:
         assert recorded == {normal(k): lock[normal(k)] for k in needed}, name
 
 
+def test_each_program_was_measured_on_the_cpu_and_the_gpu(programs: ModuleType) -> None:
+    bounds = {"CPU": programs.TOLERANCE, "GPU": programs.TOLERANCE_GPU}
+    bounds |= {f"GPU {dtype}": bound for dtype, bound in programs.TOLERANCE_HALF.items()}
+    measured = json.loads(programs.MEASURED.read_text())
+    assert measured.keys() == programs.PROGRAMS.keys() - programs.NOT_YET.keys()
+    for name, found in measured.items():
+        halves = {f"GPU {dtype}" for dtype, known in programs.HALVES.items() if name in known}
+        assert found.keys() == {"CPU", "GPU"} | halves, name
+        assert all(gap <= bounds[kind] for kind, (gap, _) in found.items()), name
+        assert f"`{name}`" in programs.measured()
+
+
 def test_the_few_programs_name_what_can_be_installed(programs: ModuleType) -> None:
     wanted = {package for needed in programs.FEW.values() for package in needed}
     assert {line.partition("==")[0] for line in programs.lock(list(programs.FEW))} == wanted
