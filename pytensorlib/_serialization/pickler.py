@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from collections import OrderedDict
 from types import FunctionType
 from typing import IO, Any
@@ -126,7 +127,15 @@ class CheckpointPickler(Base):
         if root not in ROOTS:
             super().save_global(obj, name)
             return
-        self.write(f"ctorch{dot}{path}\n{name or obj.__qualname__}\n".encode())
+        name = name or obj.__qualname__
+        outer, inner = name.rpartition(".")[::2]
+        if outer and self.proto < 4:  # whose globals have no dots
+            owner = sys.modules[module]
+            for part in outer.split("."):
+                owner = getattr(owner, part)
+            self.save_reduce(getattr, (owner, inner), obj=obj)
+            return
+        self.write(f"ctorch{dot}{path}\n{name}\n".encode())
         self.memoize(obj)
 
     dispatch[type(FileName.__call__)] = save_global

@@ -80,7 +80,9 @@ class Stateful:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable, with_module: bool = False
     ) -> RemovableHandle:
-        return _add(self._load_state_dict_pre_hooks, _LoadHook(hook, self if with_module else None))
+        return _add(
+            self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None)
+        )
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Run ``hook(module, incompatible_keys)`` after loading; it may edit the lists."""
@@ -337,31 +339,36 @@ def _load(
             )
 
 
-class _LoadHook:
+class _WrappedHook:
     """A load hook that may take the module first; a class so that it can be pickled."""
 
-    def __init__(self, hook: Callable, module: Any) -> None:
+    def __init__(self, hook: Callable, module: Any = None) -> None:
         self.hook = hook
-        # The module owns the hook, which must not keep it.
-        self.module = None if module is None else weakref.ref(module)
-
-    @property
-    def with_module(self) -> bool:
-        return self.module is not None
+        self.with_module = module is not None
+        if self.with_module:
+            # The module owns the hook, which must not keep it.
+            self.module = weakref.ref(module)
 
     def __call__(self, *args: Any) -> Any:
-        if self.module is None:
+        if not self.with_module:
             return self.hook(*args)
         module = self.module()
         if module is None:
             raise RuntimeError("You are trying to call the hook of a dead Module!")
         return self.hook(module, *args)
 
-    def __getstate__(self) -> Any:
-        return self.hook, self.module and self.module()
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"hook": self.hook, "with_module": self.with_module}
+        if self.with_module:
+            state["module"] = self.module()
+        return state
 
-    def __setstate__(self, state: Any) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError("You are trying to revive the hook of a dead Module!")
+            self.module = weakref.ref(state["module"])
 
 
 def _add(hooks: OrderedDict, hook: Callable) -> RemovableHandle:

@@ -412,7 +412,9 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
     def __getstate__(self) -> dict[str, Any]:
         # What calls asked for belongs to this object: a copy is a module that is not compiled.
-        return {k: v for k, v in self.__dict__.items() if k != "_compiled_call_impl"}
+        # Whether there are hooks is found again; a pickle has the names of PyTorch's alone.
+        left = ("_compiled_call_impl", "_hooked")
+        return {k: v for k, v in self.__dict__.items() if k not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

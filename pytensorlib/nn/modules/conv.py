@@ -93,9 +93,9 @@ class _ConvNd(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def _pads(self) -> list[int]:
+    def _pads(self) -> Any:
         if not isinstance(self.padding, str):
-            return [p for size in reversed(self.padding) for p in (size, size)]
+            return tuple(p for size in reversed(self.padding) for p in (size, size))
         pads = []
         for kernel, dilation in zip(reversed(self.kernel_size), reversed(self.dilation)):
             total = dilation * (kernel - 1) if self.padding == "same" else 0

@@ -16,7 +16,7 @@ from .._hooks import (
     register_module_full_backward_pre_hook,
 )
 from .._state_dict import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (PyTorch's name)
-from .._state_dict import _IncompatibleKeys
+from .._state_dict import _IncompatibleKeys, _WrappedHook
 from ..module import (
     Module,
     register_module_buffer_registration_hook,
@@ -28,6 +28,7 @@ __all__ = [
     "Module",
     "RemovableHandle",
     "_IncompatibleKeys",
+    "_WrappedHook",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",

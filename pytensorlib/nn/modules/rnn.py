@@ -170,8 +170,13 @@ class RNNBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch's pickles hold the list of weights, beside their names.
+        names = self._flat_weights_names
+        return super().__getstate__() | {"_flat_weights": [getattr(self, n, None) for n in names]}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state.pop("_flat_weights", None)  # PyTorch's pickles hold the list itself
+        state.pop("_flat_weights", None)  # which is made of the names here
         state.pop("_flat_weight_refs", None)
         if "all_weights" in state:
             state["_all_weights"] = state.pop("all_weights")

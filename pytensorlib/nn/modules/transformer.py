@@ -56,6 +56,12 @@ def _get_activation_fn(activation: Any) -> Callable[[Tensor], Tensor]:
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
 
+def _kind_of_activation(activation: Any) -> int:
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
+
+
 class _Layer(Module):
     """The feed-forward block that both kinds of layer end with."""
 
@@ -143,7 +149,9 @@ class TransformerEncoderLayer(_Layer):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _get_activation_fn(activation)
+        activation = _get_activation_fn(activation)
+        self.activation_relu_or_gelu = _kind_of_activation(activation)
+        self.activation = activation
 
     def forward(
         self,
@@ -308,13 +316,12 @@ def _kept_padding(layer: Any) -> str:
     attention: Any = layer.self_attn
     if not isinstance(attention, MultiheadAttention):
         return "encoder_layer.self_attn was not MultiheadAttention"
-    usual = layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU))
     reasons = {
         "encoder_layer.norm_first was True": layer.norm_first,
         "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference "
         "performance)": not attention.batch_first,
         "encoder_layer.self_attn was passed bias=False": attention.in_proj_bias is None,
-        "encoder_layer.activation_relu_or_gelu was not True": not usual,
+        "encoder_layer.activation_relu_or_gelu was not True": not layer.activation_relu_or_gelu,
         "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps": (
             layer.norm1.eps != layer.norm2.eps
         ),

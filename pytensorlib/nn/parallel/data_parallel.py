@@ -57,12 +57,12 @@ class DataParallel(Module):
         self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
     ) -> None:
         super().__init__()
-        self.module, self.dim = module, dim
+        self.module = module
         ids = _devices(module) if device_ids is None else [place(d) for d in device_ids]
         self.device_ids = ids
-        self.output_device = (
-            place(output_device) if output_device is not None else (ids or [None])[0]
-        )
+        if ids:
+            self.dim = dim
+            self.output_device = ids[0] if output_device is None else place(output_device)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module on every part and join the results."""

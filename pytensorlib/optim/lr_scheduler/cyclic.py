@@ -108,8 +108,7 @@ class CyclicLR(LRScheduler):
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
-        if scale_fn is None:
-            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = _uses_beta1(optimizer)
@@ -127,14 +126,17 @@ class CyclicLR(LRScheduler):
             return self._scale_fn_custom(x)
         return self._scale_fn_ref(x)
 
-    @property
-    def _scale_fn_ref(self) -> Callable[[float], float]:
-        """The function of the mode."""
+    def _init_scale_fn(self) -> None:
+        if self._scale_fn_custom is not None:
+            return
+        self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
+        self._scale_fn_ref: Callable[[float], float]
         if self.mode == "triangular":
-            return self._triangular_scale_fn
-        if self.mode == "triangular2":
-            return self._triangular2_scale_fn
-        return partial(self._exp_range_scale_fn, self.gamma)
+            self._scale_fn_ref = self._triangular_scale_fn
+        elif self.mode == "triangular2":
+            self._scale_fn_ref = self._triangular2_scale_fn
+        elif self.mode == "exp_range":
+            self._scale_fn_ref = partial(self._exp_range_scale_fn, self.gamma)
 
     @staticmethod
     def _triangular_scale_fn(x: float) -> float:
@@ -168,6 +170,7 @@ class CyclicLR(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimizer and a plain `scale_fn`."""
         state = super().state_dict()
+        state.pop("_scale_fn_ref", None)
         fn = state.pop("_scale_fn_custom")
         plain = fn is None or isinstance(fn, types.FunctionType)
         state["_scale_fn_custom"] = None if plain else fn.__dict__.copy()
@@ -180,6 +183,18 @@ class CyclicLR(LRScheduler):
         super().load_state_dict(state)
         if custom is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(custom)
+        self._init_scale_fn()
+
+
+def _phase(end: float, rate: tuple[str, str], momentum: tuple[str, str]) -> dict[str, Any]:
+    """A phase's last step, and the options between which rate and momentum go."""
+    return {
+        "end_step": end,
+        "start_lr": rate[0],
+        "end_lr": rate[1],
+        "start_momentum": momentum[0],
+        "end_momentum": momentum[1],
+    }
 
 
 class OneCycleLR(LRScheduler):
@@ -272,21 +287,20 @@ class OneCycleLR(LRScheduler):
             )
         self.total_steps = total_steps
         self._anneal_func_type = anneal_strategy
-        up, down = ("initial_lr", "max_lr"), ("max_lr", "min_lr")
-        strong, weak = ("max_momentum", "base_momentum"), ("base_momentum", "max_momentum")
         middle = float(pct_start * total_steps) - 1
         last = total_steps - 1
-        # Each phase: its last step, from which rate to which, from which momentum to which.
-        self._phases: list[tuple[float, tuple[str, str], tuple[str, str]]]
         if three_phase:
             back = float(2 * pct_start * total_steps) - 2
-            self._phases = [
-                (middle, up, strong),
-                (back, ("max_lr", "initial_lr"), weak),
-                (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
+            self._schedule_phases = [
+                _phase(middle, ("initial_lr", "max_lr"), ("max_momentum", "base_momentum")),
+                _phase(back, ("max_lr", "initial_lr"), ("base_momentum", "max_momentum")),
+                _phase(last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
             ]
         else:
-            self._phases = [(middle, up, strong), (last, down, weak)]
+            self._schedule_phases = [
+                _phase(middle, ("initial_lr", "max_lr"), ("max_momentum", "base_momentum")),
+                _phase(last, ("max_lr", "min_lr"), ("base_momentum", "max_momentum")),
+            ]
         if last_epoch == -1:
             highs = per_group("max_lr", max_lr, groups)
             for group, high in zip(groups, highs, strict=True):
@@ -319,16 +333,17 @@ class OneCycleLR(LRScheduler):
                 f"{self.total_steps}"
             )
         begin = 0.0
-        for phase in self._phases:
-            end, rate, momentum = phase
-            if t <= end or phase is self._phases[-1]:
+        for phase in self._schedule_phases:
+            end = phase["end_step"]
+            if t <= end or phase is self._schedule_phases[-1]:
                 break
             begin = end
         share = (t - begin) / (end - begin)
         values = []
         for group in self.optimizer.param_groups:
-            values.append(self._between(group[rate[0]], group[rate[1]], share))
+            low, high = group[phase["start_lr"]], group[phase["end_lr"]]
+            values.append(self._between(low, high, share))
             if self.cycle_momentum:
-                start, stop = group[momentum[0]], group[momentum[1]]
+                start, stop = group[phase["start_momentum"]], group[phase["end_momentum"]]
                 _set_momentum(group, self.use_beta1, self._between(start, stop, share))
         return values
