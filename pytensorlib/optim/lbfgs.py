@@ -144,7 +144,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first = closure()
-        loss = float(first)
+        loss = float(number(first))
         calls = 1
         state["func_evals"] += 1
         g = self._flat_grad()
@@ -175,7 +175,7 @@ class LBFGS(Optimizer):
 
                 def at(length: Any, start: list[Any] = start, d: Any = d) -> tuple[float, Any]:
                     self._move(length, d)
-                    value = float(closure())
+                    value = float(number(closure()))
                     gradient = self._flat_grad()
                     for p, old in zip(self._params, start, strict=True):
                         p.copy_(old)
@@ -189,7 +189,7 @@ class LBFGS(Optimizer):
             else:
                 self._move(t, d)
                 if iteration != group["max_iter"]:
-                    loss = float(closure())
+                    loss = float(number(closure()))
                     g = self._flat_grad()
                     done = g.abs().max() <= group["tolerance_grad"]
                     used = 1

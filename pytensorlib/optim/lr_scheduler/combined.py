@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from ..optimizer import Optimizer
+from ..optimizer import Optimizer, number
 from .base import EPOCH, LRScheduler, as_optimizer, copied, per_group, set_option
 
 __all__ = ["ChainedScheduler", "ReduceLROnPlateau", "SequentialLR"]
@@ -68,6 +68,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = per_group("min_lr", min_lr, optimizer.param_groups)
         self.mode = mode
+        self.mode_worse = float("inf") if mode == "min" else float("-inf")
         self.factor = factor
         self.patience = patience
         self.threshold = threshold
@@ -79,13 +80,13 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _reset(self) -> None:
-        self.best = float("inf") if self.mode == "min" else float("-inf")
+        self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take the metric of one more epoch into account."""
-        current = float(metrics)
+        current = float(number(metrics))
         if epoch is not None:
             warnings.warn(EPOCH, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
