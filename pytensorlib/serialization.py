@@ -344,7 +344,9 @@ def load(
         With ``weights_only=False``: its ``Unpickler`` reads the file, and finds the classes.
     weights_only : bool, default True
         Accept tensors and plain containers only. False runs whatever code the file asks for: use
-        it for files that you trust.
+        it for files that you trust. Where it is not given, ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``
+        in the environment means False, with a warning; ``TORCH_FORCE_WEIGHTS_ONLY_LOAD=1`` means
+        True even where it is False.
     mmap : bool
         Map the file instead of reading it; checksums are then not checked. The file must not
         shrink while the tensors live.
@@ -373,8 +375,7 @@ def load(
     >>> torch.load(io.BytesIO(file.getvalue()))
     tensor([0, 1, 2])
     """
-    if weights_only is None:
-        weights_only = pickle_module is None
+    weights_only = _file_options.wants_weights_only(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("load: pickle_module cannot be given with weights_only=True")
     how = Reading(weights_only, pickle_module, pickle_load_args)

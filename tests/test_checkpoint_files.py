@@ -11,6 +11,7 @@ import sys
 import tarfile
 import threading
 import zipfile
+from fractions import Fraction
 
 import pytest
 
@@ -468,3 +469,31 @@ def test_names_of_devices_that_are_not_here_load():
     for trusted in (False, True):
         got = torch.load(io.BytesIO(data), weights_only=not trusted)
         assert [str(d) for d in got] == names
+
+
+@pytest.mark.parametrize("value", ["1", "y", "YES", "true"])
+def test_the_environment_may_ask_for_whole_objects(tmp_path, monkeypatch, value):
+    path = tmp_path / "half.pt"
+    torch.save(Fraction(1, 2), path)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", value)
+    with pytest.warns(UserWarning, match="^Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
+        assert torch.load(path) == Fraction(1, 2)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        torch.load(path, weights_only=True)
+
+
+def test_the_environment_may_refuse_whole_objects(tmp_path, monkeypatch):
+    path = tmp_path / "half.pt"
+    torch.save(Fraction(1, 2), path)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        torch.load(path, weights_only=False)
+    with pytest.raises(RuntimeError, match="pickle_module"):
+        torch.load(path, pickle_module=pickle)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="Only one of .* should be set, but both were set"):
+        torch.load(path)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0")
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "no")
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        torch.load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import warnings
@@ -540,3 +541,31 @@ def mkdtemp() -> Iterator[str]:
 
     with tempfile.TemporaryDirectory() as path:
         yield path
+
+
+def wants_weights_only(given: bool | None, pickle_module: Any) -> bool:
+    """Tell whether to read tensors and plain values alone; PyTorch's variables may say so."""
+    true = ("1", "y", "yes", "true")
+    always, never = (
+        os.environ.get(f"TORCH_FORCE_{name}WEIGHTS_ONLY_LOAD", "0").lower() in true
+        for name in ("", "NO_")
+    )
+    if always and never:
+        raise RuntimeError(
+            "load: Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or "
+            "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set."
+        )
+    if always:
+        return True
+    if given is not None:
+        return given
+    if never:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the"
+            "`weights_only` argument was not explicitly passed to `torch.load`, forcing "
+            "weights_only=False.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return False
+    return pickle_module is None
