@@ -323,3 +323,19 @@ def test_nothing_is_warned_of_while_a_program_is_traced():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))(torch.ones(1, 2))
+
+
+def test_operators_of_programs_are_traced_as_calls_of_them():
+    @torch.library.custom_op("traced::scale", mutates_args=())
+    def scale(x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+    def f(x):
+        ops = torch.ops.traced
+        return ops.scale(x, 2.0) + ops.scale.default(x, 3.0) + scale(x, 4.0)
+
+    traced = fx.symbolic_trace(f)
+    # What PyTorch 2.13 has as targets.
+    targets = [str(n.target) for n in traced.graph.nodes if "scale" in n.name]
+    assert targets == ["traced.scale", "traced.scale.default", "traced.scale.default"]
+    assert traced(torch.ones(1)).item() == 9

@@ -227,3 +227,61 @@ def test_flops_are_told_by_module():
     assert counts["Net.a"] == 2 * 2 * 3 * 4 * 8
     assert counts["Global"] == counts["Net"] == counts["Net.a"] + counts["Net.b"]
     assert "Net.a" in counter.get_table()
+
+
+def test_operators_that_begin_and_end_ranges_are_those_of_record_function():
+    ops = torch.ops.profiler
+    with torch.autograd.profiler.profile() as prof:
+        handle = ops._record_function_enter("first")
+        other = ops._record_function_enter_new("second", "with an argument")
+        torch.ones(2).relu()
+        ops._record_function_exit._RecordFunction(other)
+        ops._record_function_exit(handle)
+    (relu,) = [e for e in prof.function_events if e.name == "aten::relu"]
+    assert relu.cpu_parent.name == "second" and relu.cpu_parent.cpu_parent.name == "first"
+    assert str(prof) == prof.function_events.table()
+    with pytest.raises(RuntimeError, match="_record_function_exit.* but instead found type 'int'"):
+        ops._record_function_exit(3)
+
+
+def test_a_range_may_end_with_a_future():
+    future = torch.futures.Future()
+    with profile() as prof:
+        with record_function("asked") as range_:
+            answer = range_._call_end_callbacks_on_future(future)
+        torch.ones(2).relu()
+        future.set_result(3)
+    assert answer.wait() == 3
+    (relu,) = [e for e in prof.events() if e.name == "aten::relu"]
+    assert relu.cpu_parent.name == "asked"
+    with pytest.raises(RuntimeError, match="can only be called once"):
+        range_._call_end_callbacks_on_future(future)
+
+
+def test_a_tracer_that_keeps_ranges_gives_a_program_with_them(monkeypatch):
+    class Ranged(torch.fx.Tracer):
+        def trace(self, root, concrete_args=None):
+            def enter(range_):
+                name, target = (range_.name,), torch.ops.profiler._record_function_enter
+                range_.handle = self.create_proxy("call_function", target, name, {})
+
+            def leave(range_, *error):
+                torch.ops.profiler._record_function_exit(range_.handle)
+
+            monkeypatch.setattr(record_function, "__enter__", enter)
+            monkeypatch.setattr(record_function, "__exit__", leave)
+            graph = super().trace(root, concrete_args)
+            monkeypatch.undo()
+            return graph
+
+    def step(x):
+        with record_function("step"):
+            return torch.relu(x)
+
+    graph = Ranged().trace(step)
+    graph.eliminate_dead_code()  # which keeps what begins and ends
+    traced = torch.fx.GraphModule(nn.Module(), graph)
+    with profile() as prof:
+        traced(torch.ones(2))
+    (relu,) = [e for e in prof.events() if e.name == "aten::relu"]
+    assert relu.cpu_parent.name == "step"

@@ -100,6 +100,22 @@ _VIEWS = frozenset(
 )
 
 
+# Operators of other namespaces of PyTorch's: the module that has them as functions.
+_OTHERS = {
+    "profiler::_record_function_enter": ("autograd.profiler", "_record_function_enter_new"),
+    "profiler::_record_function_enter_new": ("autograd.profiler", "_record_function_enter_new"),
+    "profiler::_record_function_exit": ("autograd.profiler", "_record_function_exit"),
+    "profiler::_call_end_callbacks_on_jit_fut": (
+        "autograd.profiler",
+        "_call_end_callbacks_on_jit_fut",
+    ),
+}
+
+
+# Namespaces whose operators are functions here, which ask such classes themselves.
+_EAGER = frozenset(("aten", "prim", "prims", "higher_order"))
+
+
 class _Schema:
     """What an operator is called, and whether it writes to its arguments."""
 
@@ -111,6 +127,17 @@ class _Schema:
 
     def __str__(self) -> str:
         return f"{self.name}.{self.overload_name}" if self.overload_name else self.name
+
+
+def _called(form: Any, packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """Call an operator; one that programs define is first offered to classes like tensors."""
+    if packet._namespace not in _EAGER:
+        from .overrides import handle_torch_function, has_torch_function
+
+        given = [*args, *kwargs.values()]
+        if has_torch_function(given):
+            return handle_torch_function(form, given, *args, **kwargs)
+    return packet._function(*args, **kwargs)
 
 
 class OpOverload:
@@ -128,7 +155,7 @@ class OpOverload:
         self.tags: list[Any] = []
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        return _called(self, self.overloadpacket, args, kwargs)
 
     # An operator that keeps the parameters of a call is the same as that without.
     def __eq__(self, other: object) -> bool:
@@ -161,10 +188,12 @@ class OpOverloadPacket:
         self.__name__, self.__module__ = name, f"torch.ops.{namespace}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        return _called(self, self, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # also while a copy is made, which has no names yet
+        if (
+            name.startswith("_") and name != "_RecordFunction"
+        ):  # also while a copy is made, which has no names yet
             raise AttributeError(f"'OpOverloadPacket' object has no attribute {name!r}")
         form = self.__dict__[name] = OpOverload(self, name)
         return form
@@ -189,7 +218,10 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"'_OpNamespace' object has no attribute {name!r}")
-        found = registered.get(f"{self.name}::{name}")
+        found = registered.get(full := f"{self.name}::{name}")
+        if found is None and full in _OTHERS:
+            home, inside = _OTHERS[full]
+            found = getattr(importlib.import_module(f"pytensorlib.{home}"), inside)
         if found is None and self.name in ("aten", "prim", "prims"):
             found = _ours(name) or (_part(name) if name in _PARTS else None)
         elif self.name == "higher_order":

@@ -11,6 +11,7 @@ import pytensorlib as pt
 from .. import _C, _gpu
 from .._higher_order_ops import control as _control
 from ..autograd import Function
+from ..overrides import handle_torch_function, has_torch_function
 from . import OpOverload, OpOverloadPacket, ops, registered
 from . import compare as _comparing
 from .schema import infer_schema
@@ -72,6 +73,9 @@ class CustomOpDef:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the operator, and record it where an argument needs a gradient."""
+        given = [*args, *kwargs.values()]
+        if has_torch_function(given):
+            return handle_torch_function(self._opoverload, given, *args, **kwargs)
         args, kwargs = self._bound(args, kwargs)
         if _control.recording.tracer is not None and not _control.recording.tracer.resting:
             return _control.recording.tracer.custom(self, args, kwargs)

@@ -110,6 +110,42 @@ def operator_name(node: str) -> str:
     return "aten::" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower()
 
 
+class _RecordFunction:
+    """A range that has begun, and in which profiles: what `torch.ops.profiler` hands around."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.began = [(p, p._recorder.now()) for p in _here.profiles]
+
+
+def _record_function_enter_new(name: str, args: str | None = None) -> _RecordFunction:
+    """Begin a range."""
+    return _RecordFunction(name)
+
+
+def _record_function_exit(record: _RecordFunction) -> None:
+    """End a range."""
+    if not isinstance(record, _RecordFunction):
+        raise RuntimeError(
+            "profiler::_record_function_exit() Expected a value of type '_RecordFunction' for "
+            f"argument 'record' but instead found type '{type(record).__name__}': pass what "
+            "_record_function_enter returned"
+        )
+    for p, start in record.began:
+        p._ranges.append((record.name, start, p._recorder.now()))
+    record.began = []
+
+
+def _call_end_callbacks_on_jit_fut(record: _RecordFunction, fut: Any) -> Any:
+    """End a range when a future is done; return a future of the same value."""
+
+    def end(done: Any) -> Any:
+        _record_function_exit(record)
+        return done.value()
+
+    return fut.then(end)
+
+
 class record_function(contextlib.ContextDecorator):
     """A range of a program, by name, in the profiles at work; also a decorator.
 
@@ -131,15 +167,25 @@ class record_function(contextlib.ContextDecorator):
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
-        self._began: list[tuple[profile, int]] = []
+        self.run_callbacks_on_exit = True
+        self.record: _RecordFunction | None = None
 
     def __enter__(self) -> record_function:
-        self._began = [(p, p._recorder.now()) for p in _here.profiles]
+        self.record = _record_function_enter_new(self.name, self.args)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        for p, start in self._began:
-            p._ranges.append((self.name, start, p._recorder.now()))
+        if self.record is not None and self.run_callbacks_on_exit:
+            _record_function_exit(self.record)
+
+    def _call_end_callbacks_on_future(self, fut: Any) -> Any:
+        """Let the range end when a future is done; return a future of the same value."""
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        if self.record is None:
+            raise AssertionError("Expected record to be set")
+        self.run_callbacks_on_exit = False
+        return _call_end_callbacks_on_jit_fut(self.record, fut)
 
     def __call__(self, func: Any) -> Any:
         """Return a function whose calls are such ranges."""
@@ -209,6 +255,7 @@ class profile:
         self._ranges: list[tuple[str, int, int]] = []
         self._thread = 0
         self.function_events: EventList = EventList()
+        self._done = False
 
     def __enter__(self) -> profile:
         if self.enabled:
@@ -221,6 +268,7 @@ class profile:
         if self.enabled:
             _here.profiles.remove(self)
             self._gather(self._recorder.stop(True))
+            self._done = True
 
     def _gather(self, works: list[Any]) -> None:
         """Make events of what was noted, each within those that contain it."""
@@ -278,6 +326,12 @@ class profile:
     def total_average(self) -> FunctionEventAvg:
         """Return all calls together."""
         return self.function_events.total_average()
+
+    def __repr__(self) -> str:
+        return repr(self.function_events) if self._done else "<unfinished torch.autograd.profile>"
+
+    def __str__(self) -> str:
+        return str(self.function_events) if self._done else repr(self)
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         """Return a table for people: `EventList.table`."""

@@ -465,6 +465,8 @@ class Node:
             schema = getattr(self.target, "_schema", None)
             if schema is not None and schema.is_mutable:
                 return True
+            if getattr(self.target, "__module__", "") == "torch.ops.profiler":
+                return True  # a range begins or ends
             name = getattr(self.target, "__name__", "").partition(".")[0]
             if impure_random and schema is not None and name in _RANDOM:
                 return True
