@@ -18,6 +18,7 @@ import types
 from typing import Any
 
 from . import wgpu
+from ._absent import above as _above
 from ._alias import install
 
 USAGE = """\
@@ -34,16 +35,50 @@ machine, for you and for bug reports; `check` reads scripts and lists the names 
 not here."""
 
 
-def _trim_tracebacks(filename: str) -> None:
-    """Leave the frames of this runner out of the traceback that an error prints."""
+def _lost(error: BaseException | None) -> str | None:
+    """Return how to install the library that an error, or one behind it, does not find."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and (how := _above.install(error.name or "")):
+            return (
+                f"python -m pytensorlib: pip would install PyTorch with {error.name}; "
+                f"this does not: {how}"
+            )
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _tell_misplaced(argv: list[str]) -> None:
+    """Say so where an option of this launcher stands among the program's arguments."""
+    for i, text in enumerate(argv):
+        if text == "--":
+            return
+        option, equals, name = text.partition("=")
+        if option == "--gpu-as":
+            name = name if equals else " ".join(argv[i + 1 : i + 2])
+            print(
+                f"python -m pytensorlib: {text} after the program is the program's own argument; "
+                f"if it is meant for pytensorlib, write `python -m pytensorlib --gpu-as "
+                f"{name or 'cuda'}` and the program behind that",
+                file=sys.stderr,
+            )
+            return
+
+
+def _trim_tracebacks(filename: str | None) -> None:
+    """Leave the frames of this runner out of the traceback that an error prints.
+
+    What helps against the error comes behind it. `filename` None leaves all frames.
+    """
 
     def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        first = trace
+        first = trace if filename is not None else None
         while first is not None and first.tb_frame.f_code.co_filename != filename:
             first = first.tb_next
         if first is None and not isinstance(error, SyntaxError):
             first = trace
         sys.__excepthook__(kind, error.with_traceback(first), first)
+        if told := _lost(error):
+            print(told, file=sys.stderr)
 
     sys.excepthook = hook
 
@@ -100,6 +135,10 @@ def _change(option: str, rest: list[str], name: str | None) -> int:
             print(f"`import torch` means pytensorlib now: {_installed.add(name)}")
             if name:
                 print(f"GPUs answer as {name!r}")
+            print(
+                "Libraries that require torch, without PyTorch: "
+                f"pip install --constraint {_installed.constraints()} NAME"
+            )
         else:
             removed = _installed.remove()
             print(*[f"removed {p}" for p in removed] or ["no alias is installed"], sep="\n")
@@ -134,6 +173,7 @@ def main(argv: list[str]) -> int:
 
         return told(rest)
     install()
+    _tell_misplaced(rest[1:] if what in ("-c", "-m") else rest)
     if what in ("-c", "-m"):
         if not rest:
             print(f"{USAGE}\nArgument expected for the {what} option", file=sys.stderr)
@@ -143,6 +183,7 @@ def main(argv: list[str]) -> int:
             _run(rest[0], "<string>", ["-c", *rest[1:]], None)
         else:
             sys.argv = rest
+            _trim_tracebacks(None)
             runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         return 0
     if what.startswith("-"):

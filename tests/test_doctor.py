@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pytensorlib as torch
+from pytensorlib._absent import above as _above
 from pytensorlib._absent import check as _script_names
 from pytensorlib._absent.check import check, main
 from pytensorlib._system import doctor as _doctor
@@ -127,6 +128,12 @@ def names(source: str) -> list[str]:
         "import numpy as torch2\ntorch2.nosuch",
         "x = [1]\nx.index(1)",
         "import torch\ntorch.float32.nosuch_of_a_value",
+        "import torch\ntorch.ops.aten.add.Tensor, torch.ops.profiler._record_function_exit",
+        "import torch\ntorch.library.define('mine::f', '() -> ()')\ntorch.ops.mine.f()",
+        "import torch\ntorch.library.Library('mine', 'DEF')\ntorch.ops.mine.f()",
+        "import torch\ntorch.ops.loaded_libraries, torch.ops.higher_order.cond, torch.ops",
+        "import torch\nx = torch.nn\nx = 3\nx.nosuch",
+        "import torch\ndef f(x):\n    x.nosuch\nx = torch.nn",
     ],
 )
 def test_check_finds_nothing_where_all_is_here(source):
@@ -143,6 +150,15 @@ def test_check_finds_nothing_where_all_is_here(source):
         ("import torch.nosuch.deep", ["torch.nosuch"]),
         ("from torch.nn import functional as F\nF.nosuch.more", ["torch.nn.functional.nosuch"]),
         ("import torch\nx = torch.ones(2)\nx.int_repr()", ["torch.Tensor.int_repr"]),
+        ("import torch\ntorch.ops.aten.nosuch(1)", ["torch.ops.aten.nosuch"]),
+        ("from torch import ops\nops.aten.nosuch.default(1)", ["torch.ops.aten.nosuch"]),
+        ("import torch\naten = torch.ops.aten\naten.nosuch(1)", ["torch.ops.aten.nosuch"]),
+        ("import torch\ntorch.ops.quantized.linear(1)", ["torch.ops.quantized.linear"]),
+        ("import torch\ntorch.ops.higher_order.nosuch", ["torch.ops.higher_order.nosuch"]),
+        ("import torch\ntorch.ops.some_library.f(1)", ["torch.ops.some_library.f"]),
+        ("import torch\ntorch.ops.load_library('a.so')", ["torch.ops.load_library"]),
+        ("import torch\ntorch.classes.load_library('a.so')", ["torch.classes.load_library"]),
+        ("import torch\ntorch.classes.mine.Stack()", ["torch.classes.mine.Stack"]),
         ("import torch as t\nt.choose_qparams_optimized(1)", ["torch.choose_qparams_optimized"]),
     ],
 )
@@ -167,6 +183,28 @@ def test_check_knows_what_is_guarded(tmp_path, capsys):
     assert main([str(file)]) == 0
     assert "guarded: torch.nosuch" in capsys.readouterr().out
     assert not check(source.replace("ImportError", "KeyError"))[0].guarded
+    source = "import torch\ntry:\n    torch.ops.load_library('a.so')\nexcept OSError:\n    pass\n"
+    assert check(source)[0].guarded
+    assert not check(source.replace("load_library", "aten.nosuch"))[0].guarded
+
+
+def test_check_says_how_to_install_what_requires_torch(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "a.py"
+    file.write_text("import numpy\nfrom torchvision.transforms import ToTensor\nimport mine.deep\n")
+    monkeypatch.setattr(_script_names.importlib.util, "find_spec", lambda name: None)
+    folder = tmp_path / "of_mine-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: of-mine\nVersion: 1.0\nRequires-Dist: torch>=2\n")
+    (folder / "top_level.txt").write_text("mine\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    _above._distributions.cache_clear()
+    assert main([str(file)]) == 0
+    _above._distributions.cache_clear()
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 3
+    assert "line 3 imports mine, whose metadata requires torch" in told[0]
+    assert "line 2 imports torchvision" in told[1]
+    assert told[1].endswith("pip install --no-deps torchvision && pip install pillow")
 
 
 def test_check_of_a_file_says_what_to_run(tmp_path):

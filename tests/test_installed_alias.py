@@ -68,6 +68,8 @@ def test_alias_is_installed_used_and_removed(environment):
     done = environment.run("-m", "pytensorlib", "--install-alias")
     assert done.returncode == 0, done.stderr
     assert str(environment.packages / "torch") in done.stdout
+    bound = Path(done.stdout.split("--constraint ")[1].split()[0])
+    assert bound.read_text() == f"torch=={pytensorlib.__version__}\n"
     used = environment.run("-W", "error", "-c", USE)
     assert used.returncode == 0, used.stderr
     assert used.stdout.strip() == "pytensorlib"

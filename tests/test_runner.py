@@ -111,3 +111,38 @@ def test_wrong_calls_say_how():
     missing = run("/nonexistent/script.py")
     assert missing.returncode == 2
     assert "No such file" in missing.stderr
+
+
+@pytest.mark.parametrize("how", ["script", "code", "module"])
+def test_a_library_that_is_not_found_is_told_how_to_install_without_pytorch(tmp_path, how):
+    file = tmp_path / "wanting.py"
+    file.write_text(
+        "try:\n    import torchvision\nexcept ImportError as e:\n    raise OSError from e"
+    )
+    args = {"script": [file], "code": ["-c", file.read_text()], "module": ["-m", "wanting"]}[how]
+    code = f"import sys; sys.modules['torchvision'] = None; sys.argv = {[str(a) for a in args]!r}\n"
+    code += "from pytensorlib.__main__ import main; main(sys.argv)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    told = done.stderr.splitlines()
+    assert told[-2].startswith("OSError")
+    assert told[-1].endswith("pip install --no-deps torchvision && pip install pillow")
+
+
+def test_other_errors_get_no_such_line(tmp_path):
+    done = run("-c", "import a_module_that_nobody_has")
+    assert done.stderr.splitlines()[-1].startswith("ModuleNotFoundError")
+
+
+def test_an_option_behind_the_script_is_the_scripts_and_told(tmp_path):
+    file = tmp_path / "prints.py"
+    file.write_text("import sys\nprint(sys.argv[1:])")
+    for args in (["--gpu-as", "cuda"], ["-v", "--gpu-as=cuda"]):
+        done = run(file, *args)
+        assert done.returncode == 0 and done.stdout.strip() == str(args)
+        (line,) = done.stderr.splitlines()
+        assert "`python -m pytensorlib --gpu-as cuda`" in line
+    for args in (["--", "--gpu-as", "cuda"], ["gpu-as"]):
+        assert run(file, *args).stderr == ""

@@ -1,7 +1,8 @@
 """``python -m pytensorlib check script.py``: which names of a script are not here.
 
 The script is read, not run. Names are followed from its imports: ``nn.Linear`` where it says
-``from torch import nn``. What a value has (``x.sum()``) is not known without running it.
+``from torch import nn``; and from names that it gives to modules: ``aten = torch.ops.aten``.
+Methods of values (``x.sum()``) are not looked at: what ``x`` is shows in a run.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import importlib.util
 import inspect
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from .._ops import ops
+from . import above as _above
 from . import reasons, why
 
 __all__ = ["Found", "check", "main"]
@@ -26,6 +30,13 @@ __all__ = ["Found", "check", "main"]
 ROOTS = ("torch", "pytensorlib")
 # Libraries that hold code compiled for CUDA or for PyTorch's own binary interface.
 COMPILED = {"apex", "bitsandbytes", "flash_attn", "triton", "xformers"}
+# Namespaces of operators that PyTorch has without any library.
+SPACES = """_c10d_functional aten c10d fsdp higher_order inductor mkl mkldnn onednn prim prims
+    prepacked profiler quantized rngprims sparse static_runtime symm_mem""".split()
+LIBRARY = (
+    "it loads a library compiled for PyTorch, of which nothing runs here; nearest: "
+    "torch.library.custom_op makes an operator of a Python function"
+)
 # What other packages do here: the module, the package, and how to get it.
 NEEDS = {
     "utils.tensorboard": ("tensorboardX", "pip install tensorboardX"),
@@ -84,9 +95,40 @@ def _member(place: Any, path: str, name: str) -> Any:
         raise AttributeError(name) from None
 
 
-def _missing(names: list[str]) -> tuple[str, str] | None:
+def _missing_operator(names: list[str], own: set[str]) -> tuple[str, str] | None:
+    """Follow a name below `torch.ops` or `torch.classes`; as `_missing` does."""
+    root, *names = names
+    if names[:1] == ["load_library"]:
+        return f"torch.{root}.load_library", LIBRARY
+    if not names or names[0] in own or hasattr(type(getattr(_torch(), root)), names[0]):
+        return None  # of the script itself
+    full = ".".join(["torch", root, *names[:2]])
+    if root == "classes":
+        return full, "classes of C++ are not here"
+    if names[0] not in SPACES:
+        return full, (
+            f"operators of {names[0]!r} come with a library; those compiled for PyTorch never run "
+            "here, those in Python do"
+        )
+    if len(names) < 2:
+        return None
+    space = getattr(ops, names[0])
+    try:
+        getattr(space, names[1])
+    except AttributeError as e:
+        return full, str(e).rpartition(": ")[2]
+    return None
+
+
+def _torch() -> ModuleType:
+    return importlib.import_module("pytensorlib")
+
+
+def _missing(names: list[str], own: set[str]) -> tuple[str, str] | None:
     """Follow a dotted name; return the part that is not here and what to say, or None."""
-    place: Any = importlib.import_module("pytensorlib")
+    if names[0] in ("ops", "classes") and len(names) > 1:
+        return _missing_operator(names, own)
+    place: Any = _torch()
     path = "torch"
     for name in names:
         if not (isinstance(place, ModuleType) or inspect.isclass(place)):
@@ -102,6 +144,15 @@ def _missing(names: list[str]) -> tuple[str, str] | None:
     return None
 
 
+def _dotted(node: ast.expr) -> tuple[list[str], str]:
+    """Return ``["b", "c"], "a"`` for ``a.b.c``; "" for what begins with no name."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return names[::-1], node.id if isinstance(node, ast.Name) else ""
+
+
 class _Reader(ast.NodeVisitor):
     """Collects the names of torch that a program mentions."""
 
@@ -111,12 +162,16 @@ class _Reader(ast.NodeVisitor):
         self.members: list[tuple[int, str]] = []
         self.packages: dict[str, int] = {}
         self.cuda: int | None = None
-        self.guards = 0
+        self.spaces: set[str] = set()  # of operators that the program defines
+        self.once: set[str] = set()  # names that are given a value in one place alone
+        self.caught: list[set[str]] = []  # errors that the statements around catch
 
     def use(self, line: int, names: list[str]) -> None:
         """Note one name."""
         if names and "*" not in names:
-            self.used.append((line, names, self.guards > 0))
+            expected = GUARDS | {"load_library": {"OSError"}}.get(names[-1], set())
+            expected |= {"classes": {"RuntimeError"}}.get(names[0], set())
+            self.used.append((line, names, any(expected & errors for errors in self.caught)))
 
     def visit_Import(self, node: ast.Import) -> None:
         """Note ``import torch.nn as nn``."""
@@ -147,11 +202,10 @@ class _Reader(ast.NodeVisitor):
             for handler in node.handlers
             for kind in getattr(handler.type, "elts", [handler.type])
         }
-        guards = bool(caught & GUARDS)
-        self.guards += guards
+        self.caught.append(caught)
         for child in node.body:
             self.visit(child)
-        self.guards -= guards
+        self.caught.pop()
         for other in (*node.handlers, *node.orelse, *node.finalbody):
             self.visit(other)
 
@@ -169,20 +223,44 @@ class _Reader(ast.NodeVisitor):
         self.visit(place)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Note ``x.cuda()``."""
+        """Note ``x.cuda()`` and ``Library("mine", "DEF")``."""
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if called == "Library" and node.args and isinstance(node.args[0], ast.Constant):
+            self.spaces.add(str(node.args[0].value))
         if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
             self.cuda = self.cuda or node.lineno
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """Note "cuda" and "cuda:1"."""
-        if isinstance(node.value, str) and node.value.partition(":")[0] == "cuda":
+        """Note "cuda" and "cuda:1", and "mine::operator"."""
+        if not isinstance(node.value, str):
+            return
+        if node.value.partition(":")[0] == "cuda":
             self.cuda = self.cuda or node.lineno
+        space, colons, _ = node.value.partition("::")
+        if colons and space.isidentifier():
+            self.spaces.add(space)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Note ``aten = torch.ops.aten``, where that name has no other value."""
+        self.generic_visit(node)
+        names, place = _dotted(node.value)
+        target = node.targets[0]
+        if place in self.known and names and isinstance(target, ast.Name):
+            if len(node.targets) == 1 and target.id in self.once:
+                self.known[target.id] = [*self.known[place], *names]
 
 
 def _read(source: str, filename: str) -> _Reader:
-    reader = _Reader()
-    reader.visit(ast.parse(source, filename))
+    reader, tree = _Reader(), ast.parse(source, filename)
+    bound = Counter(
+        node.id if isinstance(node, ast.Name) else node.arg
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    )
+    reader.once = {name for name, times in bound.items() if times == 1}
+    reader.visit(tree)
     return reader
 
 
@@ -220,7 +298,7 @@ def _judged(reader: _Reader) -> list[Found]:
     """Return what of a program's names is missing."""
     seen: dict[str, Found] = {}
     for line, names, guarded in reader.used:
-        if found := _missing(names):
+        if found := _missing(names, reader.spaces):
             name, reason = found
             if name not in seen or (seen[name].guarded and not guarded):
                 seen[name] = Found(line, name, reason, guarded)
@@ -261,11 +339,27 @@ def _hints(reader: _Reader) -> Iterator[str]:
         lines = [n for n, names, _ in reader.used if f"{'.'.join(names)}.".startswith(f"{module}.")]
         if lines and importlib.util.find_spec(package) is None:
             yield f"line {min(lines)} uses torch.{module}, which needs {package} here: {how}"
+    for name, line in sorted(reader.packages.items()):
+        if name not in COMPILED and (text := _about(name)):
+            yield f"line {line} imports {name}, {text}"
     for name in sorted(COMPILED & reader.packages.keys()):
         yield (
             f"line {reader.packages[name]} imports {name}, which holds code compiled for CUDA "
             "or PyTorch; that never runs here"
         )
+
+
+def _about(module: str) -> str | None:
+    """Return how to install a library that requires torch, without PyTorch."""
+    if _above.requires_torch(module) is not None:
+        return (
+            "whose metadata requires torch: update it with `pip install --no-deps`, since pip "
+            "would install PyTorch beside it"
+        )
+    how = _above.install(module)
+    if how is None or importlib.util.find_spec(module) is not None:
+        return None
+    return f"which is not installed: pip would install PyTorch with it, this does not: {how}"
 
 
 def main(argv: list[str]) -> int:

@@ -191,9 +191,8 @@ class OpOverloadPacket:
         return _called(self, self, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if (
-            name.startswith("_") and name != "_RecordFunction"
-        ):  # also while a copy is made, which has no names yet
+        # Also while a copy is made, which has no names yet.
+        if name.startswith("_") and name != "_RecordFunction":
             raise AttributeError(f"'OpOverloadPacket' object has no attribute {name!r}")
         form = self.__dict__[name] = OpOverload(self, name)
         return form
@@ -227,7 +226,8 @@ class _Namespace:
         elif self.name == "higher_order":
             from ..export._control_flow import OPERATORS
 
-            return OPERATORS[name]
+            if name in OPERATORS:
+                return OPERATORS[name]
         elif found is None:
             found = _foreign.operator(self.name, name)
         if found is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import __version__
 
-__all__ = ["Record", "Refused", "add", "remove"]
+__all__ = ["Record", "Refused", "add", "constraints", "remove"]
 
 INSTALLER = "pytensorlib"
 STUB = '''\
@@ -36,6 +36,8 @@ environ.setdefault("PYTENSORLIB_GPU_AS", {name!r})
 if "pytensorlib" in sys.modules:
     sys.modules["pytensorlib"].wgpu.answer_as(environ["PYTENSORLIB_GPU_AS"])
 """
+# What keeps pip from taking PyTorch for a library that asks for another version of torch.
+CONSTRAINTS = "constraints.txt"
 # Packages that PyTorch's distribution brings.
 PACKAGES = ("torch", "functorch")
 METADATA = f"""\
@@ -125,6 +127,7 @@ def add(gpu_as: str | None = None) -> Path:
     stub = STUB.format(gpu_as=GPU_AS.format(name=gpu_as) if gpu_as else "")
     files = {f"{package}/__init__.py": stub for package in PACKAGES}
     files |= {f"{record}/{name}": text for name, text in Record.files_by_name.items()}
+    files[f"{record}/{CONSTRAINTS}"] = f"torch=={__version__}\n"
     lines = [line(name, text.encode()) for name, text in files.items()]
     files[f"{record}/RECORD"] = "\n".join([*lines, f"{record}/RECORD,,"]) + "\n"
     try:
@@ -134,6 +137,11 @@ def add(gpu_as: str | None = None) -> Path:
     except OSError as e:
         raise Refused(f"{folder} cannot be written to: {e.strerror}") from e
     return folder / "torch"
+
+
+def constraints() -> Path:
+    """Return the file that ``pip install --constraint`` wants, to leave the alias in place."""
+    return place() / f"torch-{__version__}.dist-info" / CONSTRAINTS
 
 
 def remove() -> list[Path]:
