@@ -50,3 +50,10 @@ def test_every_variable_of_the_environment_is_on_its_page():
     used = {name for file in files for name in pattern.findall(file.read_text(errors="replace"))}
     told = set(pattern.findall((ROOT / "docs/reference/environment.md").read_text()))
     assert used == told
+
+
+def test_differences_name_tests_that_there_are():
+    page = (ROOT / "docs/reference/differences.md").read_text()
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert len(named) > 40
+    assert not {name for name in named if not (ROOT / f"tests/{name}.py").is_file()}

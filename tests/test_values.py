@@ -508,3 +508,13 @@ def test_index_copy_of_a_scalar_writes_one_element() -> None:
 def test_multilabel_margin_loss_of_one_class() -> None:
     for x, t in [(0.5, [0]), ([0.5], 0), (0.5, 0)]:
         assert F.multilabel_margin_loss(torch.tensor(x), torch.tensor(t)).item() == 0
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_norm_across_maps_counts_the_neighbours_of_its_formula(size):
+    x = torch.arange(1.0, 9).reshape(1, 8, 1, 1)
+    got = torch.nn.CrossMapLRN2d(size, alpha=float(size), beta=1.0, k=0.0)(x).flatten()
+    reach = size // 2
+    for c in range(8):
+        near = range(max(c - reach, 0), min(c + reach, 7) + 1)
+        assert got[c].item() == pytest.approx((c + 1) / sum((j + 1) ** 2 for j in near))

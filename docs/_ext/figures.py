@@ -172,31 +172,37 @@ def conformance() -> str:
     return "\n".join(lines)
 
 
+def _all(names: list[str]) -> str:
+    return f"all {len(names)} names" if len(names) > 1 else "its one name"
+
+
 def absent() -> str:
-    """Return which of PyTorch's recorded names are not here, by the reason."""
+    """Return which of PyTorch's recorded names are not here: by the reason, then by the module."""
     names = _module(ROOT / "tests/public_names.py")
     from pytensorlib import _absent
 
-    groups: dict[str, list[str]] = defaultdict(list)
+    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for module in names.read(names.NAMES):
         lost, place = names.missing(module), module.removesuffix(names.INTERNAL)
-        if not lost:
-            continue
-        if names.owner(module) is None:
-            why = _absent.why(f"{place}.{lost[0]}") or ""
-            groups[why.partition(": ")[2]].append(f"`{place}` ({len(lost)} names)")
-            continue
-        for name in lost:
-            why = _absent.why(f"{place}.{name}") or ""
-            groups[why.partition(": ")[2]].append(f"`{place}.{name}`")
+        whole = names.owner(module) is None
+        for name in lost[:1] if whole else lost:
+            reason = (_absent.why(f"{place}.{name}") or "").partition(": ")[2]
+            groups[reason][place].append(_all(lost) if whole else f"`{name}`")
     out = []
-    for reason, found in sorted(groups.items(), key=lambda item: -len(item[1])):
+    for reason, places in sorted(groups.items(), key=lambda item: -len(item[1])):
         why, _, nearest = reason.partition("; nearest: ")
         if why:
             out.append(f"## {why[0].upper() + why[1:]}\n\nNearest: {nearest}.\n")
         else:
             out.append("## Names that only PyTorch's own programs use\n")
-        out.append(", ".join(sorted(found)) + ".\n")
+        kept = None
+        for place, found in sorted(places.items()):
+            family = ".".join(place.split(".")[:2])
+            if family != kept:
+                out.append(f"\n### `{family}`\n")
+                kept = family
+            out.append(f"- `{place}`: {', '.join(sorted(found))}")
+        out.append("")
     return "\n".join(out)
 
 
