@@ -27,7 +27,8 @@ import atexit
 import os
 from typing import Any
 
-from . import _C
+from . import _C, _alias
+from ._gpu_random import get_rng_state, set_rng_state
 
 atexit.register(_C._wgpu_close)
 
@@ -41,6 +42,7 @@ __all__ = [
     "from_buffer",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
     "is_available",
     "memory_allocated",
     "memory_stats",
@@ -49,9 +51,11 @@ __all__ = [
     "set_fallback",
     "set_fallback_error",
     "set_memory_cap",
+    "set_rng_state",
     "synchronize",
     "to_buffer",
 ]
+_alias.adopt(globals(), ["get_rng_state", "set_rng_state"])
 
 
 def _index(device: Any) -> int:

@@ -57,6 +57,20 @@ def test_fork_rng_puts_back_the_generators_of_gpus_that_it_is_told() -> None:
     assert torch.rand(2, device="wgpu").tolist() != want[1]
 
 
+def test_a_state_of_a_gpu_is_taken_and_put_back() -> None:
+    state = wgpu.get_rng_state()
+    want = torch.rand(5, device="wgpu").tolist()
+    host = torch.get_rng_state()
+    for device in (None, 0, "wgpu:0", torch.device("wgpu")):
+        wgpu.set_rng_state(state, device)
+        assert torch.rand(5, device="wgpu").tolist() == want
+    assert torch.equal(torch.get_rng_state(), host)
+    count = wgpu.device_count()
+    for call in (lambda: wgpu.get_rng_state(count), lambda: wgpu.set_rng_state(state, count)):
+        with pytest.raises(RuntimeError, match=f"there is no wgpu:{count}"):
+            call()
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_checkpoint_draws_the_same_numbers_again_on_a_gpu(reentrant: bool) -> None:
     x = torch.ones(1000, device="wgpu", requires_grad=True)

@@ -86,6 +86,7 @@ class Run:
         self.args, self.unit, self.each, self.parts = args, unit, each, parts
         self.file = args.out / "checkpoint.pt"
         self.losses: list[float] = []
+        self.on_gpu = torch.device(args.device).type != "cpu"
         if args.resume:
             self.load()
 
@@ -96,13 +97,17 @@ class Run:
             part.load_state_dict(state[name])
         self.losses = state["losses"]
         torch.set_rng_state(state["random"])
+        if state["random_gpu"] is not None and self.on_gpu:
+            torch.wgpu.set_rng_state(state["random_gpu"], self.args.device)
         print(f"resumed from {self.file} after {len(self.losses)} steps")
 
     def save(self) -> None:
         """Write the checkpoint; the old one stays until the new one is whole."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         state = {name: part.state_dict() for name, part in self.parts.items()}
-        torch.save({**state, "losses": self.losses, "random": torch.get_rng_state()}, self.file)
+        state |= {"losses": self.losses, "random": torch.get_rng_state()}
+        state["random_gpu"] = torch.wgpu.get_rng_state(self.args.device) if self.on_gpu else None
+        torch.save(state, self.file)
 
     def steps(self) -> Iterator[int]:
         """Yield the number of each step, print ten lines on the way, and save at the end."""
