@@ -83,7 +83,7 @@ def test_a_driver_that_kills_its_process_does_not_kill_the_report(monkeypatch):
 @pytest.mark.parametrize(
     ("lacks", "word"),
     [
-        ({"int64": False}, "int64 runs on the CPU"),
+        ({"int64": False}, "int64 is computed as two 32-bit words"),
         ({"float64": False}, "float64 run on the CPU"),
         ({"cooperative_matrices": []}, "tensor cores"),
         ({"software": True}, "processor"),

@@ -117,7 +117,7 @@ def _notes(found: dict[str, Any]) -> list[str]:
         notes.append("it runs on the processor: right for tests, slow for work")
     if not found["int64"]:
         notes.append(
-            "no 64-bit integers in shaders: indices work, arithmetic of int64 runs on the CPU"
+            "no 64-bit integers in shaders: int64 is computed as two 32-bit words, which is slower"
         )
     if not found["float64"]:
         notes.append("no 64-bit floats in shaders: operators of float64 run on the CPU")
