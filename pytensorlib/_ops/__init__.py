@@ -132,7 +132,7 @@ class _Schema:
 def _called(form: Any, packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: Any) -> Any:
     """Call an operator; one that programs define is first offered to classes like tensors."""
     if packet._namespace not in _EAGER:
-        from .overrides import handle_torch_function, has_torch_function
+        from ..overrides import handle_torch_function, has_torch_function
 
         given = [*args, *kwargs.values()]
         if has_torch_function(given):
