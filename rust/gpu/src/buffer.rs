@@ -2,7 +2,6 @@
 //! One in-order stream makes that safe while commands that touch the buffer are still pending.
 //! More bytes than the largest wgpu buffer has are several, the segments. Kernels see windows, each in one.
 
-use super::launch::Window;
 use super::Gpu;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -12,6 +11,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+
+/// Bytes of a buffer: the first, a multiple of [`Window::ALIGN`], and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub start: u64,
+    pub size: u64,
+}
+
+impl Window {
+    /// What every adapter takes.
+    pub const ALIGN: u64 = 256;
+}
 
 /// Whoever has memory: it stays while this does.
 pub type Keeper = Arc<dyn Any + Send + Sync>;

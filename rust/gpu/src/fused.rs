@@ -1,10 +1,11 @@
 //! The kernel of a group of pointwise bodies: what tells it from others, its parameters, and its text,
 //! which is made only where no such group was seen before.
 
+use super::binding::Bound;
 use super::fuse::{Arg, Body, Group, Load, Node, Source, Store, HEAD, MAX_PLACES};
+use super::geometry::WORKGROUP;
 use super::head::Head;
 use super::key::key;
-use super::launch::{Bound, WORKGROUP};
 use super::pipeline::{Bindings, Make};
 use super::place::{Place, Walk};
 use super::shader::Acc;

@@ -3,6 +3,9 @@
 use crate::shape::{self, Walk};
 use smallvec::SmallVec;
 
+/// Invocations of a workgroup, of kernels with one for each element.
+pub const WORKGROUP: usize = 256;
+
 /// Dimensions, innermost first, over which several tensors run together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dims<const N: usize> {

@@ -2,10 +2,11 @@
 //! shape, run where they store it (`store_y`), before it is memory. A head may have those that make an operand in the
 //! place of its loads (`read_x`), where nobody else reads that.
 
+use super::binding::Bound;
 use super::clock::{self, Client};
 use super::fuse::Group;
 use super::key::Key;
-use super::launch::{Bound, Taking, NOTHING};
+use super::launch::{Taking, NOTHING};
 use super::pipeline::{Kernel, Tail};
 use super::place::Place;
 use super::shader::{Acc, Numbers, Source};

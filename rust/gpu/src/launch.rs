@@ -1,45 +1,21 @@
 //! A dispatch being put together: a shader, its constants, what it binds, and how many invocations.
 
-use super::buffer::Raw;
+use super::binding::{Bound, Operand};
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader, Source};
 use super::tape::{Told, Tolds};
-use super::{Buffer, Gpu, View};
+use super::{Gpu, View};
 use crate::dtype::{self, DType};
 use crate::ensure;
 use crate::error::Result;
 use smallvec::{smallvec, SmallVec};
-use std::sync::Arc;
 
-/// Invocations of a workgroup, of kernels with one for each element.
-pub const WORKGROUP: usize = 256;
+pub use super::geometry::WORKGROUP;
 
 pub(super) const NOTHING: Tail = Tail {
     text: "",
     key: [0; 2],
 };
-
-/// Memory that a kernel binds, and the type of its elements.
-#[derive(Clone, Copy)]
-pub struct Operand<'a> {
-    /// `None` where it is not on the GPU: then there is nothing to launch.
-    pub buffer: Option<&'a Buffer>,
-    pub dtype: DType,
-    /// The bytes that the kernel sees, in the place of all.
-    pub window: Option<Window>,
-}
-
-/// Bytes of a buffer: the first, a multiple of [`Window::ALIGN`], and how many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    pub start: u64,
-    pub size: u64,
-}
-
-impl Window {
-    /// What every adapter takes.
-    pub const ALIGN: u64 = 256;
-}
 
 /// An operand that a kernel may take as it is made.
 #[derive(Clone, Copy)]
@@ -50,40 +26,6 @@ pub(super) struct Taking<'a> {
     /// How often each element is read, and how many one invocation reads.
     pub times: usize,
     pub reads: usize,
-}
-
-/// A buffer as a kernel binds it.
-#[derive(Clone, Copy)]
-pub(super) struct Bound<'a> {
-    pub buffer: &'a Buffer,
-    pub window: Option<Window>,
-}
-
-impl<'a> Bound<'a> {
-    /// The wgpu buffer that it binds, and the bytes of that.
-    pub fn found(&self) -> (&'a Arc<Raw>, Option<Window>) {
-        self.buffer.found(self.window)
-    }
-
-    /// Whether no binding has all of its bytes.
-    pub fn is_refused(&self, gpu: &Gpu) -> bool {
-        self.size() > gpu.info().max_binding || self.window.is_some_and(|w| self.buffer.splits(w))
-    }
-
-    /// The bytes that a kernel sees.
-    pub fn size(&self) -> u64 {
-        self.window.map_or(self.buffer.capacity(), |w| w.size)
-    }
-}
-
-impl<'a> From<&'a Buffer> for Operand<'a> {
-    fn from(buffer: &'a Buffer) -> Self {
-        Operand {
-            buffer: Some(buffer),
-            dtype: DType::I32,
-            window: None,
-        }
-    }
 }
 
 /// Bindings follow one convention: 0 is the parameter block, then come the buffers that the kernel
@@ -348,7 +290,7 @@ impl<P: bytemuck::NoUninit> Launch<'_, P> {
             let unrolled = super::unroll::unrolled(&rolled);
             assert!(!unrolled.contains(super::unroll::MARK), "{unrolled}");
             for text in [rolled, unrolled] {
-                super::shader::valid(&kernel.source.name, kernel.acc, &text);
+                super::checks::valid(&kernel.source.name, kernel.acc, &text);
             }
         }
     }

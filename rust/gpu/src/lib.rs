@@ -6,8 +6,13 @@
 //! records it over [`Buffer`]s into an open pass, which is submitted in batches and before any read.
 
 mod adapter;
+#[cfg(any(test, feature = "testing"))]
+mod backends;
+mod binding;
 mod buffer;
 pub mod centred;
+#[cfg(any(test, feature = "testing"))]
+mod checks;
 mod choice;
 pub mod clock;
 mod compile;
@@ -47,8 +52,8 @@ mod view;
 mod words;
 
 pub use adapter::Info;
-pub use buffer::{Buffer, Living, MemoryStats, Tenant, Together};
-pub use launch::{Operand, Window};
+pub use binding::Operand;
+pub use buffer::{Buffer, Living, MemoryStats, Tenant, Together, Window};
 pub use mark::Mark;
 pub use peak::Peaks;
 pub use pipeline::Tail;
@@ -64,8 +69,8 @@ use pytensorlib_base::{
 use crate::device::{gpu_name, gpu_title, Device};
 use crate::error::{function_name, Error, Kind, Result};
 use crate::shape::Show;
+use binding::Bound;
 use clock::Client;
-use launch::Bound;
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
 use smallvec::smallvec;

@@ -1,7 +1,7 @@
 //! Stable sorting of lines: elements become unsigned integers of the same order, which are sorted by
 //! digits of four bits, with the places that they came from.
 
-use super::launch::Operand;
+use super::binding::Operand;
 use super::scan::{Scan, Step};
 use super::shader::Numbers;
 use super::{params, shader, Acc, Buffer, Gpu, Scratch, View};

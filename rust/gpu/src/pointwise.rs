@@ -1,7 +1,8 @@
 //! Elementwise kernels over broadcast strides.
 
+use super::binding::Operand;
 use super::geometry::coalesce;
-use super::launch::{Operand, WORKGROUP};
+use super::geometry::WORKGROUP;
 use super::tape::Told;
 use super::view::parts;
 use super::{copy, params, shader, Acc, Gpu, Scratch, Tail, View};

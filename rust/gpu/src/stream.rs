@@ -1,9 +1,10 @@
 //! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
 
+use super::binding::Bound;
 use super::buffer::Raw;
+use super::buffer::Window;
 use super::clock::{self, Client, Clock, Stamps, Work};
 use super::key::Map;
-use super::launch::{Bound, Window};
 use super::pipeline::{Layout, Pipeline};
 use super::tape::{Command, Film, Told};
 use super::Buffer;

@@ -2,9 +2,10 @@
 //! pipelines, bind groups, parameters and grids of a part of a program, and the memory that its
 //! kernels had for themselves.
 
+use super::binding::Bound;
 use super::buffer::Raw;
+use super::buffer::Window;
 use super::key::Map;
-use super::launch::{Bound, Window};
 use super::pipeline::Pipeline;
 use super::{clock, Buffer, Gpu};
 use crate::bail;

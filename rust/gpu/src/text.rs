@@ -1,7 +1,7 @@
 //! A shader's whole text: numbers as `const` lines, what it names of the preludes and the math
 //! files, the file itself, and a generated tail.
 
-use super::launch::WORKGROUP;
+use super::geometry::WORKGROUP;
 use super::shader::{Acc, Numbers, Source};
 use crate::dtype::{self, DType};
 use crate::error::Result;
@@ -268,8 +268,8 @@ mod tests {
             for part in [PRELUDE, acc.prelude(), acc.math()] {
                 text.push_str(part);
             }
-            let (module, info) = super::super::shader::valid("the library", acc, &text);
-            super::super::shader::assert_closed("the library", &module, &info);
+            let (module, info) = super::super::checks::valid("the library", acc, &text);
+            super::super::checks::assert_closed("the library", &module, &info);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Copies between orders of elements, square by square.
 
 use super::geometry::coalesce;
-use super::launch::WORKGROUP;
+use super::geometry::WORKGROUP;
 use super::{params, shader, Acc, Gpu, View};
 use crate::error::Result;
 

@@ -1,6 +1,7 @@
 //! Strided memory on the GPU, as the drivers take it.
 
-use super::launch::{Operand, Window};
+use super::binding::Operand;
+use super::buffer::Window;
 use super::{Buffer, Gpu};
 use crate::dtype::DType;
 use crate::error::Result;

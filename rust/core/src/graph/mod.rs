@@ -12,7 +12,7 @@ mod fuse;
 mod laws;
 mod paths;
 mod record;
-mod reel;
+
 mod run;
 mod session;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A program at work: its memory, laid out once, and its tensors, made once.
 
-use super::reel::{Reel, Work};
+mod reel;
+
 use super::{After, Output, Program, Source, Step, Value};
 use crate::autograd::node::{Backward, Edges};
 use crate::autograd::{mode, Edge, Node};
@@ -14,6 +15,7 @@ use crate::host;
 use crate::op::{Grads, Metas, Op, TensorMeta, Told};
 use crate::storage::{Held, Storage, WeakStorage};
 use crate::tensor::Tensor;
+use reel::{Reel, Work};
 use smallvec::{smallvec, SmallVec};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};

@@ -8,7 +8,7 @@
 use super::super::fuse::Source;
 use super::super::place::{Place, Walk};
 use super::{format, mask, Plan, Writer};
-use crate::launch::WORKGROUP;
+use crate::geometry::WORKGROUP;
 use crate::Gpu;
 use smallvec::SmallVec;
 use std::fmt::Write;

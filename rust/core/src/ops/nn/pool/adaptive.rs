@@ -1,8 +1,10 @@
 //! Pools of a given output size.
 
 use super::grid;
-use super::max::{Indices, MaxPool, Span};
-use super::means::{means, means_of_columns, Windows};
+use super::max::MaxPool;
+use super::means::{adaptive, means, means_of_columns, Windows};
+use super::regular::Indices;
+use super::windows::Span;
 use crate::dispatch;
 use crate::error::Result;
 use crate::ops::nn::resample::gpu::Divisor;
@@ -13,20 +15,6 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// Windows that divide `size` into `out` parts of nearly equal length.
-pub(super) fn adaptive(size: usize, out: usize) -> impl Fn(usize) -> (usize, usize) {
-    move |o| {
-        if size.max(out) < 1 << 31 {
-            return (o * size / out, ((o + 1) * size).div_ceil(out));
-        }
-        let (size, out, o) = (size as u128, out as u128, o as u128);
-        (
-            (o * size / out) as usize,
-            ((o + 1) * size).div_ceil(out) as usize,
-        )
-    }
-}
 
 /// Output sizes of an adaptive pool, checked.
 pub(super) fn adaptive_sizes(

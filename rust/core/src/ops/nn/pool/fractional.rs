@@ -1,8 +1,10 @@
 //! Max pools at random windows.
 
 use super::indices::Gather;
-use super::max::{Indices, MaxPool, Span};
+use super::max::MaxPool;
 use super::per_dim;
+use super::regular::Indices;
+use super::windows::Span;
 use crate::alloc;
 use crate::dispatch;
 use crate::dtype::DType;

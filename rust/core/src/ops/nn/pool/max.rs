@@ -1,9 +1,12 @@
 //! The largest element of each window.
 
+mod parts;
+
 use super::gpu;
 use super::indices::{Scatter, NOWHERE};
-use super::regular::{Backward, Forward, Least, Regular};
-use super::{check_input, lines, parts, regular, windows, Windows};
+use super::regular::{lines, wins, Backward, Forward, Indices, Least, Regular};
+use super::windows::Span;
+use super::{check_input, windows, Windows};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -22,15 +25,6 @@ use crate::{ensure, transfer, with_compute};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Where a window reads along one dimension: `start, start + step, ..` below `end`; nowhere if it
-/// steps over a short input, from padding to padding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) step: usize,
-}
-
 /// The largest element of each window and its index in the plane; NaN wins. A window of padding
 /// alone has the type's least value and the index [`NOWHERE`]. `spans` holds the windows along each
 /// of three dimensions.
@@ -45,16 +39,6 @@ pub(super) struct MaxPool {
     /// The windows where they are evenly spaced, for the host.
     pub(super) regular: Option<Regular>,
     pub(super) indices: Indices,
-}
-
-/// What a max pool tells of where it found its elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Indices {
-    /// Their index in the plane.
-    Plane,
-    /// Their number within the window, in a byte: what the gradient needs.
-    Numbers,
-    None,
 }
 
 /// The gradient of a [`MaxPool`] whose indices are numbers: inputs are g and those.
@@ -326,7 +310,7 @@ impl MaxPool {
                                     let mut c = row + u.start;
                                     if u.step == 1 && u.end - u.start >= lines::MANY {
                                         c += lines::largest(&x[c..row + u.end]);
-                                        if regular::wins(x[c], best) {
+                                        if wins(x[c], best) {
                                             (best, place) = (x[c], c as i64);
                                         }
                                         c = row + u.end;

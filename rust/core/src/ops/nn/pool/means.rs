@@ -2,7 +2,6 @@
 //! share out; where a short one lies behind it, then along that one, whole columns at a time. The adjoint is
 //! such sums again, of windows of the outputs.
 
-use super::adaptive::adaptive;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -500,5 +499,19 @@ fn blocked<T: Number>(x: &[T], low: usize, k: usize, spans: &[(usize, usize)], y
         } else {
             sum(&x[a..b])
         };
+    }
+}
+
+/// Windows that divide `size` into `out` parts of nearly equal length.
+pub(super) fn adaptive(size: usize, out: usize) -> impl Fn(usize) -> (usize, usize) {
+    move |o| {
+        if size.max(out) < 1 << 31 {
+            return (o * size / out, ((o + 1) * size).div_ceil(out));
+        }
+        let (size, out, o) = (size as u128, out as u128, o as u128);
+        (
+            (o * size / out) as usize,
+            ((o + 1) * size).div_ceil(out) as usize,
+        )
     }
 }

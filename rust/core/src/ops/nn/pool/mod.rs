@@ -4,10 +4,8 @@ mod adaptive;
 mod fractional;
 mod gpu;
 mod indices;
-mod lines;
 mod max;
 mod means;
-mod parts;
 mod regular;
 mod windows;
 

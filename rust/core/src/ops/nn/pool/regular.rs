@@ -1,7 +1,7 @@
 //! Max pooling over evenly spaced windows, whole vectors of outputs at a time.
 
-use super::lines;
-use super::max::Indices;
+pub mod lines;
+
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
@@ -9,6 +9,16 @@ use crate::cpu::simd::Lane;
 use crate::dtype::DType;
 use crate::ops::nn::conv::Number;
 use crate::per_isa;
+
+/// What a max pool tells of where it found its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Indices {
+    /// Their index in the plane.
+    Plane,
+    /// Their number within the window, in a byte: what the gradient needs.
+    Numbers,
+    None,
+}
 
 /// Outputs that are computed together.
 const LANES: usize = 16;

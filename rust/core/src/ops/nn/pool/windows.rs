@@ -1,6 +1,5 @@
 //! Maxima of windows of any place and length, on the GPU.
 
-use super::max::Span;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
@@ -8,6 +7,15 @@ use crate::gpu::{params, shader, Acc, Gpu};
 use crate::ops::nn::resample::gpu::MAX_VOLUME;
 use crate::tensor::Tensor;
 use crate::transfer::check_contiguous;
+
+/// Where a window reads along one dimension: `start, start + step, ..` below `end`; nowhere if it
+/// steps over a short input, from padding to padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) step: usize,
+}
 
 params! {
     struct Block {

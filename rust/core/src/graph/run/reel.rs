@@ -4,11 +4,11 @@
 //! ([`Op::told`](crate::op::Op::told)), and so do steps in memory of the host alone. Steps where the host
 //! reads or writes memory of the GPU run as they are, between them.
 
-use super::run::{Calls, Ready};
-use super::{Program, Slot, Source, Value};
+use super::{Calls, Ready};
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu, Tape};
+use crate::graph::{Program, Slot, Source, Value};
 use crate::host;
 use crate::storage::Storage;
 use smallvec::SmallVec;

@@ -1,8 +1,7 @@
 //! Max pooling of long lines: windows along the last dimension alone, in runs of outputs that stay in the
 //! first cache, which threads share out.
 
-use super::max::Indices;
-use super::regular::{wins, Forward, Least};
+use super::{wins, Forward, Indices, Least};
 use crate::alloc;
 use crate::cpu::pool::parallel_for;
 use crate::per_isa;

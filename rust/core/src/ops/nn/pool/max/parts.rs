@@ -1,8 +1,8 @@
 //! Maxima of planes that a GPU's kernel does not bind: parts of the windows, or of one window, read parts of
 //! the plane.
 
-use super::indices::NOWHERE;
-use super::max::{Indices, MaxPool, Span};
+use super::super::indices::NOWHERE;
+use super::{Indices, MaxPool, Span};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
