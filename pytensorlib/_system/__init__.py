@@ -6,7 +6,7 @@ import mmap
 import os
 import sys
 
-__all__ = ["MAP_PRIVATE", "MAP_SHARED", "WINDOWS", "file_handle", "is_running"]
+__all__ = ["MAP_PRIVATE", "MAP_SHARED", "WINDOWS", "file_handle", "file_name", "is_running"]
 
 WINDOWS = sys.platform == "win32"
 # Windows has neither name; what they stand for it has.
@@ -24,6 +24,20 @@ def file_handle(fd: int) -> int:
 
         return msvcrt.get_osfhandle(fd)
     return fd
+
+
+def file_name(fd: int) -> str | None:
+    """Return the path of the file of a descriptor, where the system tells."""
+    try:
+        if sys.platform == "darwin":
+            import fcntl
+
+            # The system fills the buffer, of its longest path, with the path and zeros.
+            told = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
+            return os.fsdecode(told.partition(b"\0")[0])
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None
 
 
 def is_running(pid: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import _C
-from .._system import WINDOWS, file_handle
+from .._system import WINDOWS, file_handle, file_name
 
 __all__ = ["StorageBase", "attach"]
 
@@ -194,11 +194,8 @@ def _filename(self: Any) -> str | None:
     fd = self._map_handle() if self.is_shared() else None
     if fd is None:
         return None
-    try:
-        path = os.readlink(f"/proc/self/fd/{fd}")
-    except OSError:
-        return None
-    return path if os.path.exists(path) else None
+    path = file_name(fd)
+    return path if path is not None and os.path.exists(path) else None
 
 
 def _sizeof(self: Any) -> int:

@@ -123,11 +123,13 @@ def wine(*words: object, display: bool = False, **variables: str) -> bool:
         "WINEDEBUG": "-all",
         "PYTENSORLIB_ADAPTER": "llvmpipe",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "MPLBACKEND": "Agg",
         **variables,
     }
     command = ["xvfb-run", "-a"] if display else []
     program = shutil.which("wine") or shutil.which("wine64") or "wine"
     command += [program, *map(str, words)]
+    env.pop("PYTHONPATH", None)
     # Its Python takes a pipe, but no file, for its output.
     with subprocess.Popen(
         command,
@@ -197,6 +199,10 @@ def main() -> int:
     if engine:
         steps["laws"] = (pytest(LAWS, 4), False)
         steps["GPU"] = (pytest(GPU, 4), True)
+        # Their losses are Linux's (docs/start/systems.md).
+        demo = [python, "-m", "pytensorlib.examples.digits", "--small", "--device"]
+        steps["demo"] = ([*demo, "cpu"], False)
+        steps["demo on Vulkan"] = ([*demo, "wgpu"], True)
     for program in engine:
         steps[program.stem] = ([program, *CORE.split()], False)
     failed = []
