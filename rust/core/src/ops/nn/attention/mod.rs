@@ -2,6 +2,7 @@
 
 mod cpu;
 mod gpu;
+mod hidden;
 mod parts;
 
 use super::softmax::Softmax;
@@ -14,11 +15,13 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::linalg::matmul::swapped;
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::IsNegInf;
+use crate::ops::pointwise::compare::{IsNegInf, LogicalOr};
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::LogicalNot;
 use crate::shape::{self, broadcast, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, with_element};
+use hidden::{scores, weighted};
 use smallvec::SmallVec;
 
 /// Softmax over the last dimension; a row of minus infinities gives zeros.
@@ -88,35 +91,33 @@ impl Op for SafeSoftmax {
     }
 }
 
-/// What a mask adds to the scores: minus infinity where a bool is false.
-fn additive(mask: &Tensor, dtype: DType) -> Result<Tensor> {
-    if mask.dtype() != DType::Bool {
-        return mask.to_dtype(dtype);
+/// A mask that is added, in the type of the scores.
+fn of_type(mask: &Tensor, dtype: DType) -> Result<Tensor> {
+    match mask.dtype() {
+        DType::Bool => Ok(mask.clone()),
+        _ => mask.to_dtype(dtype),
     }
-    let zero = Tensor::number(0.0.into())?;
-    let low = Tensor::number(f64::NEG_INFINITY.into())?;
-    where_(mask, &zero, &low)?.to_dtype(dtype)
 }
 
-/// Keys and values with zeros in the place of those that a bool mask hides from every query, as they are not read
-/// where a kernel computes all: zero times NaN would be NaN.
-fn seen(mask: &Tensor, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
-    if mask.dtype() != DType::Bool {
-        return Ok((k.clone(), v.clone()));
+/// What of the scores, of this shape, a mask hides: where a bool is false, or minus infinity would be added. What a causal
+/// one does lies above the diagonal.
+fn hides(mask: Option<&Tensor>, causal: bool, shape: &[usize], like: &Tensor) -> Result<Tensor> {
+    let n = shape.len();
+    let mut all = match mask {
+        None => None,
+        Some(m) if m.dtype() == DType::Bool => Some(apply(LogicalNot, [m])?),
+        Some(m) => Some(apply(IsNegInf, [m])?),
+    };
+    if causal {
+        let one = Tensor::number(true.into())?.to_device(like.device())?;
+        let above = one.expand_to(&shape[n - 2..])?.triu(1)?;
+        all = Some(match all {
+            None => above,
+            Some(m) => apply(LogicalOr, [&m, &above])?,
+        });
     }
-    let rows = DimSet::one(mask.ndim() - 2, mask.ndim())?;
-    let seen = swapped(&mask.amax_mask(rows, true)?)?;
-    let zero = Tensor::number(0.0.into())?;
-    Ok((where_(&seen, k, &zero)?, where_(&seen, v, &zero)?))
-}
-
-/// What a causal mask adds to scores of this size, in the type and place of `like`.
-fn below_diagonal(rows: usize, columns: usize, like: &Tensor) -> Result<Tensor> {
-    let low = Tensor::number(f64::NEG_INFINITY.into())?;
-    low.to_dtype(like.dtype())?
-        .to_device(like.device())?
-        .expand_to(&[rows, columns])?
-        .triu(1)
+    let none = || Tensor::number(false.into())?.to_device(like.device());
+    all.map_or_else(none, Ok)?.expand_to(shape)
 }
 
 /// Repeats each head, so that there are as many as `heads`.
@@ -239,25 +240,55 @@ impl Call<'_> {
             let h = q.size(q.ndim() - 3);
             (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
         }
-        if let Some(mask) = self.mask.filter(|m| m.ndim() >= 2 && q.device().is_gpu()) {
-            (k, v) = seen(mask, &k, &v)?;
-        }
         // Half of the scale on each side keeps products of half types in range.
         let root = scale.abs().sqrt();
         let q = q.mul_scalar(root * scale.signum())?;
-        let mut scores = q.matmul(&swapped(&k.mul_scalar(root)?)?)?;
-        if let Some(mask) = self.mask {
-            scores = scores.add(&additive(mask, q.dtype())?)?;
+        let k = k.mul_scalar(root)?;
+        let size = |t: &Tensor, back: usize| t.size(t.ndim() - back);
+        let (rows, columns) = (size(&q, 2), size(&k, 2));
+        // Products of others raise.
+        let fits = size(&q, 1) == size(&k, 1) && columns == size(&v, 2);
+        if !fits || self.mask.is_none() && !self.causal {
+            return self.weights(&q.matmul(&swapped(&k)?)?)?.matmul(&v);
         }
-        if self.causal {
-            let (rows, columns) = (q.size(q.ndim() - 2), k.size(k.ndim() - 2));
-            scores = scores.add(&below_diagonal(rows, columns, &q)?)?;
+        let mask = self.mask.map(|m| of_type(m, q.dtype())).transpose()?;
+        let mut shape = Dims::new();
+        if let Some(m) = &mask {
+            shape.extend_from_slice(m.shape());
         }
-        let mut weights = dispatch::call1(SafeSoftmax, &[&scores])?;
-        if self.dropout > 0.0 {
-            weights = weights.dropout(self.dropout, true)?;
+        for t in [&q, &k, &v] {
+            let mut own = Dims::from_slice(&t.shape()[..t.ndim() - 2]);
+            own.extend([rows, columns]);
+            shape = broadcast(&shape, &own)?;
         }
-        weights.matmul(&v)
+        let n = shape.len() - 2;
+        ensure!(
+            shape[n + 1] == columns,
+            Runtime,
+            "scaled_dot_product_attention: attn_mask must have as many columns as there are keys, {columns}, but has {}",
+            shape[n + 1]
+        );
+        let wide = |t: &Tensor, rows: usize| {
+            let mut own = Dims::from_slice(&shape[..n]);
+            own.extend([rows, size(t, 1)]);
+            t.expand_to(&own)
+        };
+        let hidden = hides(mask.as_ref(), self.causal, &shape, &q)?;
+        let (q, k, v) = (wide(&q, shape[n])?, wide(&k, columns)?, wide(&v, columns)?);
+        let mut scores = scores(&q, &k, Some(&hidden), f64::NEG_INFINITY)?;
+        if let Some(mask) = mask.filter(|m| m.dtype() != DType::Bool) {
+            scores = scores.add(&mask)?;
+        }
+        weighted(&self.weights(&scores)?, &v, Some(&hidden))
+    }
+
+    /// What the values weigh.
+    fn weights(&self, scores: &Tensor) -> Result<Tensor> {
+        let weights = dispatch::call1(SafeSoftmax, &[scores])?;
+        match self.dropout > 0.0 {
+            true => weights.dropout(self.dropout, true),
+            false => Ok(weights),
+        }
     }
 
     /// The three with the same leading dimensions.

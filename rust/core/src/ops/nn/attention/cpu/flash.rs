@@ -2,12 +2,12 @@
 //! weights again.
 
 use super::super::gpu::{self, Dropped};
-use super::super::{parts, repeat_heads, SafeSoftmax};
+use super::super::{hidden, hides, of_type, parts, repeat_heads, SafeSoftmax};
 use super::product::PAD;
 use super::{backward, forward, Attention, Gradients, Planes};
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;
-use crate::dtype::Bitwise;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout};
@@ -15,7 +15,6 @@ use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors, Told,
 };
-use crate::ops::linalg::matmul::swapped;
 use crate::ops::shape::create::dense_strides;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -137,18 +136,23 @@ impl Flash {
     fn composite(&self, g: &Tensor, x: &[&Tensor]) -> Result<[Tensor; 3]> {
         let q = x[0];
         let (k, v) = (repeat_heads(x[1], heads(q))?, repeat_heads(x[2], heads(q))?);
-        let mut scores = q.mul_scalar(self.scale.0)?.matmul(&swapped(&k)?)?;
-        if self.mask {
-            scores = scores.add(&super::super::additive(x[3], q.dtype())?)?;
-        }
-        if self.causal {
-            let shape = scores_shape(q, &k);
-            let keep = super::super::below_diagonal(shape[q.ndim() - 2], k.size(q.ndim() - 2), q)?;
-            scores = scores.add(&keep)?;
+        let mask = match self.mask {
+            true => Some(of_type(x[3], q.dtype())?),
+            false => None,
+        };
+        let hidden = match self.mask || self.causal {
+            true => Some(hides(mask.as_ref(), self.causal, &scores_shape(q, &k), q)?),
+            false => None,
+        };
+        let hidden = hidden.as_ref();
+        let mut scores =
+            hidden::scores(&q.mul_scalar(self.scale.0)?, &k, hidden, f64::NEG_INFINITY)?;
+        if let Some(mask) = mask.filter(|m| m.dtype() != DType::Bool) {
+            scores = scores.add(&mask)?;
         }
         let p = dispatch::call1(SafeSoftmax, &[&scores])?;
         let mut used = p.clone();
-        let mut d = g.matmul(&swapped(&v)?)?;
+        let mut d = hidden::scores(g, &v, hidden, 0.0)?;
         if self.factor {
             let f = x[3 + self.mask as usize];
             (used, d) = (used.mul(f)?, d.mul(f)?);
@@ -164,9 +168,9 @@ impl Flash {
             parts.insert(at + 1, heads(q) / heads(like));
             t.reshape_to(&parts)?.sum_dim(at as i64 + 1, false)
         };
-        let dq = d.matmul(&k)?;
-        let dk = join(swapped(&d)?.matmul(q)?, x[1])?;
-        let dv = join(swapped(&used)?.matmul(g)?, x[2])?;
+        let dq = hidden::weighted(&d, &k, hidden)?;
+        let dk = join(hidden::weighted_columns(&d, q, hidden)?, x[1])?;
+        let dv = join(hidden::weighted_columns(&used, g, hidden)?, x[2])?;
         Ok([dq, dk, dv])
     }
 }
