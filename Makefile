@@ -7,6 +7,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 ARGS ?=
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+# Or aarch64-unknown-linux-gnu, x86_64-unknown-linux-musl, aarch64-unknown-linux-musl.
+TARGETS ?= x86_64-unknown-linux-gnu
 
 VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
@@ -101,12 +103,16 @@ $(DOCS)/.installed: docs/requirements.lock
 wheel: $(TOOLS) ## a wheel for this system and Python, looked at, in dist
 	@maturin build --release --out dist -i $(PY) && $(PY) .ci/wheels.py dist
 
-dist: $(TOOLS) ## wheels of Linux x86-64 for each Python by zig, for the C library of manylinux2014, and an sdist
+dist: $(TOOLS) ## wheels of Linux for each Python by zig, for old C libraries, and an sdist (TARGETS=... names others)
 	@.ci/setup zig
-	@PATH=$(CURDIR)/.wheels/bin:$$PATH maturin build --release --zig --locked --out dist \
-		--target x86_64-unknown-linux-gnu --compatibility manylinux2014 -i $(PYTHONS) $(ARGS)
+	@for target in $(TARGETS); do \
+		old=manylinux2014; [[ $$target != *musl ]] || old=musllinux_1_2; \
+		! command -v rustup >/dev/null || rustup -q target add $$target; \
+		PATH=$(CURDIR)/.wheels/bin:$$PATH maturin build --release --zig --locked --out dist \
+			--target $$target --compatibility $$old -i $(PYTHONS) $(ARGS); \
+	done
 	@maturin sdist --out dist
-	@$(PY) .ci/wheels.py dist && .wheels/bin/python -m auditwheel show dist/*.whl
+	@$(PY) .ci/wheels.py dist && for wheel in dist/*.whl; do .wheels/bin/python -m auditwheel show $$wheel; done
 
 gen: $(BUILT) ## write again what is generated from the op table
 	@$(PY) .ci/gen.py && $(PY) .ci/notices.py

@@ -103,6 +103,12 @@ PARTS = {
     "build": ["make", "--no-print-directory", "build"],
     "wheels": [PYTHON, ".ci/wheels.py", "--built"],
     "versions": [PYTHON, ".ci/versions.py"],
+    # Linux's wheels of all versions; those that there is a Python for are run.
+    "pythons": [
+        "sh",
+        "-c",
+        f"make --no-print-directory dist && {PYTHON} .ci/wheels.py --try dist",
+    ],
     # All tests of Rust are the engine's, in its own files.
     "cargo": ["cargo", "test", *ENGINE, "--lib", "--locked", "-q"],
     "aarch64": EMULATED,
@@ -147,8 +153,8 @@ NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions
 NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu-slow", "wheels"}
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
-# Only where they are named.
-ASKED = {"wgpu-slow", "site", "windows-all"}
+# Only where they are named, or all of them by `nightly`.
+ASKED = {"wgpu-slow", "site", "windows-all", "pythons"}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
 IN_PAIRS = {"aarch64", "aarch64-portable", "races", "windows", "macos-check"}
@@ -225,9 +231,10 @@ def run(name: str, aside: bool) -> tuple[str, float]:
 
 def main(wanted: list[str]) -> int:
     """Return 0 when every wanted part passed."""
+    wanted = [part for name in wanted for part in (ASKED if name == "nightly" else [name])]
     unknown = [name for name in wanted if name not in PARTS]
     if unknown:
-        print(f"unknown part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
+        print(f"unknown part {', '.join(unknown)}; the parts are {', '.join(PARTS)}, nightly")
         return 2
     if NEEDS_BUILD & set(wanted):
         wanted = ["build", *wanted]

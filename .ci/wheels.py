@@ -1,11 +1,14 @@
 """Look at wheels: metadata, contents, size, and on Linux the oldest C library that they run with.
 
 `python .ci/wheels.py DIST` looks at the wheels and the sdist of a folder; with `--built` it makes
-both of what is compiled already, looks at them, and runs the wheel away from here.
+both of what is compiled already, looks at them, and runs the wheel away from here. `--try DIST`
+installs each of Linux's wheels for this processor with NumPy in an empty environment, where there
+is a Python of its version, and runs it away from here.
 """
 
 import email
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -134,12 +137,52 @@ def built() -> int:
         return count + subprocess.run(smoke, cwd=folder, env=env, check=False).returncode
 
 
+def interpreter(version: str) -> str | None:
+    """Return a Python of a version, such as 3.12, that is on the PATH or that pyenv has."""
+    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    for name in (shutil.which(f"python{version}"), *found):
+        command = [str(name), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        if name and subprocess.run(command, capture_output=True).stdout.split() == [
+            version.encode()
+        ]:
+            return str(name)
+    return None
+
+
+def run_each(folder: Path) -> int:
+    """Run each wheel for this machine in an environment of its own; returns how many failed."""
+    failed = []
+    for wheel in sorted(folder.glob(f"*manylinux*_{platform.machine()}.whl")):
+        version = re.search(r"-cp3(\d+)-cp3\d+-", wheel.name)
+        python = version and interpreter(f"3.{version[1]}")
+        print(f"-- {wheel.name}: {python or 'there is no Python for it'}", flush=True)
+        if not python:
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            own = Path(name) / "bin/python"
+            subprocess.run([python, "-m", "venv", name], check=True)
+            pip = [own, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+            subprocess.run([*pip, str(wheel)], check=True)
+            smoke = [own, ROOT / "tests/platforms/smoke.py"]
+            env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+            env["SMOKE_FROM"] = os.path.realpath(name)
+            if subprocess.run(smoke, cwd=name, env=env, check=False).returncode:
+                failed.append(wheel.name)
+    print("failed: " + ", ".join(failed) if failed else "all that could run passed")
+    return len(failed)
+
+
 def main(argv: list[str]) -> int:
     """Look at what is asked for; returns 0 where all is right."""
-    if argv not in (["--built"], argv[:1]) or not argv:
-        print(__doc__)
-        return 2
-    return min(1, built() if argv == ["--built"] else look(Path(argv[0])))
+    match argv:
+        case ["--built"]:
+            return min(1, built())
+        case ["--try", folder]:
+            return min(1, run_each(Path(folder)))
+        case [folder]:
+            return min(1, look(Path(folder)))
+    print(__doc__)
+    return 2
 
 
 if __name__ == "__main__":
