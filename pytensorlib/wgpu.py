@@ -28,7 +28,7 @@ import os
 from typing import Any
 
 from . import _C, _alias
-from ._gpu_random import get_rng_state, set_rng_state
+from ._gpu.random import get_rng_state, set_rng_state
 
 atexit.register(_C._wgpu_close)
 

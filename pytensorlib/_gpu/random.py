@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _C
+from .. import _C
 
 __all__ = ["get_rng_state", "set_rng_state"]
 
