@@ -72,7 +72,7 @@ def killed_while_saving(path, before=""):
     script = f"""
 import os, signal
 import pytensorlib as torch
-from pytensorlib import _archive
+from pytensorlib._serialization import archive as _archive
 {before}
 _archive._C = type("C", (), dict(_copy_summed=lambda *a: os.kill(os.getpid(), signal.SIGKILL)))
 torch.save(torch.ones(1000), {str(path)!r})

@@ -64,7 +64,7 @@ def set_rng_state(new_state: Any, device: Any = None) -> None:
 
 
 def _number(device: Any) -> int:
-    from .wgpu import _index, device_count
+    from ..wgpu import _index, device_count
 
     number = _index(device)
     if number >= device_count():
