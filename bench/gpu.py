@@ -3,7 +3,7 @@
 ``python bench/gpu.py`` times the cases of `gpu_cases.py` on the first adapter, in at most
 ``--minutes``, and prints a table beside the card's own peaks, which two small kernels measure; with
 ``TORCH_PYTHON`` naming a Python whose PyTorch has CUDA, beside it. ``--keep`` writes the figures to
-``results/gpu/`` and the tables to README.md. A figure is the least time of three runs of enough
+``results/gpu/`` and the tables to pages/gpu.md. A figure is the least time of three runs of enough
 calls, with the card waited for at the end of each.
 """
 
@@ -219,7 +219,7 @@ def row(case: Case, found: dict[str, Any]) -> list[str]:
 
 
 def section(found: dict[str, Any]) -> str:
-    """Return an adapter's part of README.md."""
+    """Return an adapter's part of pages/gpu.md."""
     adapter, peaks = found["adapter"], found["peaks"]
     lines = [f"### {adapter['name']}", ""]
     soft = ", in software: it says what runs, not how fast a card is" * adapter["software"]
@@ -234,8 +234,8 @@ def section(found: dict[str, Any]) -> str:
 
 
 def write_tables() -> None:
-    """Write the tables of README.md from the files."""
-    page = HERE / "README.md"
+    """Write the tables of pages/gpu.md from the files."""
+    page = results.PAGES / "gpu.md"
     kept = [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
     page.write_text(results.between("gpu", page.read_text(), "\n\n".join(map(section, kept))))
 
@@ -244,7 +244,7 @@ def main() -> int:
     """Run what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=8.0, help="for all")
-    parser.add_argument("--keep", action="store_true", help="write results/gpu/ and README.md")
+    parser.add_argument("--keep", action="store_true", help="write results/gpu/ and pages/gpu.md")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()

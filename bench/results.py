@@ -1,8 +1,8 @@
 """What was measured, one file for each family of processors, and the tables made of these files.
 
-`python bench/results.py` writes the tables of bench/README.md, and of README.md where that has a
-place for them, from bench/results/*.json and instructions.json; `--check` says whether they are up
-to date.
+`python bench/results.py` writes the tables of bench/README.md and of bench/pages/, one page for
+each family, from bench/results/*.json and instructions.json; `--check` says whether they are up to
+date.
 
 A file holds one run for each number of threads: when, of which commit and versions, and of each row
 the figures of every round (`unit` says of what), with our error against float64 and PyTorch's.
@@ -23,8 +23,10 @@ from cases import CASES
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE / "results"
+PAGES = HERE / "pages"
 LIBRARIES = ("pytensorlib", "torch", "numpy")
 NOT_COUNTED = "size"  # of wheel and files: no speed
+GOAL = 1.05  # no case is to take more of PyTorch's time, in the best of the rounds
 Row = dict[str, Any]  # figures of each library; unit; errors
 Run = dict[str, Any]  # rows, and what they were measured with
 LEAST = {c.id: (c.bytes, c.flops) for c in CASES}
@@ -141,7 +143,7 @@ def said(number: str, run: Run) -> str:
 
 
 def section(result: dict[str, Any]) -> str:
-    """Return one family's part of bench/README.md."""
+    """Return one family's page."""
     machine, runs = result["machine"], runs_of(result)
     first = next(run for run in runs.values() if "rows" in run)
     has = ", ".join(f"{name} {size}" for name, size in machine.get("caches", {}).items())
@@ -160,7 +162,8 @@ def section(result: dict[str, Any]) -> str:
     used = [i for i in range(len(rows[0])) if any(row[i] for row in rows[1:])]
     return "\n\n".join(
         [
-            f"### {result['family']}",
+            f"# {result['family']}",
+            "`python bench/results.py` writes this page.",
             ", ".join(about) + ".",
             "\n".join(f"- {said(n, run)}." for n, run in runs.items()),
             *([result["note"]] if "note" in result else []),
@@ -173,7 +176,7 @@ def section(result: dict[str, Any]) -> str:
 
 
 def brief(results: list[dict[str, Any]]) -> str:
-    """Return the table of README.md: the means and the worst rows of each family."""
+    """Return the means and the worst rows of each family."""
     rows = [["processor", "cases", "ours over PyTorch", "worst"]]
     for result in results:
         runs = runs_of(result)
@@ -182,6 +185,32 @@ def brief(results: list[dict[str, Any]]) -> str:
         last = "; ".join(f"{label} {r:.2f}" for label, r in worst(first, 3))
         rows.append([result["family"], str(len(ratios(first))), ", ".join(overall), last])
     return markdown(rows).replace("|---:|\n", "|---|\n", 1)
+
+
+def summary(results: list[dict[str, Any]]) -> str:
+    """Return the mean of each group of rows, family by family: with most threads, and with one."""
+    columns = {result["family"]: runs_of(result) for result in results}
+    rows = [["", *(f"{family}, {'/'.join(runs)}" for family, runs in columns.items())]]
+    by_run = {family: [means(run) for run in runs.values()] for family, runs in columns.items()}
+    for group in next(iter(by_run.values()))[0]:
+        cells = (" / ".join(f"{m[group]:.2f}" for m in found) for found in by_run.values())
+        rows.append([group, *cells])
+    return markdown(rows)
+
+
+def behind(results: list[dict[str, Any]]) -> str:
+    """Return the rows above the goal, family by family."""
+    rows = [["case", "processor", "threads", "best", "median"]]
+    for result in results:
+        for number, run in runs_of(result).items():
+            if "rows" not in run:
+                continue
+            for label, r in worst(run, len(run["rows"])):
+                if r > GOAL:
+                    row = run["rows"][label]
+                    middle = ratio(label, row, median)
+                    rows.append([label, result["family"], number, f"{r:.2f}", f"{middle:.2f}"])
+    return markdown(rows).replace("|---:|", "|---|", 1)
 
 
 def load() -> list[dict[str, Any]]:
@@ -230,16 +259,20 @@ def pages() -> dict[Path, tuple[str, str]]:
     """Return each page with tables: as it is, and as it should be."""
     kept = load()
     tables = {
-        "bench": "\n\n".join(map(section, kept)),
+        "summary": summary(kept),
         "worst": brief(kept),
+        "behind": behind(kept),
         "instructions": markdown(instructions.table(instructions.recorded())),
     }
     found = {}
-    for path in (HERE / "README.md", HERE.parent / "README.md"):
+    for path in (HERE / "README.md", PAGES / "instructions.md"):
         new = old = path.read_text()
         for name, table in tables.items():
             new = between(name, new, table)
         found[path] = old, new
+    for result in kept:
+        path = PAGES / f"{result['family']}.md"
+        found[path] = path.read_text() if path.exists() else "", section(result) + "\n"
     return found
 
 

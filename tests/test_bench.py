@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,7 +79,10 @@ def test_result_files_hold_rows_that_there_are(bench: Any) -> None:
 def test_tables_are_those_of_the_result_files(bench: Any) -> None:
     """`python bench/results.py` writes them."""
     pages = bench("results").pages()
-    assert "<!-- bench" in pages[ROOT / "bench/README.md"][0]
+    readme = pages[ROOT / "bench/README.md"][0]
+    assert all(f"<!-- {name}:" in readme for name in ("summary", "worst", "behind"))
+    linked = re.findall(r"\]\(pages/(.+?)\)", readme)
+    assert {ROOT / "bench/pages" / name for name in linked} == {*ROOT.glob("bench/pages/*.md")}
     for path, (old, new) in pages.items():
         assert old == new, f"{path.relative_to(ROOT)} is stale: run python bench/results.py"
 

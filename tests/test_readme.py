@@ -33,7 +33,7 @@ def test_times_are_those_of_the_results(monkeypatch):
     runs = [found["runs"]["2"] for found in results.load()]
     means = [f"{results.means(run)['all']:.2f}" for run in runs]
     (count,) = {len(results.ratios(run)) for run in runs}
-    kinds = {3: "three"}[len(runs)]
+    kinds = {3: "three", 4: "four"}[len(runs)]
     said = f"{min(means)} to {max(means)} over {count} cases with two threads, on {kinds} kinds"
     assert said in TEXT
 
