@@ -1,5 +1,7 @@
 """Run the named parts of the test suite (all by default) and print how long each took."""
 
+import hashlib
+import json
 import os
 import platform
 import shutil
@@ -155,6 +157,12 @@ NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named, or all of them by `nightly`.
 ASKED = {"wgpu-slow", "site", "windows-all", "pythons"}
+# What takes long and depends on these files alone. Unless it is named it is left out while they are
+# those that it passed with last, of which PASSED has a hash; who changes them runs it and commits that.
+ENGINE_FILES = ("rust/base", "rust/cpu", "rust/core", "shaders", "Cargo.lock", "Cargo.toml")
+SOURCES = dict.fromkeys(("aarch64", "aarch64-portable", "races"), ENGINE_FILES)
+SOURCES["macos-check"] = ("rust", "shaders", "Cargo.lock", "Cargo.toml")
+PASSED = ROOT / ".ci/passed.json"
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.
 IN_PAIRS = {"aarch64", "aarch64-portable", "races", "windows", "macos-check"}
@@ -201,6 +209,30 @@ def is_windows_there() -> bool:
     return wheels and all(map(shutil.which, programs)) and has_target("x86_64-pc-windows-gnu")
 
 
+def digest(name: str) -> str:
+    """Return a hash of a part's command and of the files that it depends on."""
+    found = hashlib.sha256(
+        repr([PARTS[name][1:], VARIABLES.get(name)]).replace(str(ROOT), "").encode()
+    )
+    for top in SOURCES[name]:
+        for path in sorted((ROOT / top).rglob("*") if (ROOT / top).is_dir() else [ROOT / top]):
+            if path.is_file():
+                found.update(f"{path.relative_to(ROOT)}\n".encode())
+                found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:32]
+
+
+def passed() -> dict[str, str]:
+    """Return the hash of each part's files when it passed last."""
+    return json.loads(PASSED.read_text()) if PASSED.is_file() else {}
+
+
+def note_passed(names: list[str]) -> None:
+    """Note that parts passed with the files that are there."""
+    known = passed() | {name: digest(name) for name in names}
+    PASSED.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
 def run(name: str, aside: bool) -> tuple[str, float]:
     """Run a part; returns its result and its seconds. Output is printed as it comes, or after."""
     if name.startswith("aarch64") and not emulates():
@@ -231,7 +263,8 @@ def run(name: str, aside: bool) -> tuple[str, float]:
 
 def main(wanted: list[str]) -> int:
     """Return 0 when every wanted part passed."""
-    wanted = [part for name in wanted for part in (ASKED if name == "nightly" else [name])]
+    nightly = ASKED | SOURCES.keys()
+    wanted = [part for name in wanted for part in (nightly if name == "nightly" else [name])]
     unknown = [name for name in wanted if name not in PARTS]
     if unknown:
         print(f"unknown part {', '.join(unknown)}; the parts are {', '.join(PARTS)}, nightly")
@@ -244,6 +277,9 @@ def main(wanted: list[str]) -> int:
 
     def part(name: str, aside: bool) -> None:
         no_build = name in NEEDS_BUILD and rows.get("build", ("ok",))[0] != "ok"
+        if name not in wanted and name in SOURCES and passed().get(name) == digest(name):
+            rows[name] = ("unchanged since it passed", 0.0)
+            return
         rows[name] = ("FAILED: no build", 0.0) if no_build else run(name, aside)
 
     for name in names:
@@ -257,6 +293,8 @@ def main(wanted: list[str]) -> int:
         result, seconds = rows[name]
         print(f"{name:<17} {seconds:>8.1f}  {result}")
     print(f"{'all':<17} {time.perf_counter() - begin:>8.1f}")
+    if good := [name for name in names if name in SOURCES and rows[name][0] == "ok"]:
+        note_passed(good)
     failed = [name for name in names if rows[name][0].startswith("FAILED")]
     print(f"\nparts: {len(rows) - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
     return 1 if failed else 0
