@@ -157,8 +157,8 @@ NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named, or all of them by `nightly`.
 ASKED = {"wgpu-slow", "site", "windows-all", "pythons"}
-# What takes long and depends on these files alone. Unless it is named it is left out while they are
-# those that it passed with last, of which PASSED has a hash; who changes them runs it and commits that.
+# What takes long and depends on these files alone. Unless it is named it is left out while they
+# are those that it passed with last, whose hash PASSED has; who changes them runs it.
 ENGINE_FILES = ("rust/base", "rust/cpu", "rust/core", "shaders", "Cargo.lock", "Cargo.toml")
 SOURCES = dict.fromkeys(("aarch64", "aarch64-portable", "races"), ENGINE_FILES)
 SOURCES["macos-check"] = ("rust", "shaders", "Cargo.lock", "Cargo.toml")
