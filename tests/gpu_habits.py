@@ -131,8 +131,10 @@ def names_in_errors() -> None:
         x.numpy()
     with refused(torch.cuda.OutOfMemoryError, "CUDA out of memory. Tried to allocate"):
         torch.empty(1 << 47, device=DEVICE)
-    with refused(RuntimeError, "tensors live on 'cpu', 'cuda' or 'meta'"):
+    with refused(RuntimeError, "there is no XPU", "are device 'cuda'", "--gpu-as xpu"):
         y.to("xpu")
+    with refused(RuntimeError, "tensors live on 'cpu', 'cuda' or 'meta'"):
+        y.to("xla")
 
 
 @habit

@@ -223,9 +223,46 @@ def test_without_the_variable_a_gpu_has_its_own_name_and_cuda_is_not_there(
             assert torch.accelerator.current_accelerator().type == "wgpu"
     """
     cuda, moved, number, to = run(code, name).splitlines()
-    assert "there is no CUDA here" in cuda and "PYTENSORLIB_GPU_AS=cuda" in cuda
-    assert "there is no CUDA here" in moved and "PYTENSORLIB_GPU_AS=cuda" in moved
+    for line in (cuda, moved):
+        assert "there is no CUDA here" in line and "PYTENSORLIB_GPU_AS=cuda" in line
+        assert "`python -m pytensorlib --gpu-as cuda script.py`" in line
     assert number.startswith("TypeError") and to.startswith("TypeError")
+
+
+KINDS = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+)
+KINDS += "mps, meta, hpu, mtia, wgpu"
+
+
+@pytest.mark.parametrize("name", [None, "cuda"])
+def test_a_device_that_is_not_here_says_which_are_and_how_to_ask_for_them(name):
+    code = """
+        for text in ("gpu", "wpgu:1", "rocm", "metal", "cup", "mps", "xpu", "hip", "vulkan", "xla"):
+            for call in (lambda: torch.ones(1, device=text), lambda: torch.ones(1).to(text)):
+                try:
+                    call()
+                except RuntimeError as e:
+                    print(e)
+    """
+    told = run(code, name).splitlines()
+    assert len(told) == 20 and told[::2] == told[1::2]
+    gpu = name or "wgpu"
+    for text, line in zip(("gpu", "wpgu:1", "rocm", "metal", "cup"), told[::2], strict=False):
+        meant = "cpu" if text == "cup" else gpu
+        assert line == (
+            # PyTorch's words, then those of here.
+            f"Expected one of {KINDS} device type at start of device string: {text}; "
+            f"here: cpu, {gpu}, meta; did you mean '{meant}'?"
+        )
+    answers = {"mps": "mps", "xpu": "xpu", "hip": "cuda", "vulkan": "cuda"}
+    for (kind, other), line in zip(answers.items(), told[10:18:2], strict=True):
+        assert line.startswith(f"device {kind}: there is no ")
+        assert f"are device '{gpu}'" in line
+        if other != gpu:
+            assert f"`python -m pytensorlib --gpu-as {other} script.py`" in line
+            assert f"PYTENSORLIB_GPU_AS={other}" in line
+    assert told[-1] == f"device xla: tensors live on 'cpu', '{gpu}' or 'meta' here"
 
 
 @pytest.mark.parametrize("value", ["CUDA", "hip", "gpu", "cuda:0", "0"])

@@ -24,7 +24,10 @@ NO_CUDA = 'there is no CUDA here; GPUs of every vendor are device "wgpu".'
 NO_XPU = NO_CUDA.replace("CUDA", 'device "xpu"')
 NO_MPS = NO_CUDA.replace("CUDA", 'device "mps"')
 NO_MTIA = NO_CUDA.replace("CUDA", 'device "mtia"')
-_ANSWERS = ' They answer as "{0}" under PYTENSORLIB_GPU_AS={0}.'
+_ANSWERS = (
+    ' They answer as "{0}" in `python -m pytensorlib --gpu-as {0} script.py`, or under the '
+    "environment variable PYTENSORLIB_GPU_AS={0}."
+)
 NO_CUDA, NO_XPU, NO_MPS = (
     why + _ANSWERS.format(kind)
     for why, kind in ((NO_CUDA, "cuda"), (NO_XPU, "xpu"), (NO_MPS, "mps"))

@@ -71,6 +71,48 @@ pub fn set_gpu_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Why there is no device of a kind that PyTorch has, and what to do.
+fn absent(kind: &str) -> String {
+    let gpu = gpu_name();
+    let api = match kind {
+        "cuda" | "hip" => "CUDA",
+        "mps" => "MPS",
+        "xpu" => "XPU",
+        "vulkan" => "device of that name",
+        _ => return format!("tensors live on 'cpu', '{gpu}' or 'meta' here"),
+    };
+    // ROCm's PyTorch calls its GPUs "cuda", and scripts for Vulkan's can take any name.
+    let name = if matches!(kind, "mps" | "xpu") {
+        kind
+    } else {
+        "cuda"
+    };
+    let off = match kind {
+        "hip" | "vulkan" => String::new(),
+        _ => format!(" (torch.{kind}.is_available() is False)"),
+    };
+    let told = format!("there is no {api} here{off}; GPUs of every vendor are device '{gpu}'");
+    if name == gpu {
+        return told;
+    }
+    format!(
+        "{told}, and answer as '{name}' in `python -m pytensorlib --gpu-as {name} script.py`, or \
+         under the environment variable PYTENSORLIB_GPU_AS={name}"
+    )
+}
+
+/// What devices there are, for someone who asked for one of another name.
+pub fn near(kind: &str) -> String {
+    let gpu = gpu_name();
+    // Most who are wrong mean a GPU, "metal" too.
+    let meant = match kind.to_lowercase().as_str() {
+        "meta" => "meta",
+        text if text.starts_with("cp") || text == "cup" => "cpu",
+        _ => gpu,
+    };
+    format!("here: cpu, {gpu}, meta; did you mean '{meant}'?")
+}
+
 /// Where a storage lives. A closed set: only [`crate::dispatch::run`] matches on it to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Device {
@@ -100,18 +142,7 @@ impl Device {
             "cpu" | "cpu:0" => Ok(Device::Cpu),
             "meta" => Ok(Device::Meta),
             _ if text.starts_with("meta:") => Ok(Device::Meta),
-            _ if kind == "cuda" => bail!(
-                Runtime,
-                "device {text}: there is no CUDA here (torch.cuda.is_available() is False); GPUs \
-                 of every vendor are device '{}', and answer as 'cuda' under the environment \
-                 variable PYTENSORLIB_GPU_AS=cuda",
-                gpu_name()
-            ),
-            _ => bail!(
-                Runtime,
-                "device {text}: tensors live on 'cpu', '{}' or 'meta' here",
-                gpu_name()
-            ),
+            _ => bail!(Runtime, "device {text}: {}", absent(kind)),
         }
     }
 

@@ -216,8 +216,9 @@ impl PyDevice {
         }
         let Some(mut kind) = KINDS.into_iter().find(|&k| k == kind) else {
             return Err(PyRuntimeError::new_err(format!(
-                "Expected one of {} device type at start of device string: {text}",
-                KINDS.join(", ")
+                "Expected one of {} device type at start of device string: {text}; {}",
+                KINDS.join(", "),
+                device::near(kind)
             )));
         };
         if device::names_gpu(kind) {
