@@ -13,7 +13,7 @@ PAGES = sorted(
     [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/contributing/*.md")]
     + [*DECISIONS.glob("*.md")]
 )
-FILE = re.compile(r"`((?:rust|pytensorlib|tests|shaders|bench|docs|\.ci)/[\w./-]+)`")
+FILE = re.compile(r"`((?:rust|pytensorlib|tests|shaders|bench|docs)/[\w./-]+|\.ci/\w+\.py)`")
 
 
 @pytest.mark.parametrize(
