@@ -57,3 +57,6 @@ def test_differences_name_tests_that_there_are():
     named = set(re.findall(r"`(test_\w+)`", page))
     assert len(named) > 40
     assert not {name for name in named if not (ROOT / f"tests/{name}.py").is_file()}
+    lines = re.split(r"\n(?=- |\n)", page)
+    bare = [x for x in lines if x.startswith("- ") and not re.search(r"`test_\w+`$", x.strip())]
+    assert len(bare) <= 2, bare
