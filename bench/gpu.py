@@ -221,7 +221,7 @@ def row(case: Case, found: dict[str, Any]) -> list[str]:
 def section(found: dict[str, Any]) -> str:
     """Return an adapter's part of pages/gpu.md."""
     adapter, peaks = found["adapter"], found["peaks"]
-    lines = [f"### {adapter['name']}", ""]
+    lines = [f"## {adapter['name']}", ""]
     soft = ", in software: it says what runs, not how fast a card is" * adapter["software"]
     lines += [f"{adapter['backend']}, {adapter['driver']}{soft}; {found['date']}."]
     if peaks:
