@@ -173,7 +173,8 @@ def main(argv: list[str]) -> int:
 
         return told(rest)
     install()
-    _tell_misplaced(rest[1:] if what in ("-c", "-m") else rest)
+    if name is None:
+        _tell_misplaced(rest[1:] if what in ("-c", "-m") else rest)
     if what in ("-c", "-m"):
         if not rest:
             print(f"{USAGE}\nArgument expected for the {what} option", file=sys.stderr)

@@ -238,6 +238,7 @@ KINDS += "mps, meta, hpu, mtia, wgpu"
 @pytest.mark.parametrize("name", [None, "cuda"])
 def test_a_device_that_is_not_here_says_which_are_and_how_to_ask_for_them(name):
     code = """
+        import torch
         for text in ("gpu", "wpgu:1", "rocm", "metal", "cup", "mps", "xpu", "hip", "vulkan", "xla"):
             for call in (lambda: torch.ones(1, device=text), lambda: torch.ones(1).to(text)):
                 try:
