@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_shaders import close, f32, floats, run
+from test_shaders import close, f32, floats, fmt, rng, run
 
 TANH, RELU, GRU, LSTM = range(4)
 
@@ -140,3 +140,28 @@ def test_recurrent_step_and_its_gradient_match_numpy(kind):
         up[place] += eps
         down[place] -= eps
         close(slopes[place], (loss(up) - loss(down)) / (2 * eps), 2e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_mended_product_leaves_hidden_terms_out_where_it_is_not_finite(dtype: type) -> None:
+    planes, rows, terms, columns = 2, 3, 5, 4
+    a = floats(planes, rows, terms, seed=1).astype(dtype)
+    b = floats(planes, terms, columns, seed=2).astype(dtype)
+    hidden = rng(3).random((planes, rows, terms)) < 0.4
+    hidden[0, 0, :2] = [True, False]
+    b[0, 0, 1], b[1, 3, 2] = np.nan, np.inf
+    a[hidden] = 0
+    with np.errstate(invalid="ignore"):
+        product = (a.astype("f4") @ b.astype("f4")).astype(dtype)
+    seen = [
+        [[sum(a[p, r, t] * np.float32(b[p, t, c]) for t in range(terms) if not hidden[p, r, t])
+          for c in range(columns)] for r in range(rows)] for p in range(planes)
+    ]  # fmt: skip
+    want = np.where(np.isfinite(product), product, np.array(seen, dtype))
+    params = [product.size, rows, columns, terms, rows * terms, terms, 1, 0]
+    params += [terms * columns, columns, 1, 0, rows * terms, terms, 1, 0, 0, 0, 0, 0]
+    arrays = [np.zeros_like(product), product, a, b, hidden.view(np.uint8)]
+    formats = {"X": fmt(product), "Y": fmt(product), "WORDS": int(dtype is np.float16)}
+    got = run("mended", "f32", arrays, params, (1, 1, 1), **formats)[0]
+    assert np.isfinite(got[0, 0]).all() and not np.isfinite(product[0, 0, 1])
+    np.testing.assert_allclose(got, want, rtol=2e-3 if dtype is np.float16 else 1e-6, atol=1e-6)
