@@ -164,4 +164,5 @@ def test_mended_product_leaves_hidden_terms_out_where_it_is_not_finite(dtype: ty
     formats = {"X": fmt(product), "Y": fmt(product), "WORDS": int(dtype is np.float16)}
     got = run("mended", "f32", arrays, params, (1, 1, 1), **formats)[0]
     assert np.isfinite(got[0, 0]).all() and not np.isfinite(product[0, 0, 1])
+    # Two roundings to float16, or the order of five float32 terms.
     np.testing.assert_allclose(got, want, rtol=2e-3 if dtype is np.float16 else 1e-6, atol=1e-6)
