@@ -114,7 +114,7 @@ def test_vmap_random_numbers_in_place_follow_the_slices() -> None:
         (lambda v, kept: torch.bernoulli(v), "same", "same randomness with a batched tensor input"),
         (lambda v, kept: torch.rand(2, out=kept), "same", "calling out variants of random"),
         (lambda v, kept: kept.copy_(v), "error", "inplace arithmetic.*more elements than `self`"),
-        (lambda v, kept: kept.fill_(v[0]), "error", "fill_.self.*doesn't match the broadcast"),
+        (lambda v, kept: kept.fill_(v[0]), "error", "doesn't match the broadcast"),
     ],
 )
 def test_vmap_refuses_what_slices_cannot_share(function: Any, randomness: str, text: str) -> None:
@@ -123,6 +123,21 @@ def test_vmap_refuses_what_slices_cannot_share(function: Any, randomness: str, t
         vmap(lambda v: function(v, kept), randomness=randomness)(torch.full((3, 2), 0.5))
 
 
+def test_vmap_warns_of_what_runs_for_each_slice() -> None:
+    def sorted_numbers(v: Any) -> Any:
+        return torch.unique(v, sorted=True)
+
+    before = torch._C._vmap_loops()
+    with pytest.warns(
+        UserWarning, match="not yet implemented the batching rule for aten::_unique2"
+    ):
+        found = vmap(sorted_numbers)(torch.tensor([[2, 1, 2], [5, 5, 3]]))
+    assert found.tolist() == [[1, 2], [3, 5]]
+    after = torch._C._vmap_loops()
+    assert sum(after.values()) == sum(before.values()) + 1
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_vmap_of_results_whose_shapes_differ_raises() -> None:
     x = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
     with pytest.raises(RuntimeError, match="dynamic shape. Attempted to vmap over aten::nonzero"):

@@ -7,6 +7,7 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 mod autograd;
+mod batch;
 mod bind;
 mod convert;
 mod data;
@@ -61,6 +62,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     optim::register(m)?;
     overrides::register(m)?;
     pickle::register(m)?;
+    batch::register(m)?;
     profile::register(m)?;
     settings::register(m)?;
     storage::register(m)?;

@@ -829,6 +829,13 @@ impl PyTensor {
             return y.extract(slf.py());
         }
         let t = slf.get().get();
+        if t.stands() {
+            return Err(PyRuntimeError::new_err(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control \
+                 flow. We don't support that yet, please file an issue at \
+                 https://github.com/pytorch/pytorch/issues . Write it with torch.where.",
+            ));
+        }
         match t.numel() {
             1 if t.dtype().is_complex() => Ok(t.complex_item().py()? != (0.0, 0.0)),
             1 => Ok(t.item().py()?.truth()),
