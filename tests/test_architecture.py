@@ -23,7 +23,7 @@ LAYERS = [
     {"tensor"},
     {"schema", "op", "dispatch", "transfer", "autograd"},
     {"ops"},
-    {"graph"},
+    {"batch", "graph"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # A tensor carries the slot of its graph node: it stores and drops it, and asks for the mode

@@ -342,19 +342,35 @@ def test_vmap_refuses_writes_that_slices_would_share() -> None:
     kept = torch.zeros(2)
     with pytest.raises(RuntimeError, match="has more elements than `self`.*broadcast shape"):
         vmap(lambda r: kept.add_(r))(torch.ones(3, 2))
-    with pytest.raises(RuntimeError, match="all slices share"):
-        vmap(lambda r: r * kept.add_(1))(torch.ones(3, 2))
-    kept.fill_(7)
+    # The function runs once.
+    assert vmap(lambda r: r * kept.add_(1))(torch.ones(3, 2)).tolist() == [[1.0, 1.0]] * 3
+    assert kept.tolist() == [1.0, 1.0]
     assert vmap(lambda r: r + kept.zero_())(torch.ones(3, 2)).tolist() == [[1.0, 1.0]] * 3
     rows = torch.ones(3, 2)
     vmap(lambda r: r.mul_(2))(rows)
     assert rows.tolist() == [[2.0, 2.0]] * 3
-    assert vmap(lambda r: torch.zeros(2).add_(r))(rows).tolist() == rows.tolist()
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        vmap(lambda r: torch.zeros(2).add_(r))(rows)
+    assert vmap(lambda r: r.new_zeros(2).add_(r))(rows).tolist() == rows.tolist()
     norm = nn.BatchNorm1d(2)
-    with pytest.raises(RuntimeError, match="all slices share"):
+    with pytest.raises(RuntimeError, match="has more elements than `self`"):
         vmap(norm)(torch.randn(3, 4, 2))
     net = replace_all_batch_norm_modules_(nn.Sequential(norm))
     assert vmap(net)(torch.randn(3, 4, 2)).shape == (3, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (lambda r: r.sum().item(), "calling .item"),
+        (lambda r: r if r.sum() > 0 else -r, "data-dependent control flow"),
+        (lambda r: torch.tensor(r.tolist()), "Cannot access data pointer"),
+        (lambda r: torch.from_numpy(r.numpy()), "Cannot access data pointer"),
+    ],
+)
+def test_vmap_refuses_functions_that_read_elements(read: Any, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        vmap(read)(torch.ones(3, 2))
 
 
 def test_gradients_flow_through_vmap() -> None:

@@ -224,16 +224,23 @@ def test_dimensions_are_put_into_each_other_and_taken_apart() -> None:
         C.reshape_dim_outof(0, 5, x)
 
 
-def test_tensors_inside_transforms_are_no_wrappers() -> None:
+def test_tensors_of_slices_are_told_apart() -> None:
     C = torch._C._functorch
     seen = []
-    torch.vmap(lambda t: seen.append((C.is_batchedtensor(t), C.maybe_get_level(t))) or t)(
-        torch.ones(2)
+    torch.vmap(lambda t: seen.append((C.is_batchedtensor(t), C.maybe_get_bdim(t))) or t, 1)(
+        torch.ones(3, 2)
     )
-    assert seen == [(False, -1)] * 2
+    assert seen == [(True, 1)]
+    assert not C.is_batchedtensor(torch.ones(2)) and C.maybe_get_bdim(torch.ones(2)) == -1
     assert not torch._C._are_functorch_transforms_active()
     with torch._C._DisableFuncTorch(), pytest.raises(NotImplementedError, match="hidden dimension"):
         C._add_batch_dim(torch.ones(2), 0, 1)
+    C._set_vmap_fallback_enabled(False)
+    try:
+        with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::nonzero"):
+            torch.vmap(torch.nonzero)(torch.ones(2, 3))
+    finally:
+        C._set_vmap_fallback_enabled(True)
     before = torch._C._debug_only_are_vmap_fallback_warnings_enabled()
     torch._C._debug_only_display_vmap_fallback_warnings(not before)
     assert torch._C._debug_only_are_vmap_fallback_warnings_enabled() is not before

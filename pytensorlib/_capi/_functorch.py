@@ -1,7 +1,7 @@
 """`torch._C._functorch`: what libraries ask of tensors inside transforms of functions.
 
-A transform hands plain tensors to its function here, so that none is a wrapper and none has a
-level; what would make or take apart a wrapper refuses.
+A tensor of slices knows what it is a slice of; what is differentiated is a plain tensor, so that
+none has a level. What would make or take apart a wrapper refuses.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from .. import _C
 from .._absent.modules import fill
 
 __all__: list[str] = []
 
 fill(
     globals(),
-    "transforms hand plain tensors to their functions here, which have no hidden dimension and no "
-    "level. Call torch.func's transforms themselves.",
+    "transforms make and take apart their tensors in the core, which have no hidden dimension and "
+    "no level that a program could set. Call torch.func's transforms themselves.",
     "_add_batch_dim _remove_batch_dim _unwrap_batched _wrap_functional_tensor "
     "_unwrap_functional_tensor _assert_wrapped_functional _propagate_functional_input_mutation "
     "_vmap_increment_nesting _vmap_decrement_nesting _func_increment_nesting "
@@ -56,7 +57,14 @@ def nothing(*args: Any) -> None:
     """Return None."""
 
 
-is_batchedtensor = is_legacy_batchedtensor = is_gradtrackingtensor = is_functionaltensor = no
+is_legacy_batchedtensor = is_gradtrackingtensor = is_functionaltensor = no
+
+
+def is_batchedtensor(tensor: Any) -> bool:
+    """Return whether a tensor stands for slices, inside of `vmap`."""
+    return _C._slices_of(tensor) is not None
+
+
 is_functorch_wrapped_tensor = is_dead_tensor_wrapper = no
 maybe_current_level = peek_interpreter_stack = get_interpreter_stack = nothing
 
@@ -67,8 +75,9 @@ def maybe_get_level(tensor: Any) -> int:
 
 
 def maybe_get_bdim(tensor: Any) -> int:
-    """Return -1: a tensor has no hidden dimension."""
-    return -1
+    """Return the dimension of the slices in what a tensor is a slice of; -1 of others."""
+    found = _C._slices_of(tensor)
+    return -1 if found is None else int(found[1])
 
 
 def dlevel(tensor: Any) -> int:
@@ -101,14 +110,47 @@ class Setting:
         self.value = bool(value)
 
 
-_inplace, _single, _fallback, _warnings = map(Setting, (False, False, True, False))
+_inplace, _single = map(Setting, (False, False))
 get_inplace_requires_grad_allowed = _inplace.get
 set_inplace_requires_grad_allowed = _inplace.set
 get_single_level_autograd_function_allowed = _single.get
 set_single_level_autograd_function_allowed = _single.set
-_is_vmap_fallback_enabled, _set_vmap_fallback_enabled = _fallback.get, _fallback.set
-_are_vmap_fallback_warnings_enabled = _warnings.get
-_set_vmap_fallback_warning_enabled = _warnings.set
+
+
+class Fallback:
+    """What happens where `vmap` has no rule: whether it runs once for each slice, and warns."""
+
+    def __init__(self) -> None:
+        self.enabled, self.warns = True, True
+
+    def tell(self) -> None:
+        """Tell the core."""
+        _C._set_vmap_loops(int(self.warns) if self.enabled else 2)
+
+
+_fallback = Fallback()
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """Return whether operators without a rule run once for each slice."""
+    return _fallback.enabled
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Say whether operators without a rule run once for each slice, or raise."""
+    _fallback.enabled = bool(enabled)
+    _fallback.tell()
+
+
+def _are_vmap_fallback_warnings_enabled() -> bool:
+    """Return whether that warns."""
+    return _fallback.warns
+
+
+def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    """Say whether that warns."""
+    _fallback.warns = bool(enabled)
+    _fallback.tell()
 
 
 def reshape_dim_into(src: int, dst: int, x: Any) -> Any:

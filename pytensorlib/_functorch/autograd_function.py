@@ -14,7 +14,7 @@ __all__ = ["CtxWithSavedTensors", "VmapInfo", "WrappedCtx", "reductify", "reduct
 
 fill(
     globals(),
-    "vmap runs a Function once for each slice here, and transforms nest on the one graph: a "
+    "vmap makes what it needs of a Function by itself, and transforms nest on the one graph: a "
     "Function needs no other made of it.",
     "vmapify_autograd_function generate_single_level_function custom_function_call_vmap "
     "custom_function_call_grad custom_function_call_functionalize CtxCustomSave "

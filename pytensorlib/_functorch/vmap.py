@@ -18,13 +18,10 @@ _check_out_dims_is_int_or_int_pytree = _vmap.check_out_dims
 _broadcast_to_and_flatten = _pytree_spec._broadcast_to_and_flatten
 Tensor, tree_flatten, tree_unflatten = _C.Tensor, _pytree.tree_flatten, _pytree.tree_unflatten
 
-LOOP = (
-    "vmap runs its function once for each slice here; there are no tensors with a hidden "
-    "dimension. Call torch.vmap itself."
-)
+INSIDE = "the core makes and takes apart the tensors that stand for slices. Call torch.vmap itself."
 fill(
     globals(),
-    LOOP,
+    INSIDE,
     "restore_vmap wrap_batched unwrap_batched vmap_increment_nesting _create_batched_inputs "
     "_unwrap_batched _flat_vmap _maybe_remove_batch_dim _add_batch_dim _remove_batch_dim",
 )

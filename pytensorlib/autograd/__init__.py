@@ -335,20 +335,20 @@ def _batched(
     targets: tuple[Any, ...],
     unused: bool,
 ) -> tuple[Any, ...]:
-    """Run one backward for each entry of the batch and stack the gradients."""
+    """Run one backward for all entries of a batch."""
     sizes = {first.shape[0] for first in firsts if first is not None}
     if len(sizes) != 1:
         raise RuntimeError(
             f"is_grads_batched=True needs grad_outputs with one batch size, got {sorted(sizes)}"
         )
     (count,) = sizes
-    rows: list[Sequence[Any]] = []
-    for entry in range(count):
-        one = tuple(None if first is None else first[entry] for first in firsts)
-        last = entry == count - 1
-        rows.append(_run(tensors, one, keep or not last, create_graph, targets, unused, False))
-    if not rows:
+    if not count:
         return tuple(_C.zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in targets)
-    return tuple(
-        None if column[0] is None else _C.stack(column) for column in zip(*rows, strict=True)
-    )
+    batch = _C._Batch(count, "error")
+    inside = tuple(None if first is None else batch.enter(first, 0) for first in firsts)
+    batch.start()
+    try:
+        found = _run(tensors, inside, keep, create_graph, targets, unused, False)
+    finally:
+        batch.stop()
+    return tuple(None if g is None else batch.leave(g, 0) for g in found)

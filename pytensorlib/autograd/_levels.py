@@ -18,7 +18,7 @@ from .function import Function, _apply_below, _by_jvp, _check_transformed, _gene
 from .functional import _grad as gradients
 from .graph import get_gradient_edge
 
-__all__ = ["Level", "Linear", "Watch", "filled", "gradients", "quiet"]
+__all__ = ["Level", "Linear", "Watch", "filled", "gradients"]
 
 
 def filled(values: Iterable[Any], like: Iterable[Any]) -> tuple[Any, ...]:
@@ -62,18 +62,18 @@ class Level:
         """Write to inputs what the function wrote to the tensors that stood for them."""
         for x, inside in zip(self.given, self.like, strict=True):
             if inside._version != self.versions.get(id(inside), inside._version):
-                x.detach().copy_(inside.detach())
+                _C._detach(x).copy_(_C._detach(inside))
 
     def leaf(self, x: Any) -> Any:
         """Return a leaf of this level with the content of `x`."""
-        leaf = (x.clone() if x.is_inference() else x).detach().requires_grad_()
+        leaf = _C._leaf_of(x.clone() if x.is_inference() else x).requires_grad_()
         leaf._level = self
         self.leaves = True
         return leaf
 
     def aside(self, x: Any) -> Any:
         """Return an argument that is not differentiated: what is written to it is no history."""
-        return x if x.requires_grad or x.is_inference() else x.detach()
+        return x if x.requires_grad or x.is_inference() else _C._detach(x)
 
     def reaches_out(self, tensors: Iterable[Any]) -> bool:
         """Return whether anything but this level's leaves is behind tensors."""
@@ -128,7 +128,7 @@ class Level:
         left = []
         for t in tensors:
             keep = not t.requires_grad or (recording and self.reaches_out([t]))
-            left.append(t if keep else t.detach())
+            left.append(t if keep else _C._detach(t))
         return left
 
 
@@ -159,36 +159,20 @@ def _writes(name: str) -> bool:
     return name in _WRITING or (plain and name != "requires_grad_")
 
 
-class quiet:
-    """While it is in force, watches that may rest do: the function was watched before."""
-
-    def __enter__(self) -> None:
-        self.before = getattr(_state, "quiet", False)
-        _state.quiet = True
-
-    def __exit__(self, *error: Any) -> None:
-        _state.quiet = self.before
-
-
 class Watch:
     """Notes to which tensors a function writes that it did not make.
 
     With `forward`, what is computed under ``no_grad`` is recorded too: tangents go through it.
-    Functions in `again` write what they wrote before, however often they are called.
     """
 
-    def __init__(
-        self, forward: bool = False, rests: bool = False, again: frozenset[str] = frozenset()
-    ) -> None:
-        self.forward, self.rests = forward, rests and not forward
-        self.again = again
+    def __init__(self, forward: bool = False) -> None:
+        self.forward = forward
         # What the function is differentiated at, where it is.
         self.level: Level | None = None
         self.made: set[int] = set()
         # What was written to, kept so that no other tensor takes its place in memory.
         self.written: list[Any] = []
         self.generators: dict[Any, Any] = {}
-        self.on = False
 
     def apply(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply a function with a derivative of its own."""
@@ -200,18 +184,15 @@ class Watch:
 
     def __enter__(self) -> Any:
         _watching.stack.append(self)
-        self.on = not (self.rests and getattr(_state, "quiet", False))
         stack = _state.__dict__.setdefault("stack", [])
         stack.append(self)
-        if self.on:
-            _C._push_torch_function_mode(self, True)
+        _C._push_torch_function_mode(self, True)
         return self
 
     def __exit__(self, *error: Any) -> None:
         _watching.stack.remove(self)
         _state.stack.pop()
-        if self.on:
-            _C._pop_torch_function_mode()
+        _C._pop_torch_function_mode()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
@@ -229,8 +210,7 @@ class Watch:
         name = getattr(func, "__name__", "")
         out = kwargs.get("out")
         if _writes(name) and args:
-            if name not in self.again:
-                self.note(args[0])
+            self.note(args[0])
         elif out is not None:
             for t in out if isinstance(out, (tuple, list)) else (out,):
                 self.note(t)

@@ -84,6 +84,14 @@ class _Duals:
 
     def put(self, x: Any, tangent: Any) -> None:
         """Give a tensor a tangent that lies in memory as the tensor does."""
+        if any(_C._slices_of(t) is not None for t in (x, tangent)):
+            # Slices have no memory of their own to compare.
+            if x.stride() != tangent.stride():
+                pairs = zip(x.shape, x.stride(), strict=True)
+                room = tangent.new_zeros(1 + sum((n - 1) * step for n, step in pairs if n))
+                tangent = room.as_strided(x.shape, x.stride(), 0).copy_(tangent)
+            self.tangents[x] = tangent
+            return
         at = (x.storage_offset(), x.untyped_storage().nbytes())
         lies = (tangent.storage_offset(), tangent.untyped_storage().nbytes())
         if at != lies or x.stride() != tangent.stride() or tangent._base is not None:

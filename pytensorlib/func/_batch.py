@@ -1,54 +1,15 @@
-"""What `vmap` knows of the tensors of a function while it runs once for each slice."""
+"""A function at work on slices: what it is handed, what it returned, and functions of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import _C
-from ..autograd._levels import _writes
 from ..autograd.function import Function, _apply_below, _check_transformed, _watching
 from ..utils import _pytree as pytree
 from ..utils._pytree_spec import _broadcast_to_and_flatten
 
-__all__ = ["AGAIN", "AGAIN_SAME", "Batch", "whole"]
-
-# Functions that fill their first argument with random numbers.
-_FILLING = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_"}
-_FILLING |= {"random_", "uniform_"}
-# Functions that make tensors of random numbers out of a size, and out of other tensors.
-_MAKING = {"rand", "randint", "randn"}
-_LIKE = {"rand_like", "randint_like", "randn_like"}
-_DRAWING = {"bernoulli", "binomial", "multinomial", "normal", "poisson", "_standard_gamma"}
-# Products of matrices and vectors, with the dimensions of their factors.
-_PRODUCTS = {"bmm": (3, 3), "dot": (1, 1), "mm": (2, 2), "mv": (2, 1)}
-# Functions whose results' shapes depend on data.
-_DYNAMIC = {"argwhere", "masked_select", "nonzero", "unique", "unique_consecutive", "where"}
-_RANDOM = _FILLING | _MAKING | _LIKE | _DRAWING
-# Functions that write the same for each slice, as nothing of theirs depends on it.
-AGAIN = frozenset({"copy_", "fill_", "zero_"})
-AGAIN_SAME = AGAIN | _FILLING
-_OUT = (
-    "vmap: We do not support calling out variants of random operations inside of vmap. Please use "
-    "non-out variants as a workaround"
-)
-_SAME = (
-    "Vmap does not currently support same randomness with a batched tensor input. Draw the numbers "
-    "outside, or ask for randomness='different'"
-)
-_SHARED = (
-    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
-    "like same randomness. Fill a tensor that is mapped, or draw out of place"
-)
-
-
-def _tensors(args: Any, kwargs: Any) -> Iterator[Any]:
-    """Yield the tensors among arguments, those in lists too."""
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, _C.Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from (v for v in value if isinstance(v, _C.Tensor))
+__all__ = ["Batch", "VmapInfo"]
 
 
 class VmapInfo(NamedTuple):
@@ -73,107 +34,55 @@ class VmapInfo(NamedTuple):
 
 
 class Batch:
-    """Sees what the function does with its first slice, and where it must with others.
+    """While it is in force, tensors that it made stand for slices, and calls compute all of them.
 
     Parameters
     ----------
-    randomness : str
-        Of `vmap`.
     size : int
         How many slices there are.
-    mapped : sequence of (Tensor, int, sequence of Tensor)
-        What is mapped, the dimension, and its slices.
+    randomness : str
+        Of `vmap`.
     """
 
-    def __init__(self, randomness: str, size: int, mapped: Sequence[tuple[Any, int, Any]]) -> None:
-        self.randomness, self.size, self.mapped = randomness, size, mapped
-        self.index, self.call = 0, 0
-        # Whether other slices must be seen, too.
-        self.needed = False
-        # What depends on a slice, kept so that no other tensor takes its place in memory.
-        self.batched = {id(parts[0]): parts[0] for _, _, parts in mapped}
-        # What the function made itself: it may write to that.
-        self.made: dict[int, Any] = {}
-        self.drawn: list[Any] = []
-        # What the `vmap` of functions with one gave: for each call of theirs, the slices or None.
-        self.applied: list[Any] = []
-        self.application, self.rests = 0, False
-        # The offsets of views by strides that the first slice asked for.
-        self.offsets: list[int] = []
-        self.offset = 0
-        # The last function that was called whose results' shapes depend on data.
-        self.dynamic = "a function of data"
-
-    def begin(self, index: int) -> None:
-        """Go to a slice; it makes the same calls as the first one."""
-        self.index, self.call, self.application, self.offset = index, 0, 0, 0
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size, self.randomness = size, randomness
+        self.core = _C._Batch(size, randomness)
 
     def __enter__(self) -> Batch:
-        self.on = not self.index or self.needed
         _watching.stack.append(self)
-        if self.on:
-            _C._push_torch_function_mode(self, True)
+        self.core.start()
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self.core.stop()
         _watching.stack.remove(self)
-        if self.on:
-            _C._pop_torch_function_mode()
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function as `vmap` asks."""
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if self.rests:
-            return func(*args, **kwargs)
-        if name == "as_strided":
-            return self.strided(func, *args, **kwargs)
-        if name == "randperm" and kwargs.get("out") is not None and self.randomness != "error":
-            raise RuntimeError(_OUT)
-        if name in _RANDOM:
-            y = self.random(func, name, args, kwargs)
-        else:
-            if not self.index and _writes(name) and args:
-                self.check_target(name, args, kwargs)
-            if not self.index and name in _PRODUCTS:
-                self.check_factors(name, *args[:2])
-            y = func(*args, **kwargs)
-        if not self.index:
-            given = list(_tensors(args, kwargs))
-            if name in _DYNAMIC and (name != "where" or len(given) == 1):
-                self.dynamic = f"aten::{name}"
-            known = self.batched if any(map(self.depends, given)) else self.made
-            for t in y if isinstance(y, (tuple, list)) else (y,):
-                if isinstance(t, _C.Tensor) and not any(t is g for g in given):
-                    known[id(t)] = t
-        return y
+    def has(self, x: Any) -> bool:
+        """Return whether something is a tensor that is another one for each slice."""
+        return isinstance(x, _C.Tensor) and self.core.has(x)
+
+    def enter(self, x: Any, dim: int | None) -> Any:
+        """Return what an argument is to the function, whose slices lie along `dim`."""
+        return x if dim is None else self.core.enter(x, dim % x.dim())
+
+    def leave(self, x: Any, dim: int) -> Any:
+        """Return all slices of what the function returned, along `dim`."""
+        return self.core.leave(x, dim % (x.dim() + 1))
+
+    def whole(self, x: Any) -> tuple[Any, int | None]:
+        """Return all slices of a value and their dimension; None of what is the same for all."""
+        return self.core.outside(x) if isinstance(x, _C.Tensor) else (x, None)
 
     def apply(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Apply a function with a derivative of its own, or its `vmap` to all slices at once."""
-        if self.rests:
-            return _apply_below(self, cls, args, kwargs)
-        if not self.index:
-            _check_transformed(cls)
-            self.applied.append(self.mapped_by(cls, args, kwargs))
-        slices = self.applied[self.application]
-        self.application += 1
-        if slices is None:
-            return _apply_below(self, cls, args, kwargs)
-        self.needed = True
-        for t in pytree.tree_leaves(slices[self.index]):
-            if not self.index and isinstance(t, _C.Tensor):
-                self.batched[id(t)] = t
-        return slices[self.index]
-
-    def mapped_by(self, cls: Any, args: Any, kwargs: Any) -> Any:
-        """Return what the `vmap` of a function gives for each slice; None where it runs so."""
+        """Apply a function with a derivative of its own: by its `vmap`, or one made of it."""
+        _check_transformed(cls)
         own = getattr(cls, "vmap", None) is not Function.vmap
-        if any(isinstance(v, _C.Tensor) and self.depends(v) for v in kwargs.values()):
+        if any(map(self.has, kwargs.values())):
             raise NotImplementedError(
                 "Run vmap on autograd.Function with kwarg-only Tensor args: pass them by position"
             )
-        if not any(isinstance(a, _C.Tensor) and self.depends(a) for a in args):
-            return None
+        if not any(map(self.has, args)):
+            return _apply_below(self, cls, args, kwargs)
         if own and cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True "
@@ -185,212 +94,150 @@ class Batch:
                 f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please "
                 "override and implement the vmap staticmethod or set generate_vmap_rule=True."
             )
-        found = [self.whole_of(a) for a in args]
-        if not own or any(w is None for w in found):
-            return None
-        self.rests = True
+        recording = _C.is_grad_enabled()
+        if recording and any(isinstance(a, _C.Tensor) and a.requires_grad for a in args):
+            # Within the function it is a function of one slice.
+            one = _of_one(cls, self, own)
+            return _C._function_apply(one, *args, **kwargs)
+        return self.lower(cls, own, args, kwargs)
+
+    def lower(self, cls: Any, own: bool, args: Any, kwargs: Any) -> Any:
+        """Apply a function to all slices."""
+        self.core.stop()
         try:
-            info = VmapInfo(self.size, self.randomness)
-            result = cls.vmap(info, tuple(d for _, d in found), *(w for w, _ in found))
+            found = [self.whole(a) for a in args]
+            wholes, dims = [w for w, _ in found], tuple(d for _, d in found)
+            if own:
+                info = VmapInfo(self.size, self.randomness)
+                flat, places, spec = _checked(_asked(self, cls, info, dims, wholes))
+            else:
+                mapped = _mapped(cls, self, dims)
+                flat, spec = pytree.tree_flatten(_apply_below(self, mapped, tuple(wholes), kwargs))
+                places = [0] * len(flat)
+            pairs = zip(flat, places, strict=True)
+            inside = [self.enter(o, d) if isinstance(o, _C.Tensor) else o for o, d in pairs]
+            return spec.unflatten(inside)
         finally:
-            self.rests = False
-        return _slices(result, self.size)
+            self.core.start()
 
-    def whole_of(self, value: Any) -> Any:
-        """Return what a value is a slice of and its dimension, or itself; None where unknown."""
-        if not isinstance(value, _C.Tensor) or not self.depends(value):
-            return value, None
-        for t, dim, parts in self.mapped:
-            if value is parts[0]:
-                return t, dim
-        return None
 
-    def settle(self, outputs: Any) -> None:
-        """Let go of what the first slice computed, but for what it returned."""
-        leaves = [t for t in pytree.tree_leaves(outputs) if isinstance(t, _C.Tensor)]
-        self.batched = {id(t): t for t in leaves if self.depends(t)}
-        self.made.clear()
+def _of_one(cls: Any, batch: Batch, own: bool) -> Any:
+    """Return a function whose `forward` applies another one to all slices."""
+    recording = _C.is_grad_enabled()
 
-    def depends(self, t: Any) -> bool:
-        """Return whether a tensor of the first slice depends on it."""
-        return _known(t, self.batched)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        with _C._Mode(recording):
+            return batch.lower(cls, own, args, kwargs)
 
-    def own(self, t: Any) -> bool:
-        """Return whether a tensor is none that the function got from outside."""
-        return self.depends(t) or _known(t, self.made)
+    return type(cls)(cls.__name__, (cls,), {"forward": staticmethod(forward)})
 
-    def check_target(self, name: str, args: Any, kwargs: Any) -> None:
-        """Refuse to write what is different for each slice to what they share."""
-        target, *others = _tensors(args, kwargs)
-        if target is not args[0] or self.own(target):
-            return
-        if any(map(self.depends, others)):
-            _refuse(name, target, self.size)
 
-    def check_factors(self, name: str, *factors: Any) -> None:
-        """Refuse factors of other dimensions, as PyTorch's rules for a batch do."""
-        dims = tuple(f.dim() for f in factors if isinstance(f, _C.Tensor))
-        if len(dims) == 2 and dims != _PRODUCTS[name] and any(map(self.depends, factors)):
-            a, b = _PRODUCTS[name]
-            raise RuntimeError(
-                f"Got wrong shapes for {name}: Shape mismatch: Got incorrect dims for {name}(a, b)."
-                f" a has dim {dims[0]} and b has dim {dims[1]} but expected them to have dim {a} "
-                f"and dim {b}"
-            )
+def _asked(batch: Batch, cls: Any, info: VmapInfo, dims: Any, wholes: Any) -> Any:
+    """Return what the `vmap` of a function gives; transforms within `batch` are not asked."""
+    stack = _watching.stack
+    place = stack.index(batch)
+    above = stack[place:]
+    del stack[place:]
+    try:
+        return cls.vmap(info, dims, *wholes)
+    finally:
+        stack.extend(above)
 
-    def strided(self, func: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return a view by strides, whose offset counts from where the first slice begins."""
-        x = args[0]
-        places = list(args)
-        offset = kwargs.get("storage_offset", args[3] if len(args) > 3 else None)
-        first = not any(w.index for w in _watching.stack if isinstance(w, Batch))
-        if first and self.depends(x):
-            _check_strided(x, offset, *args[1:3], **kwargs)
-        if offset is not None:
-            self.needed = True
-            offset = self.moved(offset, self.shift(x))
-            if len(places) > 3:
-                places[3] = offset
+
+def _mapped(cls: Any, batch: Batch, dims: tuple[int | None, ...]) -> Any:
+    """Return the function of all slices that a function of one makes by `vmap` of its parts."""
+    size, randomness = batch.size, batch.randomness
+
+    def forward(*wholes: Any) -> Any:
+        inner = Batch(size, randomness)
+        inputs = [inner.enter(w, d) for w, d in zip(wholes, dims, strict=True)]
+        with inner:
+            y = cls.forward(*inputs)
+        return pytree.tree_map_only(_C.Tensor, lambda o: inner.leave(o, 0), y)
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        inner = Batch(size, randomness)
+        given = tuple(inner.enter(w, d) for w, d in zip(inputs, dims, strict=True))
+        made = pytree.tree_map_only(_C.Tensor, lambda o: inner.enter(o, 0), output)
+        seen = _Context(ctx, None)
+        with inner:
+            cls.setup_context(seen, given, made)
+        seen._keep(inner)
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        inner = Batch(size, randomness)
+        seen = _Context(ctx, inner)
+        inside = [g if g is None else inner.enter(g, 0) for g in grads]
+        with inner:
+            found = cls.backward(seen, *inside)
+        found = found if isinstance(found, tuple) else (found,)
+        slopes: list[Any] = []
+        for g, dim, needed in zip(found, dims, ctx.needs_input_grad, strict=True):
+            if g is None or not needed:
+                slopes.append(None)
+            elif dim is None:
+                whole = inner.leave(g, 0)
+                slopes.append(whole.sum(0))
             else:
-                kwargs["storage_offset"] = offset
-        y = func(*places, **kwargs)
-        if not self.index and self.depends(x):
-            self.batched[id(y)] = y
-        return y
+                slopes.append(inner.leave(g, dim))
+        return tuple(slopes)
 
-    def moved(self, offset: int, shift: int) -> int:
-        """Return where the view is that the first slice has at its offset for this call."""
-        if not self.index:
-            self.offsets.append(offset)
-        first = self.offsets[self.offset]
-        self.offset += 1
-        # One that was reckoned from the slice's own place is right already.
-        return offset if offset == first + shift else offset + shift
-
-    def shift(self, x: Any) -> int:
-        """Return how far behind the first slice's memory a tensor's lies."""
-        memory = x.untyped_storage().data_ptr() if self.index else None
-        for t, _, parts in self.mapped:
-            if self.index and t.untyped_storage().data_ptr() == memory:
-                shift: int = parts[self.index].storage_offset() - parts[0].storage_offset()
-                return shift
-        return 0
-
-    def random(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Draw the numbers of all slices at once, or the same ones for each."""
-        if self.randomness == "error":
-            return func(*args, **kwargs)
-        if kwargs.get("out") is not None:
-            raise RuntimeError(_OUT)
-        depending = [] if self.index else list(map(self.depends, _tensors(args, kwargs)))
-        if name in _DRAWING:
-            if self.randomness == "same" and any(depending):
-                raise RuntimeError(_SAME)
-            return self.draw(func, name, args, kwargs)
-        if name in _MAKING:
-            return self.make(func, name, args, kwargs)
-        if name in _LIKE:
-            return self.make_like(func, *args, **kwargs)
-        target, *others = args
-        if not self.index:
-            if self.randomness == "same" and any(depending[1:]):
-                raise RuntimeError(_SAME)
-            if self.randomness == "different" and not self.own(target):
-                if any(depending[1:]):
-                    _refuse(name, target, self.size)
-                raise RuntimeError(_SHARED)
-        self.needed = True
-        if self.randomness == "same":
-            # In the order of a tensor of its own, whatever the slice's strides are.
-            numbers = _C.empty(target.shape, dtype=target.dtype, device=target.device)
-            return target.copy_(func(numbers, *others, **kwargs))
-        numbers = self.next()
-        if numbers is None:
-            numbers = self.alike(target)
-            numbers.copy_(target.detach().expand(numbers.shape))
-            numbers = self.keep(func(numbers, *map(self.all_of, others), **kwargs))
-        return target.copy_(numbers[self.index])
-
-    def make(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Make a tensor of random numbers."""
-        if self.randomness == "same":
-            return func(*args, **kwargs)
-        self.needed = True
-        numbers = self.next()
-        if numbers is None:
-            places = list(args)
-            if "size" in kwargs:
-                kwargs = kwargs | {"size": (self.size, *kwargs["size"])}
-            elif name != "randint" and args and isinstance(args[0], int):
-                places = [(self.size, *args)]
-            else:
-                at = next((i for i, a in enumerate(args) if not isinstance(a, int)), None)
-                if at is None:
-                    return func(*args, **kwargs)
-                places[at] = (self.size, *args[at])
-            numbers = self.keep(func(*places, **kwargs))
-        y = numbers.detach()[self.index].clone()
-        return y.requires_grad_(numbers.requires_grad)
-
-    def make_like(self, func: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Make a tensor of random numbers like another one."""
-        if self.randomness == "same":
-            return func(x, *args, **kwargs)
-        self.needed = True
-        numbers = self.next()
-        if numbers is None:
-            numbers = self.keep(func(self.alike(x), *args, **kwargs))
-        y = numbers.detach()[self.index].clone()
-        return y.requires_grad_(numbers.requires_grad)
-
-    def draw(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Draw numbers that depend on other tensors."""
-        mean, std = (*args, 1.0)[:2]
-        given = [v for v in (mean, std) if isinstance(v, _C.Tensor)]
-        if self.randomness == "same" or name != "normal" or len(args) > 2 or not given:
-            return func(*args, **kwargs)
-        # A mean and a deviation are applied to numbers of all slices.
-        self.needed = True
-        numbers = self.next()
-        if numbers is None:
-            shape = _C.broadcast_tensors(*given)[0].shape
-            like = given[0]
-            numbers = _C.empty((self.size, *shape), dtype=like.dtype, device=like.device)
-            scale = 1.0 if isinstance(std, _C.Tensor) else std
-            numbers = self.keep(numbers.normal_(0.0, scale, **kwargs))
-        y = numbers[self.index]
-        if isinstance(std, _C.Tensor):
-            y = y.mul(std.detach())
-        return y.add(mean.detach() if isinstance(mean, _C.Tensor) else mean)
-
-    def next(self) -> Any:
-        """Return the numbers of all slices for this call; None where none are drawn yet."""
-        self.call += 1
-        return self.drawn[self.call - 1] if self.call <= len(self.drawn) else None
-
-    def keep(self, numbers: Any) -> Any:
-        """Keep the numbers of all slices for them."""
-        self.drawn.append(numbers)
-        return numbers
-
-    def alike(self, target: Any) -> Any:
-        """Return memory for all slices in the order of what they are slices of."""
-        shape = (self.size, *target.shape)
-        for t, dim, parts in self.mapped:
-            if target is parts[0]:
-                return _C.empty_like(t, requires_grad=False).movedim(dim, 0)
-        return _C.empty(shape, dtype=target.dtype, device=target.device)
-
-    def all_of(self, value: Any) -> Any:
-        """Return what the values of an argument are for all slices."""
-        for t, dim, parts in self.mapped:
-            if value is parts[0]:
-                return t.detach().movedim(dim, 0)
-        return value
+    parts = {
+        "forward": staticmethod(forward),
+        "setup_context": staticmethod(setup_context),
+        "backward": staticmethod(backward),
+        "generate_vmap_rule": True,
+        "__module__": cls.__module__,
+    }
+    meta: Any = type(Function)
+    return meta(f"Vmapped{cls.__name__}", (Function,), parts)
 
 
-def _slices(result: Any, size: int) -> list[Any]:
-    """Return the slices of what the `vmap` of a function returned."""
+class _Context:
+    """The context of a function of all slices, as its methods of one slice see it."""
+
+    def __init__(self, ctx: Any, batch: Batch | None) -> None:
+        object.__setattr__(self, "_ctx", ctx)
+        object.__setattr__(self, "_batch", batch)
+        object.__setattr__(self, "_given", None)
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Note what is saved, which `_keep` saves."""
+        object.__setattr__(self, "_given", tensors)
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Forward mode differentiates what was computed, not the function."""
+
+    def _keep(self, batch: Batch) -> None:
+        """Save all slices of what the function wants to see again."""
+        given = self._given or ()
+        found = [(t, None) if t is None else batch.whole(t) for t in given]
+        self._ctx.save_for_backward(*(w for w, _ in found))
+        self._ctx._saved_dims = [d for _, d in found]
+        # Values of slices that it noted beside.
+        notes = self._ctx.__dict__
+        self._ctx._noted = {
+            name: batch.leave(value, 0) for name, value in notes.items() if batch.has(value)
+        }
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved, as one slice sees it."""
+        saved = zip(self._ctx.saved_tensors, self._ctx._saved_dims, strict=True)
+        return tuple(t if t is None else self._batch.enter(t, d) for t, d in saved)
+
+    def __getattr__(self, name: str) -> Any:
+        noted = self._ctx.__dict__.get("_noted", {})
+        if name in noted and self._batch is not None:
+            return self._batch.enter(noted[name], 0)
+        return getattr(self._ctx, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._ctx, name, value)
+
+
+def _checked(result: Any) -> tuple[list[Any], list[Any], Any]:
+    """Return the outputs of a `vmap`, the dimensions of their slices, and their form."""
     text = (
         "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
         "structure compatible with the output. "
@@ -409,88 +256,4 @@ def _slices(result: Any, size: int) -> list[Any]:
             f"out_dims has structure {pytree.tree_flatten(out_dims)[1]} but output has structure "
             f"{spec}."
         )
-    columns = [
-        (o,) * size if d is None or not isinstance(o, _C.Tensor) else o.unbind(d)
-        for o, d in zip(flat, dims, strict=True)
-    ]
-    return [spec.unflatten(list(row)) for row in zip(*columns, strict=True)]
-
-
-def _check_strided(
-    x: Any, offset: int | None, size: Any, stride: Any, storage_offset: Any = None
-) -> None:
-    """Refuse a view by strides that leaves its slice."""
-    at = x.storage_offset() if offset is None else offset
-
-    def end(at: int, sizes: Any, steps: Any) -> int:
-        return at + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True)) + 1
-
-    if 0 in tuple(size):
-        return
-    first, last = at, end(at, size, stride)
-    start, stop = x.storage_offset(), end(x.storage_offset(), x.shape, x.stride())
-    if first < start or last > stop:
-        raise RuntimeError(
-            f"result = tensor.as_strided({list(size)}, {list(stride)}, {at}) can access memory "
-            f"outside of `tensor`. `result` can access some memory in range [{first}, {last}], "
-            f"but `tensor` can only access some memory in range [{start}, {stop}]. This is not "
-            "supported inside of vmap, please try to rewrite the `as_strided` call as a sequence "
-            "of PyTorch view operations"
-        )
-
-
-def _known(t: Any, tensors: dict[int, Any]) -> bool:
-    """Return whether a tensor, or what it is a view of, is among others."""
-    return id(t) in tensors or (t._base is not None and id(t._base) in tensors)
-
-
-def _refuse(name: str, target: Any, size: int) -> None:
-    """Refuse to write what is different for each slice to what they share."""
-    own = {"fill_": "fill_", "bernoulli_": "inplace bernoulli"}.get(name, "inplace arithmetic")
-    shape = list(target.shape)
-    raise RuntimeError(
-        f"vmap: {own}(self, *extra_args) is not possible because there exists a Tensor `other` in "
-        "extra_args that has more elements than `self`. This happened due to `other` being vmapped "
-        "over but `self` not being vmapped over in a vmap. Map `self` too, or use an out-of-place "
-        f"operator instead of {name}: output with shape {shape} doesn't match the broadcast shape "
-        f"{[size, *shape]}"
-    )
-
-
-def whole(values: Sequence[Any], dim: int, mapped: Sequence[tuple[Any, int, Any]]) -> Any:
-    """Return what slices are slices of, itself or as a view; None where that is nothing.
-
-    A view is returned only of what has no history.
-    """
-    first = values[0]
-    if first._base is None:
-        return None
-    memory, at = first.untyped_storage().data_ptr(), first.storage_offset()
-    shape, strides, dtype = first.shape, first.stride(), first.dtype
-    for x, axis, _ in mapped:
-        step = x.stride(axis)
-        if x.untyped_storage().data_ptr() != memory or x.dtype != dtype:
-            continue
-        for i, v in enumerate(values):
-            if (
-                v._base is None
-                or v.untyped_storage().data_ptr() != memory
-                or v.storage_offset() != at + i * step
-                or v.stride() != strides
-                or v.shape != shape
-                or v.dtype != dtype
-            ):
-                return None
-        place = dim % (len(shape) + 1)
-        sizes = (*shape[:place], len(values), *shape[place:])
-        steps = (*strides[:place], step, *strides[place:])
-        if x.shape == sizes and x.stride() == steps and x.storage_offset() == at:
-            return x
-        if not (x.requires_grad or any(v.requires_grad for v in values)):
-            # A view of memory as it is, whatever is mapped around this.
-            before = _C._rest_torch_function(2)
-            try:
-                return x.as_strided(sizes, steps, at)
-            finally:
-                _C._rest_torch_function(before)
-    return None
+    return flat, dims, spec

@@ -1,4 +1,4 @@
-"""Products with Jacobians, and Jacobians column by column."""
+"""Products with Jacobians, and Jacobians from their columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .. import _C
 from ..autograd._levels import Linear
 from ..autograd.forward_ad import _check_shape, _set_fwd_grad_enabled
 from ..utils import _pytree as pytree
-from ._reverse import Argnums, Func, Run, jacrev, refuse_complex
-from ._vmap import Draws, check_randomness
+from ._reverse import Argnums, Func, Run, basis, jacrev, refuse_complex
+from ._vmap import Draws, check_randomness, vmap
 
 __all__ = ["hessian", "jacfwd", "jvp", "linearize"]
 
@@ -190,32 +190,31 @@ def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
     return run.outputs_spec.unflatten(output), jvp_fn
 
 
-def columns(run: Tangents) -> list[list[Any]]:
-    """Return the Jacobian of each output for each input, by one product for each element."""
+def columns(run: Tangents, randomness: str) -> list[list[Any]]:
+    """Return the Jacobian of each output for each input, by one product for all of its elements."""
     outputs = [o.detach() for o in run.outputs]
     zeros = [_C.zeros_like(x.detach()) for x in run.level.like]
     blocks: list[list[Any]] = [[] for _ in outputs]
     for place, x in enumerate(zeros):
-        parts: list[list[Any]] = [[] for _ in outputs]
-        for index in range(x.numel()):
-            one = _C.zeros(x.numel(), dtype=x.dtype, device=x.device)
-            one[index] = 1
-            tangents = [*zeros[:place], one.view(x.shape), *zeros[place + 1 :]]
-            for part, product, o in zip(parts, run.push(tangents), outputs, strict=True):
-                part.append(_C.zeros_like(o) if product is None else product)
+
+        def push(tangent: Any, place: int = place) -> list[Any]:
+            found = run.push([*zeros[:place], tangent, *zeros[place + 1 :]])
+            pairs = zip(found, outputs, strict=True)
+            return [_C.zeros_like(o) if p is None else p for p, o in pairs]
+
+        parts = vmap(push, out_dims=-1, randomness=randomness)(basis(x))
         for block, part, o in zip(blocks, parts, outputs, strict=True):
-            shape = (*o.shape, *x.shape)
-            block.append(_C.stack(part, -1).reshape(shape) if part else o.new_zeros(shape))
+            block.append(part.reshape((*o.shape, *x.shape)))
     return blocks
 
 
 def jacfwd(
     func: Func, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Func:
-    """Return a function that gives the Jacobian of `func`, column by column.
+    """Return a function that gives the Jacobian of `func`, from its columns.
 
-    `func` runs once; each element of the arguments takes one product as of `jvp`: `jacrev` is
-    quicker where there are more inputs than outputs.
+    `func` runs once; the products of `jvp` for all elements of an argument are computed at once by
+    `vmap`. `jacrev` is quicker where there are more inputs than outputs.
 
     Parameters
     ----------
@@ -257,7 +256,9 @@ def jacfwd(
         run = Tangents(JVP, func, args, argnums, has_aux)
         draws.check()
         refuse_complex("jacfwd", run.outputs, "outputs")
-        jacobian = run.outputs_spec.unflatten([run.spec.unflatten(b) for b in columns(run)])
+        jacobian = run.outputs_spec.unflatten(
+            [run.spec.unflatten(b) for b in columns(run, randomness)]
+        )
         return (jacobian, run.aux) if has_aux else jacobian
 
     return wrapped

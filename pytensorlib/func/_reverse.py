@@ -1,4 +1,4 @@
-"""Gradients, products with transposed Jacobians, and Jacobians row by row."""
+"""Gradients, products with transposed Jacobians, and Jacobians from their rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from .. import _C
 from ..autograd._levels import Level, Watch, filled, gradients
 from ..utils import _pytree as pytree
+from ._vmap import vmap
 
 __all__ = ["grad", "grad_and_value", "jacrev", "vjp"]
 
@@ -86,7 +87,7 @@ class Run:
                 new = (inside,) if isinstance(argnums, int) else inside
                 for place, value in zip(places, new, strict=True):
                     given[place] = value
-                with Watch(forward, rests=True) as watch:
+                with Watch(forward) as watch:
                     watch.level = self.level
                     result = func(*given, **kwargs)
                 output, aux = split_aux(caller, result, has_aux)
@@ -99,8 +100,9 @@ class Run:
         finally:
             self.level.open = False
         # Whether outputs depend on what is no input, or on what is behind an input.
-        self.outside = self.level.recording and self.level.reaches_out(
-            o for o in self.outputs if isinstance(o, _C.Tensor)
+        self.outside = self.level.recording and (
+            _C._vmap_tracks()
+            or self.level.reaches_out(o for o in self.outputs if isinstance(o, _C.Tensor))
         )
         self.aux = None
         if has_aux:
@@ -321,20 +323,21 @@ def vjp(func: Func, *primals: Any, has_aux: bool = False) -> Any:
     return (output, vjp_fn, run.aux) if has_aux else (output, vjp_fn)
 
 
-def rows(run: Run, output: Any) -> list[Any]:
-    """Return the Jacobian of one output for each input, by one backward for each element."""
-    parts: list[list[Any]] = [[] for _ in run.level.like]
-    for index in range(output.numel()):
-        one = _C.zeros(output.numel(), dtype=output.dtype, device=output.device)
-        one[index] = 1
-        for part, row in zip(
-            parts, run.pull([output], [one.view(output.shape)], run.outside), strict=True
-        ):
-            part.append(row)
-    return [
-        (_C.stack(part) if part else x.new_zeros(0)).reshape((*output.shape, *x.shape))
-        for part, x in zip(parts, run.level.like, strict=True)
-    ]
+def basis(x: Any) -> Any:
+    """Return one tensor like `x` for each of its elements, 1 there and 0 elsewhere."""
+    one = _C.eye(x.numel(), dtype=x.dtype, device=x.device)
+    return one.view(x.numel(), *x.shape)
+
+
+def rows(run: Run, output: Any, chunk_size: int | None) -> list[Any]:
+    """Return the Jacobian of one output for each input, by one backward for all elements."""
+
+    def pull(cotangent: Any) -> tuple[Any, ...]:
+        return run.pull([output], [cotangent], run.outside)
+
+    found = vmap(pull, chunk_size=chunk_size)(basis(output))
+    pairs = zip(found, run.level.like, strict=True)
+    return [part.reshape((*output.shape, *x.shape)) for part, x in pairs]
 
 
 def jacrev(
@@ -345,10 +348,10 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Func:
-    """Return a function that gives the Jacobian of `func`, row by row.
+    """Return a function that gives the Jacobian of `func`, from its rows.
 
-    Each element of the output takes one backward: `jacfwd` is quicker where there are more outputs
-    than inputs.
+    `func` runs once; one backward computes the rows of all elements of an output by `vmap`.
+    `jacfwd` is quicker where there are more outputs than inputs.
 
     Parameters
     ----------
@@ -359,7 +362,7 @@ def jacrev(
     has_aux : bool, default False
         Whether `func` returns a pair, the second part of which is handed on as it is.
     chunk_size : int, optional
-        Positive; how many rows at once. They are computed one after the other in any case.
+        Positive; how many rows at most are computed at once, for less memory.
 
     Returns
     -------
@@ -390,7 +393,8 @@ def jacrev(
         run = pullback("vjp(f, *primals)", func, args, argnums, has_aux)
         refuse_complex("jacrev", run.outputs, "outputs")
         blocks = [
-            run.spec.unflatten(run.level.leave(rows(run, o), run.outside)) for o in run.outputs
+            run.spec.unflatten(run.level.leave(rows(run, o, chunk_size), run.outside))
+            for o in run.outputs
         ]
         jacobian = run.outputs_spec.unflatten(blocks)
         return (jacobian, run.aux) if has_aux else jacobian

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from textwrap import indent
 from typing import Any
 
+from .. import _C
 from ..autograd._levels import Watch
 from ..autograd.function import _watching
 from ._batch import Batch
@@ -39,10 +40,10 @@ def _within(x: Any, levels: list[Any], plain: Callable[[Any], str]) -> str | Non
 
 def _of_batch(x: Any, batch: Batch) -> tuple[str, Any] | None:
     """Return how a slice is called, and what it is a slice of."""
-    for whole, dim, parts in batch.mapped:
-        if any(x is part for part in parts):
-            return f"BatchedTensor(lvl={{lvl}}, bdim={dim % whole.dim()}", whole
-    return None
+    if not batch.has(x):
+        return None
+    whole, dim = _C._slices_of(x)
+    return f"BatchedTensor(lvl={{lvl}}, bdim={dim}", whole
 
 
 def _of_gradient(x: Any, watch: Watch) -> tuple[str, Any] | None:
@@ -54,5 +55,5 @@ def _of_gradient(x: Any, watch: Watch) -> tuple[str, Any] | None:
         if x is inside:
             return "GradTrackingTensor(lvl={lvl}", given
     if id(x) in watch.made or level.holds(x):
-        return "GradTrackingTensor(lvl={lvl}", x.detach()
+        return "GradTrackingTensor(lvl={lvl}", _C._detach(x)
     return None

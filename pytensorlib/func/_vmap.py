@@ -1,4 +1,4 @@
-"""A function of single items, called for each slice of its arguments."""
+"""A function of single items, called once for all slices of its arguments."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C, random
-from ..autograd._levels import Watch, quiet
 from ..utils import _pytree as pytree
 from ..utils._pytree_spec import _broadcast_to_and_flatten
-from ._batch import AGAIN, AGAIN_SAME, Batch, whole
+from ._batch import Batch
 
 __all__ = ["Draws", "check_randomness", "vmap"]
 
@@ -113,17 +112,6 @@ def mapped(
     return sizes[0], dims, flat, spec
 
 
-def sliced(x: Any, dim: int | None, size: int) -> Any:
-    """Return the slices of one argument; one of zeros where there are none, for its shape."""
-    if dim is None:
-        return (x,) * max(size, 1)
-    if not size:
-        dim %= x.dim()
-        return (x.new_zeros((*x.shape[:dim], *x.shape[dim + 1 :])),)
-    # Its gradient is one `stack`; many `select`s would fill zeros for each.
-    return x.unbind(dim)
-
-
 def placed(func: Func, out_dims: Any, spec: Any) -> list[Any]:
     """Return the dimension of the slices in each output."""
     # A tuple of one means a tensor, too.
@@ -139,50 +127,28 @@ def placed(func: Func, out_dims: Any, spec: Any) -> list[Any]:
     return dims
 
 
-def same(a: Any, b: Any) -> bool:
-    """Return whether two slices gave the same."""
-    if a is b:
-        return True
-    if isinstance(a, _C.Tensor) and isinstance(b, _C.Tensor):
-        return a.shape == b.shape and a.dtype == b.dtype and bool(_C.equal(a, b))
-    return type(a) is type(b) and not isinstance(a, _C.Tensor) and bool(a == b)
-
-
-def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int, batch: Batch) -> Any:
+def returned(func: Func, value: Any, dim: int | None, batch: Batch) -> Any:
     """Return one output of all slices."""
     name = called(func)
     if dim is None:
-        first = values[0]
-        mapped = isinstance(first, _C.Tensor) and batch.depends(first)
-        if mapped or not all(same(first, value) for value in values[1:]):
+        if batch.has(value):
             raise ValueError(
                 f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None: "
                 "the output depends on the slice"
             )
-        return first
-    for value in values:
-        if not isinstance(value, _C.Tensor):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. "
-                "Did you mean to set out_dims= to None for output?"
-            )
-    if not -values[0].dim() - 1 <= dim <= values[0].dim():
-        last = values[0].dim()
+        return batch.whole(value)[0]
+    if not isinstance(value, _C.Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. "
+            "Did you mean to set out_dims= to None for output?"
+        )
+    last = value.dim()
+    if not -last - 1 <= dim <= last:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-last - 1}, {last}], but got "
             f"{dim})"
         )
-    if any(value.shape != values[0].shape for value in values):
-        raise RuntimeError(
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted "
-            f"to vmap over {batch.dynamic}: slices gave results of the shapes "
-            f"{sorted({tuple(value.shape) for value in values})}"
-        )
-    # Without slices there is one run, which tells the shape.
-    found = whole(values, dim, batch.mapped) if size else None
-    if found is not None:
-        return found
-    return _C.stack(values, dim) if size else _C.stack(values, dim).narrow(dim, 0, 0)
+    return batch.leave(value, dim)
 
 
 def check_out_dims(out_dims: Any, func: Func) -> None:
@@ -198,41 +164,30 @@ def check_out_dims(out_dims: Any, func: Func) -> None:
 
 def run(
     func: Func,
-    slices: list[tuple[Any, ...]],
-    draws: Draws,
+    flat: list[Any],
+    dims: list[Any],
+    spec: Any,
+    size: int,
+    randomness: str,
+    out_dims: Any,
     kwargs: dict[str, Any],
-    batch: Batch,
-) -> list[Any]:
-    """Return what the function gives for each slice."""
-    outputs: list[Any] = []
-    first: dict[Any, Any] = {}
-    for index, args in enumerate(slices):
-        if index and draws.randomness == "same":
-            draws.again()
-        batch.begin(index)
-        if index > 1:  # each does what the first two did
-            with quiet(), batch:
-                outputs.append(func(*args, **kwargs))
-            continue
-        again = AGAIN_SAME if draws.randomness == "same" else AGAIN
-        with Watch(again=again) as watch, batch:
-            outputs.append(func(*args, **kwargs))
-        if not index:
-            batch.settle(outputs[0])
-        for generator, state in watch.generators.items():
-            draws.states.setdefault(generator, state)
-        written = {(t.data_ptr(), t.device): t for t in watch.written}
-        if first.keys() & written.keys():
-            raise RuntimeError(
-                f"vmap({called(func)}, ...): vmap: an in-place operation is not possible on a "
-                "tensor from outside of the function, which all slices share: each would write to "
-                "it once more. Map the tensor too, or return its new value."
-            )
-        if not index:
-            first = written
-            draws.check()
-    draws.check()
-    return outputs
+) -> tuple[list[Any], list[Any], Any]:
+    """Return the outputs for all slices, the dimensions of these in them, and their form."""
+    batch = Batch(size, randomness)
+    inside = [batch.enter(x, dim) for x, dim in zip(flat, dims, strict=True)]
+    with batch:
+        outputs, form = pytree.tree_flatten(func(*spec.unflatten(inside), **kwargs))
+    places = placed(func, out_dims, form)
+    pairs = zip(outputs, places, strict=True)
+    return [returned(func, value, dim, batch) for value, dim in pairs], places, form
+
+
+def chunks(flat: list[Any], dims: list[Any], size: int, chunk_size: int) -> Any:
+    """Yield so many slices of the arguments at a time, and how many they are."""
+    for start in range(0, size, chunk_size):
+        count = min(chunk_size, size - start)
+        pairs = zip(flat, dims, strict=True)
+        yield [x if d is None else x.narrow(d, start, count) for x, d in pairs], count
 
 
 def vmap(
@@ -245,11 +200,11 @@ def vmap(
 ) -> Func:
     """Return a function that calls `func` for each slice of its arguments and stacks the results.
 
-    It runs `func` once for each slice, one after the other: as correct as a loop, and as quick as
-    one. Within `func` anything goes that a loop may do, ``item()`` and branches on data included.
-    Gradients flow through, and transforms nest: ``vmap(grad(loss), in_dims=(None, 0, 0))`` gives
-    gradients for each sample. Results that are slices of an argument are that argument or, where
-    nothing is recorded, a view of it. Random numbers are those of one call for all slices.
+    It runs `func` once, on tensors that stand for slices and compute all of them; what they are
+    cannot be read within `func`, so ``item()`` and branches on data raise. Gradients flow through,
+    and transforms nest: ``vmap(grad(loss), in_dims=(None, 0, 0))`` gives gradients for each sample.
+    Results that are slices of an argument are that argument, or a view of it. Random numbers are
+    those of one call for all slices. An operator without a rule for slices runs once for each.
 
     Parameters
     ----------
@@ -263,7 +218,7 @@ def vmap(
     randomness : {"error", "same", "different"}, default "error"
         Whether `func` may draw random numbers, and whether each slice gets the same ones.
     chunk_size : int, optional
-        Positive; how many slices at once. They run one after the other in any case.
+        Positive; how many slices at most are computed at once, for less memory.
 
     Returns
     -------
@@ -276,8 +231,9 @@ def vmap(
     ValueError
         The dimensions do not fit the arguments or outputs, or an output is no tensor.
     RuntimeError
-        `func` drew random numbers and may not, wrote to a tensor that all slices share, or gave
-        results of different shapes; or a `autograd.Function` in it has no rule for slices.
+        `func` drew random numbers and may not, wrote something else for each slice to a tensor that
+        they share, read elements, or gave results of different shapes; or a `autograd.Function`
+        in it has no rule for slices.
 
     Examples
     --------
@@ -294,27 +250,15 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         check_out_dims(out_dims, func)
         size, dims, flat, spec = mapped(func, in_dims, args)
-        parts = [sliced(x, dim, size) for x, dim in zip(flat, dims, strict=True)]
-        slices = [spec.unflatten(one) for one in zip(*parts, strict=True)]
-        draws = Draws(randomness)
-        pairs = zip(flat, dims, parts, strict=True)
-        batch = Batch(randomness, size, [m for m in pairs if m[1] is not None])
-        outputs = [pytree.tree_flatten(y) for y in run(func, slices, draws, kwargs, batch)]
-        if not size:
-            draws.again()
-        form = outputs[0][1]
-        if any(other != form for _, other in outputs):
-            raise ValueError(
-                f"vmap({called(func)}, ...): `{called(func)}` must return one structure for all "
-                "slices"
-            )
-        places = placed(func, out_dims, form)
-        columns = zip(*(leaves for leaves, _ in outputs), strict=True)
-        return form.unflatten(
-            [
-                joined(func, column, dim, size, batch)
-                for column, dim in zip(columns, places, strict=True)
-            ]
-        )
+        if chunk_size is None or size <= chunk_size:
+            outputs, _, form = run(func, flat, dims, spec, size, randomness, out_dims, kwargs)
+            return form.unflatten(outputs)
+        found = [
+            run(func, part, dims, spec, count, randomness, out_dims, kwargs)
+            for part, count in chunks(flat, dims, size, chunk_size)
+        ]
+        (_, places, form), columns = found[0], zip(*(part[0] for part in found), strict=True)
+        pairs = zip(columns, places, strict=True)
+        return form.unflatten([c[0] if d is None else _C.cat(c, d) for c, d in pairs])
 
     return wrapped

@@ -36,6 +36,8 @@ pub struct Fault {
     pub text: String,
     /// Where it is the type of `out=`: functions have words of their own for that.
     pub wrong_out: Option<WrongOut>,
+    /// Whether it is that elements of slices were read, which are computed at once.
+    pub unread: bool,
     /// The host's own exception object, carried through the engine unchanged.
     pub host: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
@@ -50,6 +52,7 @@ impl Error {
             op: None,
             text: text.into(),
             wrong_out: None,
+            unread: false,
             host: None,
         }))
     }

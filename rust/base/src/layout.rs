@@ -99,6 +99,28 @@ impl Layout {
         l
     }
 
+    /// That of `size` such tensors, `step` elements apart, along a dimension in front.
+    pub fn of_many(&self, size: usize, step: isize) -> Layout {
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        shape.insert(0, size);
+        strides.insert(0, step);
+        let offset = self.offset;
+        Layout {
+            shape,
+            strides,
+            offset,
+        }
+    }
+
+    /// That of the first slice along the dimension in front.
+    pub fn of_one(&self) -> Layout {
+        Layout {
+            shape: Dims::from_slice(&self.shape[1..]),
+            strides: Strides::from_slice(&self.strides[1..]),
+            offset: self.offset,
+        }
+    }
+
     /// Whether elements lie in row-major order without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {

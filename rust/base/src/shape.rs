@@ -157,6 +157,10 @@ impl DimSet {
         DimSet::of(ndim, |d| d + n >= ndim)
     }
 
+    /// The same dimensions behind one more in front.
+    pub fn of_many(self) -> DimSet {
+        DimSet(self.0 << 1)
+    }
     pub fn has(self, d: usize) -> bool {
         self.0 >> d.min(63) & 1 == 1
     }
@@ -181,6 +185,18 @@ pub fn reduced(ds: Option<&[i64]>, ndim: usize) -> Result<DimSet> {
         }
         _ => Ok(DimSet::all(ndim)),
     }
+}
+
+/// A shape as calls of views take it.
+pub fn signed(shape: &[usize]) -> SmallVec<[i64; 5]> {
+    shape.iter().map(|&n| n as i64).collect()
+}
+
+/// That of `size` such tensors along a dimension in front.
+pub fn of_many(size: usize, shape: &[usize]) -> Dims {
+    let mut many = Dims::from_slice(shape);
+    many.insert(0, size);
+    many
 }
 
 /// The shape that two shapes broadcast to. Of several dimensions that do not fit the error names the last.

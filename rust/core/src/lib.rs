@@ -9,7 +9,8 @@
 //! * [`schema`], [`op`], [`dispatch`], [`transfer`], [`autograd`]: one layer, which knows ops by
 //!   their traits
 //! * [`ops`]: the ops, each declared in one place
-//! * [`graph`]: whole steps of a program, recorded and run again
+//! * [`graph`]: whole steps of a program, recorded and run again; [`batch`], functions of slices that run
+//!   once for all of them
 
 // Whether what a recorded step holds of a GPU may go to another thread is asked of wgpu's types.
 #![recursion_limit = "256"]
@@ -29,6 +30,7 @@ pub use pytensorlib_cpu::{typed, with_compute, with_element, with_float};
 pub use pytensorlib_gpu as gpu;
 
 pub mod autograd;
+pub mod batch;
 pub mod dispatch;
 pub mod graph;
 pub mod op;

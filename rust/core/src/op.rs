@@ -255,6 +255,12 @@ pub trait Derivative: Value {
         Ok(Asked::of_node(self.name()))
     }
 
+    /// Of a view of one input, the derivative of the same view of many such inputs at once: `x` is one
+    /// of `size` slices, which lie `step` elements apart. `None` where that is as of any layout.
+    fn view_of_many(&self, _x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        None
+    }
+
     /// Gradients of the inputs for gradients `g` of the outputs, written with ops, so that they
     /// are a graph themselves under `create_graph`. A gradient may have the broadcast shape or
     /// the promoted type: the engine sums and casts it to the input's.
@@ -289,6 +295,26 @@ pub struct Drawn {
     pub more: Tensors,
     /// The op's other results.
     pub rest: Tensors,
+}
+
+/// The inputs of an op for many slices at once: those of `mapped` have their slices along a dimension
+/// in front, the others are the same for all.
+pub struct Mapped<'a> {
+    pub x: &'a [Tensor],
+    pub mapped: Mask,
+    pub size: usize,
+}
+
+impl Mapped<'_> {
+    /// Whether input `i` has slices.
+    pub fn has(&self, i: usize) -> bool {
+        // All beyond the mask's bits count as one.
+        self.mapped >> i.min(63) & 1 == 1
+    }
+    /// The dimensions of input `i` in one slice.
+    pub fn ndim(&self, i: usize) -> usize {
+        self.x[i].ndim() - self.has(i) as usize
+    }
 }
 
 /// Words that an op tells its kernels.
@@ -341,6 +367,29 @@ pub trait Op: Derivative + Keep {
         None
     }
 
+    /// The same op where every input has one dimension more in front, that of `size` slices, and so has
+    /// every result; `x` are those of one slice.
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// The results for many slices at once, along a dimension in front; `None` where the
+    /// op has no such rule of its own.
+    fn map(&self, _x: &Mapped) -> Result<Option<Tensors>> {
+        Ok(None)
+    }
+
+    /// The results written with ops that have such rules, for slices too; `None` where the op has a rule or
+    /// must run for one after another.
+    fn map_by_ops(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
+        Ok(None)
+    }
+
+    /// The results where their shapes are known only once it ran, which it does here.
+    fn find(&self, _x: &[&Tensor]) -> Option<Result<Tensors>> {
+        None
+    }
+
     /// Outputs through which no gradient flows although their type could carry one.
     fn detached_outputs(&self) -> Mask {
         0
@@ -366,6 +415,12 @@ pub trait Op: Derivative + Keep {
     /// Whether outputs may have any layout and alias an input of the same layout.
     fn pointwise(&self) -> bool {
         false
+    }
+
+    /// Whether it computes each element of its result from those of its inputs that broadcasting brings
+    /// to the same place.
+    fn elementwise(&self) -> bool {
+        self.pointwise()
     }
 
     /// What computes one element of its one result from those of its inputs, whatever lies around them;

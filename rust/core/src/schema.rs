@@ -10,7 +10,7 @@ use crate::autograd::mode;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::meta::Form;
 use crate::op::{Op, TensorMeta};
 use crate::rng::Generator;
@@ -665,7 +665,8 @@ fn settle_view(values: &[Value], t: &mut Tensor) {
         Value::OptionalTensors(xs) => xs.iter().flatten().any(|x| x.shares_storage(t)),
         _ => false,
     };
-    if t.view_of().is_some() && !values.iter().any(shares) {
+    // Of slices each view has its own storage.
+    if t.view_of().is_some() && !t.stands() && !values.iter().any(shares) {
         *t = t.unviewed();
     }
 }
@@ -675,6 +676,16 @@ fn settle_all(values: &[Value], all: &mut [Tensor]) {
         if all.iter().filter(|x| x.shares_storage(&all[i])).count() == 1 {
             settle_view(values, &mut all[i]);
         }
+    }
+}
+
+/// Runs a function that reads elements for each of many slices, where these would be computed at once.
+#[cold]
+fn slice_by_slice(schema: &Schema, values: &[Value], run: &dispatch::Run) -> Option<Result<Value>> {
+    let writes = schema.name.ends_with('_');
+    match mode::interpreted() && !writes {
+        true => dispatch::by_slices(schema.name, values, run),
+        false => None,
     }
 }
 
@@ -691,11 +702,22 @@ impl Entry {
         }
         match dest {
             Dest::New => {
-                let mut y = (self.run)(&Args {
-                    values,
-                    dest,
-                    schema,
-                })?;
+                let run = |values: &[Value]| {
+                    (self.run)(&Args {
+                        values,
+                        dest,
+                        schema,
+                    })
+                };
+                let ran = match mode::interpreted() {
+                    false => run(values),
+                    // Kernels that read elements unwind.
+                    true => error::caught(|| run(values)),
+                };
+                let mut y = match ran {
+                    Err(e) if e.unread => slice_by_slice(schema, values, &run).ok_or(e)??,
+                    y => y?,
+                };
                 if self.flags & flag::FORMAT != 0 {
                     y = formatted(values, y)?;
                 }

@@ -255,6 +255,38 @@ impl Tensor {
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
 
+    /// A tensor without memory, for which `held` stands; nothing reads the layout but views.
+    pub fn standing<T: Any + Send + Sync>(meta: Meta, held: T) -> Tensor {
+        let inference = mode::inference();
+        let storage = Storage::holding(Box::new(held), meta.device());
+        Tensor::build(storage, meta, inference, None, None)
+    }
+
+    /// As [`Tensor::view_as`], of a tensor without memory: `held` stands for the view.
+    pub fn view_standing<T: Any + Send + Sync>(
+        &self,
+        layout: Layout,
+        dtype: DType,
+        creation: Creation,
+        held: T,
+    ) -> Tensor {
+        let like = self.view_as(layout, dtype, creation);
+        let i = &*like.0;
+        let version = i.version.clone().unwrap_or_else(|| i.storage.counter());
+        let view = i.view.as_ref().map(|v| ViewOf {
+            base: v.base.clone(),
+            creation: AtomicU8::new(v.creation() as u8),
+            seen: AtomicU32::new(self.version()),
+        });
+        let storage = Storage::holding(Box::new(held), self.device());
+        Tensor::build(storage, i.meta.clone(), i.inference, Some(version), view)
+    }
+
+    /// Whether something else stands for the elements, which takes part in all that is asked of them.
+    pub fn stands(&self) -> bool {
+        !self.is_sparse() && self.storage().held().is_some()
+    }
+
     /// The same tensor in the same place of the graph, for which its object answers or not.
     pub fn answering(&self, answers: bool) -> Tensor {
         let meta = self.meta().clone().with_answers(answers);
@@ -464,12 +496,13 @@ impl Tensor {
 
     /// Raises where there is no memory for the elements, but a list of coordinates.
     pub fn check_held(&self) -> Result<()> {
-        ensure!(
-            self.is_sparse() || self.storage().held().is_none(),
-            Runtime,
-            "Cannot access data pointer of Tensor that doesn't have storage: it wraps other tensors, \
-             which its class's __torch_dispatch__ computes with"
-        );
+        if self.stands() {
+            return unread(
+                "Cannot access data pointer of Tensor that doesn't have storage: it stands for other \
+                 tensors, the slices that vmap maps a function over or those that its class's \
+                 __torch_dispatch__ computes with",
+            );
+        }
         ensure!(
             self.storage().held().is_none(),
             NotImplemented,
@@ -483,6 +516,21 @@ impl Tensor {
     /// Whether there are elements to look at: not on meta, where what is asked of them holds.
     pub fn has_data(&self) -> bool {
         self.device() != Device::Meta
+    }
+
+    /// How many elements of its type its memory has room for; of slices, as many as may be.
+    pub fn capacity(&self) -> usize {
+        let bytes = match self.stands() {
+            true => isize::MAX as usize,
+            false => self.storage().bytes(),
+        };
+        bytes / self.dtype().size()
+    }
+
+    /// Whether there are elements to look at now: not of slices that are computed at once, whose values
+    /// nothing may depend on but results.
+    pub fn is_readable(&self) -> bool {
+        self.has_data() && !self.stands()
     }
 
     /// Raises where the storage has been made smaller than this tensor needs.
@@ -616,6 +664,14 @@ impl Tensor {
         if self.is_sparse() {
             return self.detach().to_dense()?.item();
         }
+        if self.stands() {
+            return unread(
+                "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over \
+                 calling .item() on a Tensor, please try to rewrite what you're doing with other \
+                 operations. If error is occurring somewhere inside PyTorch internals, please file a \
+                 bug report.",
+            );
+        }
         if self.device() != Device::Cpu {
             return self.to_host()?.item();
         }
@@ -710,6 +766,14 @@ impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tensor({:?}, {})", &self.shape()[..], self.dtype())
     }
+}
+
+/// Raises where elements are read that are not there.
+#[cold]
+fn unread<T>(text: &str) -> Result<T> {
+    let mut e = error::Error::runtime(text);
+    e.unread = true;
+    Err(e)
 }
 
 /// Bytes that a contiguous tensor takes, checked.

@@ -7,6 +7,7 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 mod autograd;
+mod batch;
 mod bind;
 mod cell;
 mod convert;
@@ -64,6 +65,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     optim::register(m)?;
     overrides::register(m)?;
     pickle::register(m)?;
+    batch::register(m)?;
     profile::register(m)?;
     settings::register(m)?;
     storage::register(m)?;

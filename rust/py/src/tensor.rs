@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
+use pytensorlib_core::batch::Batched;
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::host;
 use pytensorlib_core::meta::Form;
@@ -597,6 +598,13 @@ impl PyTensor {
             return y.extract(slf.py());
         }
         let t = slf.get().get();
+        if t.stands() {
+            return Err(PyRuntimeError::new_err(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control \
+                 flow. We don't support that yet, please file an issue at \
+                 https://github.com/pytorch/pytorch/issues . Write it with torch.where.",
+            ));
+        }
         match t.numel() {
             1 if t.dtype().is_complex() => Ok(t.complex_item().py()? != (0.0, 0.0)),
             1 => Ok(t.item().py()?.truth()),
@@ -1054,6 +1062,11 @@ impl PyTensor {
     #[getter]
     fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let t = self.get();
+        if Batched::of(&t).is_some() {
+            return Err(PyRuntimeError::new_err(
+                "accessing `data` under vmap transform is not allowed",
+            ));
+        }
         if t.answers() {
             return wrap(py, t.detached().py_of("data")?);
         }
@@ -1071,6 +1084,12 @@ impl PyTensor {
             return Err(PyTypeError::new_err("Variable data has to be a tensor"));
         };
         let (t, new) = (self.get(), other.get().get());
+        if Batched::of(&t).or(Batched::of(&new)).is_some() {
+            return Err(PyRuntimeError::new_err(
+                "mutating directly with `.data` under vmap transform is not allowed. Use copy_() \
+                 under no_grad()",
+            ));
+        }
         if t.has_data() != new.has_data() {
             return Err(PyRuntimeError::new_err(format!(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have \

@@ -317,7 +317,8 @@ fn accumulate(state: &mut State, nr: usize, g: Tensor) -> Result<()> {
     }
     state.grads[nr] = Some(match state.grads[nr].take() {
         None => g,
-        Some(old) if mode::grad() => old.add(&g)?,
+        // Of slices one may have them, and the other not.
+        Some(old) if mode::grad() || old.stands() || g.stands() => old.add(&g)?,
         Some(old) if old.is_unique() && old.layout().is_dense() => {
             old.add_into(&g)?;
             old

@@ -3,10 +3,12 @@
 //! others. Histories are attached above them, so that what `vjp` computes is seen as well.
 
 use crate::autograd::mode;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Op, TensorMeta, Tensors};
+use crate::schema::Value;
 use crate::tensor::{Creation, Tensor};
 use std::any::Any;
 use std::cell::RefCell;
@@ -48,6 +50,14 @@ pub trait Interpreter: Any + Send + Sync {
         let _ = x;
         true
     }
+    /// A function that reads elements, for each of many slices; `None` where that cannot be.
+    fn by_slices(&self, name: &str, values: &[Value], run: &Run) -> Option<Result<Value>> {
+        by_slices(name, values, run)
+    }
+    /// Memory for random numbers that are drawn now; `out` says that they go on to what is there.
+    fn fresh(&self, shape: &[usize], dtype: DType, device: Device, out: bool) -> Result<Tensor> {
+        fresh(shape, dtype, device, out)
+    }
 }
 
 thread_local!(static STACK: RefCell<Vec<Arc<dyn Interpreter>>> = const { RefCell::new(Vec::new()) });
@@ -59,6 +69,26 @@ pub fn apply(request: &Request) -> Result<Tensors> {
         Some(top) => {
             let above = Above(Some(top));
             above.interpreter().apply(request)
+        }
+    }
+}
+
+/// A function of arguments.
+pub type Run<'a> = dyn Fn(&[Value]) -> Result<Value> + 'a;
+
+/// Runs a function that reads elements for each slice of its arguments, as the interpreters in force have it.
+pub fn by_slices(name: &str, values: &[Value], run: &Run) -> Option<Result<Value>> {
+    let above = Above(Some(pop()?));
+    above.interpreter().by_slices(name, values, run)
+}
+
+/// Memory for random numbers that are drawn now: as the interpreters in force have it.
+pub fn fresh(shape: &[usize], dtype: DType, device: Device, out: bool) -> Result<Tensor> {
+    match pop() {
+        None => Tensor::empty(shape, dtype, device),
+        Some(top) => {
+            let above = Above(Some(top));
+            above.interpreter().fresh(shape, dtype, device, out)
         }
     }
 }

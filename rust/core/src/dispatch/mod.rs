@@ -6,17 +6,19 @@ mod checks;
 mod compare;
 mod cut;
 mod function;
+mod kept;
 pub mod parts;
 mod profile;
 mod record;
 
 pub use apply::{
-    apply, asking, heeded, interpreted, interpreted_below, underlie, InForce, Interpreter,
-    Kind as RequestKind, Request,
+    apply, asking, by_slices, fresh, heeded, interpreted, interpreted_below, underlie, InForce,
+    Interpreter, Kind as RequestKind, Request, Run,
 };
 pub use checks::{Checks, Seen, Witness};
 pub use compare::{before_comparing, compare, comparing, Compare};
 pub use function::{function, function_of};
+pub use kept::{call_kept, call_kept_into, views_kept};
 pub use profile::{Event, Profile};
 pub use record::{node, record};
 
@@ -710,6 +712,12 @@ pub fn needs(x: &[&Tensor]) -> Mask {
     }
 }
 
+/// Whether what is computed may be recorded, here or for what stands for an input: who chooses an op by that
+/// asks so.
+pub fn recorded(x: &[&Tensor]) -> bool {
+    mode::grad() && x.iter().any(|t| t.requires_grad() || t.stands())
+}
+
 #[inline]
 fn tracked(x: &[&Tensor]) -> Mask {
     let mut mask = 0;
@@ -774,13 +782,23 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
         Creation::Default => Creation::Multiple,
         other => other,
     };
-    let dtype = x.dtype();
+    views_of(op, x, &layouts, x.dtype(), creation)
+}
+
+/// [`views`] of this type, made in this way.
+fn views_of<D: Derivative>(
+    op: D,
+    x: &Tensor,
+    layouts: &[Layout],
+    dtype: DType,
+    creation: Creation,
+) -> Result<Vec<Tensor>> {
     let y: Vec<Tensor> = match mode::interpreted() {
         false => layouts
-            .into_iter()
-            .map(|l| x.view_as(l, dtype, creation))
+            .iter()
+            .map(|l| x.view_as(l.clone(), dtype, creation))
             .collect(),
-        true => ask_views(&op, x, &layouts, dtype, creation)?,
+        true => ask_views(&op, x, layouts, dtype, creation)?,
     };
     if needs(&[x]) != 0 && dtype.differentiable() && !y.is_empty() {
         attach(op, 1, &[x], &y, 0)?;

@@ -16,6 +16,7 @@ use crate::ops::shape::copy::copy_host;
 use crate::tensor::Tensor;
 use crate::transfer;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// `y[.., j, ..] = x[.., index[.., j, ..], ..]`. Shapes agree but for `dim`; indices are valid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +49,9 @@ impl Derivative for TakeAlong {
 }
 
 impl Op for TakeAlong {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(TakeAlong { dim: self.dim + 1 }))
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(
             x[1],
@@ -96,6 +100,12 @@ impl Derivative for PutAlong {
 }
 
 impl Op for PutAlong {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(PutAlong {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         if let Some(n) = meta.shape.get_mut(self.dim) {

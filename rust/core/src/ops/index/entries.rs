@@ -3,7 +3,6 @@
 use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
 use crate::alloc;
-use crate::autograd::mode;
 use crate::cpu::indices::Indices;
 use crate::device::Device;
 use crate::dispatch;
@@ -360,7 +359,7 @@ fn index_fill(a: &Args) -> Result<Value> {
         name: "IndexFillBackward0",
     };
     // A place that is named twice is still filled once, which the value's gradient has to count.
-    let index = match value.requires_grad() && mode::grad() {
+    let index = match dispatch::recorded(&[value]) {
         true => distinct(&index, x.shape().get(d).copied().unwrap_or(1))?,
         false => index,
     };
@@ -459,7 +458,10 @@ fn index_put(a: &Args) -> Result<Value> {
             dispatch::check_apart(values, x)?;
             x.clone()
         }
-        _ => x.copy_dense()?,
+        _ => {
+            let others = a.opt_tensors(1)?.iter().flatten();
+            x.copy_beside(others.chain([values]))?
+        }
     };
     target.index_put_(a.opt_tensors(1)?, values, accumulate)?;
     Ok(target.into())
@@ -750,6 +752,10 @@ crate::entries! {
         if !x.has_data() {
             return Ok(y.into());
         }
+        if x.stands() {
+            // Rows of each slice, whose number elements tell.
+            x.check_open()?;
+        }
         let found = mask::nonzero(x)?;
         let n = (size).min(found.size(0) as i64);
         y.narrow(0, 0, n)?.copy_from(&found.narrow(0, 0, n)?)?;
@@ -770,7 +776,7 @@ crate::entries! {
     |a| {
         let x = a.tensor(0)?;
         let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
-        Ok(Value::Tuple(mask::nonzero_columns(&x)?))
+        Ok(Value::Tuple(mask::columns_as("WhereBackward0", &x)?))
     };
     /// Coordinates in a tensor of a shape of positions in its flattened form.
     "unravel_index(Tensor indices, int[1] shape) -> Tensor[]", FN, unravel;

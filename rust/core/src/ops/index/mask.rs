@@ -2,7 +2,7 @@
 
 use super::{search, Bounds, IndexPut, Mode, Ready};
 use crate::alloc;
-use crate::autograd::{mode, Vjp};
+use crate::autograd::Vjp;
 use crate::cpu::bits::Bits;
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mapped, Metas, Op, Repeats, Save, TensorMeta, Tensors};
 use crate::ops::index::scatter;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{DivFloor, Remainder};
@@ -44,9 +44,13 @@ fn bits(x: &Tensor) -> Result<Bits> {
 
 /// The coordinates of elements that are not zero, one tensor for each dimension.
 pub fn nonzero_columns(x: &Tensor) -> Result<Vec<Tensor>> {
-    dispatch::function("NonzeroNumpyBackward0", (), &[x], |_, x| columns(x[0]))
+    columns_as("NonzeroNumpyBackward0", x)
 }
 
+/// [`nonzero_columns`] as a function of this name.
+pub fn columns_as(name: &'static str, x: &Tensor) -> Result<Vec<Tensor>> {
+    dispatch::function(name, (), &[x], |_, x| columns(x[0]))
+}
 /// Columns of `n` coordinates, where nobody knows how many there are.
 pub fn unknown_columns(x: &Tensor, n: usize) -> Result<Vec<Tensor>> {
     let column = |_| Tensor::empty(&[n], DType::I64, x.device());
@@ -120,7 +124,7 @@ fn taken(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
 
 /// Whether what is selected of `x` can be moved without a place in a graph.
 pub fn is_plain(x: &Tensor) -> bool {
-    x.device() == Device::Cpu && !(mode::grad() && x.requires_grad())
+    x.device() == Device::Cpu && !dispatch::recorded(&[x]) && !x.stands()
 }
 
 /// `x` where the mask is false, the value elsewhere: inputs are the tensor, mask, 0-d value.
@@ -158,6 +162,18 @@ impl Derivative for MaskedFill {
 }
 
 impl Op for MaskedFill {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let ndim = x.ndim(0).max(x.ndim(1));
+        let (t, mask) = (x.aligned(0, ndim)?, x.aligned(1, ndim)?);
+        let y = match x.has(2) {
+            false => dispatch::call1(MaskedFill, &[&t, &mask, &x.x[2]])?,
+            true => where_(&mask, &x.aligned(2, ndim)?.to_dtype(t.dtype())?, &t)?,
+        };
+        Ok(Some(Tensors::from_buf([y])))
+    }
+    fn elementwise(&self) -> bool {
+        false
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

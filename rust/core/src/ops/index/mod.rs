@@ -4,6 +4,7 @@ pub mod along;
 mod cpu;
 pub mod entries;
 pub mod gpu;
+mod many;
 pub mod mask;
 pub mod runs;
 pub mod search;
@@ -25,7 +26,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
-use crate::op::{all_are, Cut, Derivative, Grads, Metas, Op, Part, Repeats, Save, TensorMeta};
+use crate::op::{
+    all_are, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Repeats, Save, TensorMeta, Tensors,
+};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
@@ -335,6 +338,9 @@ fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
 }
 
 impl Op for Index {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[1..]))
     }
@@ -505,6 +511,12 @@ fn check_values(x: &Layout, dims: &[usize], index: &[usize], values: &[usize]) -
 }
 
 impl Op for IndexPut {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
+    fn elementwise(&self) -> bool {
+        false
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[2..]))
     }

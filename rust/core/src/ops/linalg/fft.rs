@@ -27,6 +27,7 @@ use crate::{bail, ensure, transfer};
 use lines::Plans;
 use rustfft::num_complex::Complex;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::Mutex;
 
 /// Of what the first half stands for all: the other half is its mirror image, conjugated.
@@ -84,6 +85,12 @@ impl Derivative for Fft {
 }
 
 impl Op for Fft {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Fft {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

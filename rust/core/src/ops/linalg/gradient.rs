@@ -22,7 +22,7 @@ pub fn off_diagonal(x: &Tensor, gap: &Tensor) -> Result<Tensor> {
 }
 
 pub fn has_zero(t: &Tensor) -> Result<bool> {
-    if !t.has_data() {
+    if !t.is_readable() {
         return Ok(false);
     }
     let t = t.detach().to_host()?.prepared(DType::F64)?;
@@ -40,7 +40,7 @@ fn diagonal(t: &Tensor) -> Result<Tensor> {
 fn refuse_phases(name: &str, slopes: &Tensor) -> Result<()> {
     let turned = apply(Abs, [&slopes.detach().real_part(1)?])?;
     let limit = Tensor::number(Scalar::Float(1e-2))?;
-    if !turned.has_data() || !apply(Gt, [&turned, &limit])?.any_true()? {
+    if !turned.is_readable() || !apply(Gt, [&turned, &limit])?.any_true()? {
         return Ok(());
     }
     let (vectors, so) = match name {

@@ -45,7 +45,7 @@ impl Derivative for Lstsq {
 /// The solution of A X = B for matrices whose columns are independent by far, and how many there are.
 fn direct(a: &Tensor, b: &Tensor, rcond: f64) -> Result<Option<[Tensor; 2]>> {
     let complex = a.dtype().is_complex() && a.device().is_gpu();
-    if !a.has_data() || complex || rows(a) < cols(a) || cols(b) == 0 {
+    if !a.is_readable() || complex || rows(a) < cols(a) || cols(b) == 0 {
         return Ok(None);
     }
     let kind = Kind::LeastSquares {
@@ -159,7 +159,7 @@ fn lstsq(args: &Args) -> Result<Value> {
         },
     };
     let short = Tensor::number(Scalar::Int(m.min(n) as i64))?;
-    let deficient = rank.has_data() && apply(Gt, [&short, &rank])?.any_true()?;
+    let deficient = rank.is_readable() && apply(Gt, [&short, &rank])?.any_true()?;
     ensure!(
         !(full && deficient),
         LinAlg,

@@ -23,7 +23,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -382,6 +382,14 @@ impl Derivative for Factor {
 }
 
 impl Op for Factor {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        // Batches broadcast, that of slices as the first of their dimensions.
+        let ndim = (0..x.x.len()).map(|i| x.ndim(i)).max().unwrap_or(0);
+        let all = (0..x.x.len()).map(|i| x.aligned(i, ndim));
+        let all: SmallVec<[Tensor; 2]> = all.collect::<Result<_>>()?;
+        let all: SmallVec<[&Tensor; 2]> = all.iter().collect();
+        dispatch::call(self.clone(), &all).map(Some)
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let a = x[0];
         let (m, n) = (rows(a), cols(a));

@@ -12,7 +12,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{one, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Exp;
 use crate::ops::reduce::scan::Cumprod;
@@ -21,6 +21,7 @@ use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer;
 use smallvec::smallvec;
+use std::sync::Arc;
 
 /// The first `n` powers of each number, from the 0th on, as rows.
 fn powers(x: &Tensor, n: usize) -> Result<Tensor> {
@@ -99,6 +100,9 @@ impl Derivative for MatrixExp {
 }
 
 impl Op for MatrixExp {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta::of(x[0])])
     }

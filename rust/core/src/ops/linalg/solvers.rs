@@ -9,7 +9,7 @@ use crate::shape::{DimSet, Show};
 
 /// The first nonzero entry of `info` and where in the batch it is.
 pub fn failure(info: &Tensor) -> Result<Option<(i64, String)>> {
-    if !info.has_data() {
+    if !info.is_readable() {
         return Ok(None);
     }
     let host = info.to_host()?.prepared(DType::I64)?;
@@ -186,7 +186,7 @@ pub fn triangular_system(
 
 /// Whether a matrix that has data has no infinity and no NaN.
 pub fn is_finite(a: &Tensor) -> Result<bool> {
-    if !a.has_data() {
+    if !a.is_readable() {
         return Ok(true);
     }
     let a = match a.dtype().is_complex() {
@@ -299,7 +299,7 @@ fn half(a: &Tensor, lower: bool) -> Result<Tensor> {
 
 /// `linalg.eigvalsh`.
 pub fn eigvalsh(name: &str, a: &Tensor, uplo: &str) -> Result<Tensor> {
-    if dispatch::needs(&[a]) != 0 {
+    if dispatch::recorded(&[a]) {
         return Ok(eigh(name, a, uplo)?[0].clone());
     }
     let lower = check_eigh(name, a, uplo)?;
@@ -317,7 +317,7 @@ pub fn real_form(a: &Tensor) -> Result<Tensor> {
 /// `linalg.svdvals`.
 pub fn svdvals(name: &str, a: &Tensor) -> Result<Tensor> {
     // Of double precision its own reduction is quicker than that of a real matrix of twice the size.
-    let own = a.dtype() == DType::C128 && a.device() == Device::Cpu && dispatch::needs(&[a]) == 0;
+    let own = a.dtype() == DType::C128 && a.device() == Device::Cpu && !dispatch::recorded(&[a]);
     if a.dtype().is_complex() && !own {
         ensure!(
             a.ndim() >= 2,
@@ -330,7 +330,7 @@ pub fn svdvals(name: &str, a: &Tensor) -> Result<Tensor> {
         // The mean, so that both have the same share in the gradient.
         return pairs.mean_mask(DimSet::last(1, pairs.ndim())?, false, None);
     }
-    if dispatch::needs(&[a]) != 0 {
+    if dispatch::recorded(&[a]) {
         return Ok(svd(name, a, false)?[1].clone());
     }
     check_matrix(name, a)?;

@@ -10,7 +10,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Pow;
 use crate::ops::pointwise::compare::Eq;
@@ -23,6 +23,7 @@ use crate::tensor::Tensor;
 use crate::{host, per_isa};
 use smallvec::SmallVec;
 use std::ops::Mul;
+use std::sync::Arc;
 
 /// The p-norm of the last dimension, which stays with size 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +76,9 @@ impl Derivative for RowNorm {
 }
 
 impl Op for RowNorm {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -209,7 +213,7 @@ fn shortened<T: Scaled>(x: &Tensor, p: f64, most: f64) -> Result<Tensor> {
 /// Slices of the first dimension whose norm is larger than `most`, scaled down to it, in one pass; `None` where
 /// another way must be taken.
 pub fn shorten(x: &Tensor, p: f64, most: f64) -> Option<Result<Tensor>> {
-    let plain = x.device() == Device::Cpu && x.has_data() && x.is_contiguous() && x.numel() > 0;
+    let plain = x.device() == Device::Cpu && x.is_readable() && x.is_contiguous() && x.numel() > 0;
     if !plain || dispatch::heeded(&[x]) || (mode::grad() && x.requires_grad()) {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Drawn, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors, Told};
+use crate::op::{Derivative, Drawn, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Told};
 use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
 use crate::ops::random::{in_memory_order, memory_order, reorder};
@@ -72,6 +72,9 @@ impl Derivative for Dropout {
 }
 
 impl Op for Dropout {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn draws(&self) -> bool {
         true
     }
@@ -266,6 +269,9 @@ impl Derivative for Masked {
 }
 
 impl Op for Masked {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

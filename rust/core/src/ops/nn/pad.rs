@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Keep, Metas, Op, TensorMeta};
 use crate::ops::nn::resample::Axis;
 use crate::ops::shape::create::{dense_strides, fits};
 use crate::ops::shape::join::stack;
@@ -16,6 +16,7 @@ use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// `pad` holds (before, after) pairs, the last dimension first; negative ones crop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +54,9 @@ impl Derivative for ConstantPad {
 }
 
 impl Op for ConstantPad {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -73,6 +73,9 @@ impl Derivative for Scaled {
 }
 
 impl Op for Scaled {
+    fn elementwise(&self) -> bool {
+        false
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

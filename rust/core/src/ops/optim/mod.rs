@@ -198,6 +198,9 @@ impl<S: Step> Derivative for Update<S> {
 }
 
 impl<S: Step> Op for Update<S> {
+    fn elementwise(&self) -> bool {
+        false
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

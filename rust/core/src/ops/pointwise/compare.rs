@@ -286,6 +286,11 @@ fn into_bool(a: &Args) -> Result<()> {
 
 /// A truth value for each element, in the order of its dimensions.
 fn all(x: &Tensor, truth: bool) -> Result<Value> {
+    if x.stands() {
+        return Ok(x
+            .blank(x.shape(), truth.into(), DType::Bool, x.device())?
+            .into());
+    }
     let y = x.empty_like(DType::Bool, x.device(), MemoryFormat::Preserve)?;
     y.write_scalar(truth.into())?;
     Ok(y.into())

@@ -186,7 +186,7 @@ fn per_channel(a: &Args) -> Result<Value> {
         Show(scale.shape()),
         Show(x.shape())
     );
-    if whole && zero.numel() > 0 && zero.has_data() {
+    if whole && zero.numel() > 0 && zero.is_readable() {
         let zeros = zero.prepared(DType::I64)?;
         // SAFETY: contiguous host memory of this type.
         let mut zeros = unsafe { zeros.slice::<i64>() }.iter();

@@ -9,7 +9,7 @@ mod declare;
 mod dual;
 pub mod expr;
 mod fast;
-mod formula;
+pub mod formula;
 pub mod gpu;
 mod gradient;
 mod integer;

@@ -5,7 +5,7 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::gpu::{guest, Acc, Gpu, Shader};
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Keep, Metas, Op, TensorMeta};
 use crate::tensor::Tensor;
 use crate::transfer::dense;
 use crate::{bail, ensure};
@@ -78,6 +78,9 @@ impl Derivative for Written {
 }
 
 impl Op for Written {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let first = TensorMeta::of(x[0]);
         ensure!(

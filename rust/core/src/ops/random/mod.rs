@@ -14,9 +14,9 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Told};
-use crate::ops::shape::create::{like, zero_grads, Options};
+use crate::ops::shape::create::{asked_like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Dest, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -155,6 +155,9 @@ impl Op for Draw {
     }
     fn pointwise(&self) -> bool {
         true
+    }
+    fn elementwise(&self) -> bool {
+        self.what != Distribution::Permutation
     }
 }
 
@@ -522,12 +525,17 @@ fn range(mut from: i64, to: Option<i64>, dtype: DType) -> Result<Distribution> {
 }
 
 /// A new tensor of random numbers: sizes are argument `size`, the generator `size + 1`.
+/// Whether what is drawn goes to `out=`.
+fn goes_out(a: &Args) -> bool {
+    matches!(a.dest, Dest::Out(_))
+}
+
 fn random(a: &Args, size: usize, default: DType, what: Distribution) -> Result<Value> {
     let o = Options::read(a, size + 2)?;
     let shape = shape::sizes(a.ints(size)?)?;
     let dtype = o.dtype_or(a, || default)?;
     check(dtype, what)?;
-    let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
+    let y = dispatch::fresh(&shape, dtype, o.device_or(a), goes_out(a))?;
     fill(&y, what, a.generator(size + 1, y.device()))?;
     o.give(a, y)
 }
@@ -536,7 +544,7 @@ fn randint(a: &Args, low: i64, high: i64, size: usize) -> Result<Value> {
     let o = Options::read(a, size + 2)?;
     let shape = shape::sizes(a.ints(size)?)?;
     let dtype = o.dtype_or(a, || DType::I64)?;
-    let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
+    let y = dispatch::fresh(&shape, dtype, o.device_or(a), goes_out(a))?;
     fill(
         &y,
         range(low, Some(high), dtype)?,
@@ -567,19 +575,19 @@ fn randperm(a: &Args) -> Result<Value> {
         check_range((shape[0] as i64).into(), dtype)?;
     }
     let device = o.device_or(a);
-    let y = Tensor::empty(&shape, dtype, device)?;
+    let y = dispatch::fresh(&shape, dtype, device, goes_out(a))?;
     fill(&y, Distribution::Permutation, a.generator(1, device))?;
     o.give(a, y)
 }
 
 fn random_like(a: &Args, options: usize, what: Distribution) -> Result<Value> {
-    like(a, options, |y| {
+    asked_like(a, options, |y| {
         fill(y, what, a.generator(options + 6, y.device()))
     })
 }
 
 fn randint_like(a: &Args, low: i64, high: i64, options: usize) -> Result<Value> {
-    like(a, options, |y| {
+    asked_like(a, options, |y| {
         fill(
             y,
             range(low, Some(high), y.dtype())?,

@@ -10,7 +10,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Tensors, Told};
+use crate::op::{Derivative, Grads, Keep, Metas, Op, TensorMeta, Tensors, Told};
 use crate::ops::index::search::search;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Minimum;
@@ -139,13 +139,18 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
             "normal expects standard deviation to be non-complex"
         );
     }
-    if let Some(s) = std.filter(|s| s.has_data()) {
+    if let Some(s) = std.filter(|s| s.is_readable()) {
         let s = s.to_host()?.prepared(DType::F64)?;
         // SAFETY: prepared contiguous float64 memory, read only.
         let fine = unsafe { s.slice::<f64>() }.iter().all(|v| *v >= 0.0);
         ensure!(fine, Runtime, "normal expects all elements of std >= 0.0");
     }
-    let y = Tensor::empty(&shape, first.dtype(), first.device())?;
+    let (dtype, device) = (first.dtype(), first.device());
+    let many = mean.into_iter().chain(std).find(|t| t.stands());
+    let y = match many {
+        Some(t) => t.blank(&shape, 0.into(), dtype, device)?,
+        None => dispatch::fresh(&shape, dtype, device, false)?,
+    };
     fill(
         &y,
         Distribution::Normal(0.0, scale),
@@ -200,6 +205,9 @@ impl Derivative for Poisson {
 }
 
 impl Op for Poisson {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn draws(&self) -> bool {
         true
     }

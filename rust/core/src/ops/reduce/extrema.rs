@@ -19,6 +19,7 @@ use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
 use smallvec::{smallvec, SmallVec};
+use std::sync::Arc;
 
 /// 1 where x is the extreme y, a NaN only with `nan`.
 #[inline(always)]
@@ -120,6 +121,12 @@ impl Derivative for Extreme {
 }
 
 impl Op for Extreme {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Extreme {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -375,6 +382,12 @@ impl Derivative for Extremes {
 }
 
 impl Op for Extremes {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Extremes {
+            mask: self.mask.of_many(),
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -24,6 +24,7 @@ use crate::{bail, ensure, transfer, with_compute};
 pub use extrema::shared_gradient;
 use scan::Cumprod;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// One value for all elements along the dimensions in `mask`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +113,7 @@ fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
     let x = x.to_dtype(op.dtype)?;
     let shape = x.shape().clone();
     let g = spread(g, &shape, op.mask, op.keepdim)?;
-    if x.has_data() && x.detach().all_true()? {
+    if x.is_readable() && x.detach().all_true()? {
         let y = spread(&cx.output(0)?, &shape, op.mask, op.keepdim)?;
         return g.mul(&y.div(&x)?);
     }
@@ -221,6 +222,12 @@ impl Derivative for Reduce {
 }
 
 impl Op for Reduce {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Reduce {
+            mask: self.mask.of_many(),
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

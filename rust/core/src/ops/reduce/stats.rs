@@ -24,6 +24,7 @@ use crate::tensor::Tensor;
 use crate::transfer::{self, whole};
 use crate::{ensure, with_float};
 use smallvec::smallvec;
+use std::sync::Arc;
 
 pointwise! {
     /// The slope of a variance at x, from the mean m: g scale (x - m).
@@ -130,6 +131,12 @@ impl Derivative for Variance {
 }
 
 impl Op for Variance {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Variance {
+            mask: self.mask.of_many(),
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -407,6 +414,12 @@ impl Derivative for VectorNorm {
 }
 
 impl Op for VectorNorm {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(VectorNorm {
+            mask: self.mask.of_many(),
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
 use crate::schema::{Args, MemoryFormat, Value};
@@ -200,6 +200,17 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
 }
 
 impl Op for Copy {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let format = match self.format {
+            MemoryFormat::Preserve => MemoryFormat::Preserve,
+            _ => MemoryFormat::Contiguous,
+        };
+        let copy = Copy {
+            format,
+            ..self.clone()
+        };
+        dispatch::call(copy, &[&x.x[0]]).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -419,6 +430,12 @@ impl Tensor {
     pub fn copy_with_layout(&self, layout: &Layout) -> Result<Tensor> {
         let mut l = layout.clone();
         l.offset = 0;
+        if self.stands() {
+            let room = self.blank(&[l.extent()?], 0.into(), self.dtype(), self.device())?;
+            let out = room.as_strided_view(l)?;
+            out.copy_from(self)?;
+            return Ok(out);
+        }
         let bytes = l.extent()? * self.dtype().size();
         let storage = crate::storage::Storage::zeroed(bytes, self.device())?;
         storage.inhabit(&l.shape, self.dtype());
@@ -534,7 +551,8 @@ impl Tensor {
 
     /// The same with other strides, which no two elements share.
     pub fn with_strides(self, strides: Strides) -> Result<Tensor> {
-        if strides == *self.strides() {
+        // Slices lie as what computes all of them at once has it.
+        if strides == *self.strides() || self.stands() {
             return Ok(self);
         }
         let mut layout = self.layout().clone();

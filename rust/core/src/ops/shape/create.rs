@@ -1,6 +1,6 @@
 //! Tensors from nothing: `empty`, `zeros`, `full` and their like.
 
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::non_temporal;
 use crate::device::{default_device, Device};
 use crate::dispatch;
@@ -16,6 +16,7 @@ use crate::storage::Storage;
 use crate::tensor::{byte_count, Tensor};
 use crate::{bail, ensure, host, with_element};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The keyword arguments that every factory takes, in the schema's order: `dtype`, `layout`,
 /// `device`, `pin_memory`, `requires_grad`.
@@ -176,6 +177,55 @@ impl Op for Fill {
     }
 }
 
+/// A new tensor of one value, one for each slice where the input is of slices.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Blank {
+    shape: Dims,
+    value: Scalar,
+    dtype: DType,
+    device: Device,
+    /// Whether it lies in memory as the input does.
+    like: bool,
+}
+
+impl Derivative for Blank {
+    fn name(&self) -> &'static str {
+        "NewFullBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(Grads::from_elem(None, 1))
+    }
+}
+
+impl Op for Blank {
+    fn takes(&self, _rare: DType) -> bool {
+        true
+    }
+    fn infer(&self, _x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta::new(&self.shape, self.dtype, self.device);
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        (self.like && x[0].shape() == &y.shape).then(|| {
+            let mut layout = Layout::contiguous(&y.shape);
+            layout.strides = dense_strides(x[0].layout());
+            layout
+        })
+    }
+    fn of_many(&self, _x: &[&Meta], size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Blank {
+            shape: shape::of_many(size, &self.shape),
+            ..self.clone()
+        }))
+    }
+    fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        y[0].write_scalar(self.value)
+    }
+    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        y[0].write_scalar(self.value).map(|()| true)
+    }
+}
+
 /// Zeros of the gradient's shape for the first input, nothing for the other `n - 1`.
 pub fn zero_grads(g: &[Option<Tensor>], n: usize) -> Result<Grads> {
     let mut out: Grads = SmallVec::from_elem(None, n);
@@ -186,6 +236,42 @@ pub fn zero_grads(g: &[Option<Tensor>], n: usize) -> Result<Grads> {
 }
 
 impl Tensor {
+    /// A new tensor filled with one value, beside this one: with slices of its own where this has slices.
+    pub fn blank(
+        &self,
+        shape: &[usize],
+        value: Scalar,
+        dtype: DType,
+        device: Device,
+    ) -> Result<Tensor> {
+        if !self.stands() {
+            return Tensor::full(shape, value, dtype, device);
+        }
+        self.blank_of_many(Blank {
+            shape: Dims::from_slice(shape),
+            value,
+            dtype,
+            device,
+            like: false,
+        })
+    }
+
+    /// A copy that may be written to with what is made of others: with slices where these have them.
+    pub fn copy_beside<'a>(&self, others: impl IntoIterator<Item = &'a Tensor>) -> Result<Tensor> {
+        let mut y = self.copy_dense()?;
+        for other in others.into_iter().filter(|t| t.stands()) {
+            let wide = other.blank(y.shape(), 0.into(), y.dtype(), y.device())?;
+            wide.copy_from(&y)?;
+            y = wide;
+        }
+        Ok(y)
+    }
+
+    #[cold]
+    fn blank_of_many(&self, op: Blank) -> Result<Tensor> {
+        mode::with_grad(false, || dispatch::call1(op, &[self]))
+    }
+
     /// Filled with one value.
     pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
         let out = Tensor::empty(shape, dtype, device)?;
@@ -220,6 +306,15 @@ impl Tensor {
 
     /// Uninitialised, of this tensor's shape; `Preserve` keeps the order of its dimensions.
     pub fn empty_like(&self, dtype: DType, device: Device, format: MemoryFormat) -> Result<Tensor> {
+        if self.stands() {
+            return self.blank_of_many(Blank {
+                shape: self.shape().clone(),
+                value: 0.into(),
+                dtype,
+                device,
+                like: format == MemoryFormat::Preserve,
+            });
+        }
         byte_count(self.shape(), dtype)?;
         let strides = match format {
             MemoryFormat::Preserve => dense_strides(self.layout()),
@@ -381,6 +476,22 @@ pub fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
 
 /// A tensor like the first argument.
 pub fn like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) -> Result<Value> {
+    asked_like(a, options, |y| {
+        if !y.stands() {
+            return make(y);
+        }
+        let one = Tensor::empty(y.shape(), y.dtype(), y.device())?;
+        make(&one)?;
+        y.copy_from(&one)
+    })
+}
+
+/// [`like`] where `make` asks interpreters for what it writes.
+pub fn asked_like(
+    a: &Args,
+    options: usize,
+    make: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Value> {
     let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
     let format = a
         .memory_format(options + 5)
@@ -403,7 +514,13 @@ fn new(
     let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
     let shape = shape::sizes(a.ints(1)?)?;
     let dtype = o.dtype.unwrap_or(x.dtype());
-    o.give(a, make(&shape, dtype, o.device.unwrap_or(x.device()))?)
+    let y = make(&shape, dtype, o.device.unwrap_or(x.device()))?;
+    if !x.stands() {
+        return o.give(a, y);
+    }
+    let many = x.blank(&shape, 0.into(), dtype, y.device())?;
+    many.copy_from(&y)?;
+    o.give(a, many)
 }
 
 fn strided(size: &[i64], stride: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
@@ -449,6 +566,9 @@ fn fill_value(t: &Tensor) -> Result<()> {
 /// Writes `value` into `x`; the gradient of the value is the sum of the result's.
 fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
     fill_value(value)?;
+    if value.stands() {
+        return x.copy_from(value);
+    }
     if value.dtype().is_complex() {
         if value.has_data() {
             fits(&value.detach(), x)?;

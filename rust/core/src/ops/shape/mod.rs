@@ -1,6 +1,7 @@
 //! Tensors from nothing, copies, views, and tensors put together or apart.
 
 pub mod bits;
+pub mod many;
 
 crate::ops::family! {
     copy create join range view;

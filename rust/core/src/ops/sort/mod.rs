@@ -31,6 +31,7 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_element};
 use quantile::quantile_of;
 use smallvec::smallvec;
+use std::sync::Arc;
 
 /// What is taken of each line once its order is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -186,6 +187,12 @@ impl Derivative for Ordered {
 }
 
 impl Op for Ordered {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Ordered {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -383,6 +390,12 @@ impl Derivative for Argsort {
 }
 
 impl Op for Argsort {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Argsort {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

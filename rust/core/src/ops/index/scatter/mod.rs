@@ -14,7 +14,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{lie_in, Cut, Derivative, Grads, Metas, Op, Part, Save, TensorMeta};
+use crate::op::{
+    lie_in, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Save, TensorMeta, Tensors,
+};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
 use crate::ops::shape::copy::copy_host;
@@ -27,6 +29,7 @@ use crate::{bail, ensure, transfer};
 pub use cpu::{gather as gather_along, scatter as scatter_along};
 use reduce::{Reduce, ScatterReduce};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Elements of the first input at the positions that the second names along `dim`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +96,9 @@ impl Derivative for Gather {
 }
 
 impl Op for Gather {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Gather { dim: self.dim + 1 }))
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(
             x[1],
@@ -251,6 +257,25 @@ impl Scatter {
 }
 
 impl Op for Scatter {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        if x.ndim(0) == 0 || x.ndim(1) == 0 {
+            return Ok(None);
+        }
+        let (to, idx) = (x.with_slices(0)?, x.with_slices(1)?);
+        let src = match (x.ndim(2), x.has(2)) {
+            (0, false) => x.x[2].clone(),
+            (0, true) => x.aligned(2, x.ndim(1))?.expand_to(idx.shape())?,
+            _ => x.with_slices(2)?,
+        };
+        let many = Scatter {
+            dim: self.dim + 1,
+            mode: self.mode,
+        };
+        dispatch::call(many, &[&to, &idx, &src]).map(Some)
+    }
+    fn elementwise(&self) -> bool {
+        false
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(
             x[1],
@@ -504,7 +529,7 @@ fn index_reduce(a: &Args) -> Result<Value> {
     if full.is_empty() {
         full.push(1);
     }
-    let near = index.has_data() && !x.device().is_gpu();
+    let near = index.is_readable() && !x.device().is_gpu();
     if near || src.numel() == 0 {
         check_positions(index, dim, x.shape().get(dim).copied().unwrap_or(1))?;
     }

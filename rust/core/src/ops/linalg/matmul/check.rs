@@ -56,6 +56,7 @@ pub(super) fn fits(rows: usize, k: usize, l: usize, cols: usize) -> Result<()> {
 }
 
 pub(super) fn check_mm(a: &Tensor, b: &Tensor) -> Result<()> {
+    check_ranks("mm", [a, b], [2, 2])?;
     ensure!(
         a.ndim() == 2,
         Runtime,
@@ -72,7 +73,24 @@ pub(super) fn check_mm(a: &Tensor, b: &Tensor) -> Result<()> {
     same_type(a, b)
 }
 
+/// Raises for factors of slices in PyTorch's words where they have not so many dimensions.
+pub(super) fn check_ranks(name: &str, x: [&Tensor; 2], want: [usize; 2]) -> Result<()> {
+    let got = x.map(|t| t.ndim());
+    ensure!(
+        got == want || !x.iter().any(|t| t.stands()),
+        Runtime,
+        "Got wrong shapes for {name}: Shape mismatch: Got incorrect dims for {name}(a, b). a has dim \
+         {} and b has dim {} but expected them to have dim {} and dim {}",
+        got[0],
+        got[1],
+        want[0],
+        want[1]
+    );
+    Ok(())
+}
+
 pub(super) fn check_bmm(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
+    check_ranks(name, [a, b], [3, 3])?;
     for (t, i) in [(a, 1), (b, 2)] {
         ensure!(
             t.ndim() == 3,
@@ -106,6 +124,7 @@ pub(super) fn same_scalar(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
 }
 
 pub(super) fn check_dot(a: &Tensor, b: &Tensor) -> Result<()> {
+    check_ranks("dot", [a, b], [1, 1])?;
     ensure!(
         a.ndim() == 1 && b.ndim() == 1,
         Runtime,

@@ -102,6 +102,7 @@ crate::entries! {
     "mv(Tensor self, Tensor vec) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
         let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        check_ranks("mv", [x, y], [2, 1])?;
         ensure!(
             x.ndim() == 2 && y.ndim() == 1,
             Runtime,

@@ -5,6 +5,7 @@ pub mod cooperative;
 mod entries;
 mod forms;
 pub mod gpu;
+mod many;
 mod plan;
 mod stacks;
 mod windows;
@@ -23,7 +24,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
@@ -242,6 +243,15 @@ impl Derivative for Slopes {
 }
 
 impl Op for Slopes {
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let product = MatMul {
+            ta: true,
+            ..MatMul::new(self.name())
+        };
+        let weight = dispatch::call1(product, x)?;
+        let bias = x[0].sum_mask([0].into(), false, None)?;
+        Ok(Some(Tensors::from_iter([weight, bias])))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -459,6 +469,9 @@ impl Derivative for MatMul {
 }
 
 impl Op for MatMul {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

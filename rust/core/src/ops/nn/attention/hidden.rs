@@ -6,12 +6,13 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
 use crate::ops::linalg::matmul::swapped;
 use crate::ops::pointwise::ternary::where_;
 use crate::tensor::Tensor;
 use crate::{bail, dispatch, transfer, typed};
 use smallvec::smallvec;
+use std::sync::Arc;
 
 /// The rows of the first input times those of the second, and a number in the places that the third, of the result's
 /// shape, hides.
@@ -84,6 +85,10 @@ impl Derivative for Scores {
 }
 
 impl Op for Scores {
+    /// Dimensions before the last two are those of separate products.
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut y = TensorMeta::of(x[0]);
         let n = x[1].ndim();
@@ -121,6 +126,10 @@ impl Derivative for Weighted {
 }
 
 impl Op for Weighted {
+    /// Dimensions before the last two are those of separate products.
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut y = TensorMeta::of(x[0]);
         let n = x[1].ndim();
@@ -151,6 +160,10 @@ impl Derivative for Mended {
 }
 
 impl Op for Mended {
+    /// Dimensions before the last two are those of separate products.
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(Metas::from_elem(TensorMeta::of(x[0]), 1))
     }

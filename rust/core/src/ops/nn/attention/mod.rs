@@ -6,13 +6,13 @@ mod hidden;
 mod parts;
 
 use super::softmax::Softmax;
-use crate::autograd::{mode, Vjp};
+use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::linalg::matmul::swapped;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{IsNegInf, LogicalOr};
@@ -23,6 +23,7 @@ use crate::tensor::Tensor;
 use crate::{ensure, with_element};
 use hidden::{scores, weighted};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Softmax over the last dimension; a row of minus infinities gives zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +50,9 @@ impl Derivative for SafeSoftmax {
 }
 
 impl Op for SafeSoftmax {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -221,7 +225,7 @@ impl Call<'_> {
         }
         let width = q.size(q.ndim() - 1);
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
-        let recorded = self.mask.is_some_and(|m| m.requires_grad() && mode::grad());
+        let recorded = self.mask.is_some_and(|m| dispatch::recorded(&[m]));
         if !recorded {
             let (q, k, v) = self.aligned(q, &k, &v)?;
             let fits = match q.device().is_gpu() {

@@ -4,6 +4,7 @@
 mod cpu;
 mod gpu;
 mod host;
+mod many;
 mod parts;
 mod planes;
 
@@ -14,7 +15,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
+use crate::op::{
+    Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+};
 use crate::schema::Value;
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -135,6 +138,9 @@ impl Derivative for Conv {
 }
 
 impl Op for Conv {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

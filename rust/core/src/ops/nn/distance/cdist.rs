@@ -13,7 +13,7 @@ use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
 use crate::ops::linalg::vector_norm::norm_last;
 use crate::ops::pointwise::compare::Eq;
@@ -22,6 +22,7 @@ use crate::ops::pointwise::{apply, Float};
 use crate::per_isa;
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
+use std::sync::Arc;
 
 /// Distances that a pass keeps in registers.
 const BLOCK: usize = 64;
@@ -480,6 +481,10 @@ impl Derivative for Distances {
 }
 
 impl Op for Distances {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        // Pairs are those of one matrix.
+        (!self.pairs).then(|| self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -10,11 +10,12 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::host;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta};
 use crate::per_isa;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::ops::{Mul, Sub};
+use std::sync::Arc;
 
 /// A number that products are made of as it is.
 trait Factor: Compute + Mul<Output = Self> + Sub<Output = Self> {}
@@ -65,6 +66,9 @@ impl Derivative for Cross {
 }
 
 impl Op for Cross {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -95,7 +99,7 @@ fn crossed<T: Factor>(x: &[&Tensor], out: &Tensor) -> Result<()> {
 /// Whether both are floats of one type in host memory, and nobody looks at what is called on them.
 fn plain(x: [&Tensor; 2]) -> bool {
     let dtype = x[0].dtype();
-    let fits = |t: &Tensor| t.device() == Device::Cpu && t.has_data() && t.dtype() == dtype;
+    let fits = |t: &Tensor| t.device() == Device::Cpu && t.is_readable() && t.dtype() == dtype;
     matches!(dtype, DType::F32 | DType::F64) && !dispatch::heeded(&x) && x.into_iter().all(fits)
 }
 

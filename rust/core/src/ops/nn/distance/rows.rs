@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::gpu::pairs::{pairs, Pairs, MAX_LENGTH};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{mask, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::loss::at_least;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::ternary::where_;
@@ -17,6 +17,7 @@ use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::transfer::{ran, whole};
 use smallvec::{smallvec, SmallVec};
+use std::sync::Arc;
 
 /// Whether these are rows of one shape and type on a GPU, not too long for its kernel.
 pub fn fit(x: &[&Tensor]) -> bool {
@@ -141,6 +142,9 @@ impl Derivative for Cosine {
 }
 
 impl Op for Cosine {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -246,6 +250,9 @@ impl Derivative for Distances {
 }
 
 impl Op for Distances {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

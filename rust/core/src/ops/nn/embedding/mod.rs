@@ -17,19 +17,23 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{lie_in, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors};
+use crate::op::{
+    lie_in, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+};
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Maximum;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::shape::many::{merged, parted, steps};
 use crate::ops::sparse::coo::of_rows;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
 use bags::Bags;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows of the first input, by the numbers in the second.
@@ -82,6 +86,22 @@ fn counts(at: &[i64], rows: usize) -> Vec<u32> {
     n
 }
 
+/// Numbers of rows of `count` in each of many tables, as they are where these lie below each other.
+fn moved_on(idx: &Tensor, count: usize) -> Result<Tensor> {
+    let mut shape: SmallVec<[i64; 5]> = SmallVec::from_elem(1, idx.ndim());
+    shape[0] = idx.size(0) as i64;
+    let first = steps(idx.size(0), count, idx.device())?.reshape(&shape)?;
+    idx.to_dtype(DType::I64)?.add(&first)
+}
+
+/// Whether numbers are that of one row, for what has `ndim` dimensions.
+fn is_row(idx: &Tensor, row: i64, ndim: usize) -> Result<Tensor> {
+    let is = apply(Eq, [idx, &Tensor::number(row.into())?])?;
+    let mut shape = crate::shape::signed(is.shape());
+    shape.resize(ndim, 1);
+    is.reshape(&shape)
+}
+
 impl Derivative for Rows {
     fn name(&self) -> &'static str {
         self.name
@@ -117,6 +137,27 @@ impl Derivative for Rows {
 }
 
 impl Op for Rows {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let (table, idx) = (&x.x[0], &x.x[1]);
+        if !x.has(0) {
+            return dispatch::call(self.clone(), &[table, idx]).map(Some);
+        }
+        // The tables below each other, with the numbers of rows moved on.
+        let plain = Rows {
+            padding: None,
+            ..self.clone()
+        };
+        let idx = x.with_slices(1)?;
+        let moved = moved_on(&idx, table.size(1))?;
+        let y = dispatch::call1(plain, &[&merged(table, 0)?, &moved])?;
+        Ok(Some(Tensors::from_buf([match self.padding {
+            None => y,
+            Some(row) => {
+                let padded = is_row(&idx, row, y.ndim())?;
+                where_(&padded, &y.detached()?, &y)?
+            }
+        }])))
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(x[1], 0..x[0].size(0)))
     }
@@ -220,6 +261,20 @@ impl Derivative for SumRows {
 }
 
 impl Op for SumRows {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let (mut g, idx) = (x.with_slices(0)?, x.with_slices(1)?);
+        if let Some(row) = self.padding {
+            let nothing = Tensor::constant(0.0, g.dtype())?;
+            g = where_(&is_row(&idx, row, g.ndim())?, &nothing, &g)?;
+        }
+        let all = SumRows {
+            count: self.count * x.size,
+            padding: None,
+            ..self.clone()
+        };
+        let y = dispatch::call1(all, &[&g, &moved_on(&idx, self.count)?])?;
+        Ok(Some(Tensors::from_buf([parted(&y, 0, x.size)?])))
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(x[1], 0..self.count))
     }

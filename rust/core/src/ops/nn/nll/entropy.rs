@@ -17,7 +17,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
 use crate::ops::nn::loss::{reduced, MEAN, NONE, SUM};
 use crate::ops::nn::softmax::logsumexp_on;
@@ -61,6 +61,9 @@ impl Derivative for LogSumExp {
 }
 
 impl Op for LogSumExp {
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        self.decompose(x)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -194,6 +197,19 @@ impl Derivative for CrossEntropy {
 }
 
 impl CrossEntropy {
+    pub(super) fn with_reduction(&self, reduction: i64) -> CrossEntropy {
+        CrossEntropy {
+            reduction,
+            ..self.clone()
+        }
+    }
+    pub(super) fn reduction(&self) -> i64 {
+        self.reduction
+    }
+    pub(super) fn ignored(&self) -> i64 {
+        self.ignore
+    }
+
     /// As kernels take it.
     fn on_gpu(&self, scores: &Tensor) -> Entropies {
         Entropies {
@@ -309,6 +325,12 @@ impl CrossEntropy {
 }
 
 impl Op for CrossEntropy {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        self.by_ops(x).map(Some)
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(x[1], Extent::of(x[0].shape()).c, self.ignore))
     }
@@ -433,7 +455,7 @@ impl Op for CrossEntropy {
 /// log-sum-exps in two parts, weights if any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CrossEntropyGrad {
-    of: CrossEntropy,
+    pub(super) of: CrossEntropy,
 }
 
 impl Derivative for CrossEntropyGrad {
@@ -471,6 +493,9 @@ per_isa! {
 }
 
 impl Op for CrossEntropyGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(
             x[2],
@@ -561,9 +586,12 @@ impl Op for CrossEntropyGrad {
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if !picked_by_ops(x[1], x[1].shape(), x[2]) {
-            return Ok(None);
+        match picked_by_ops(x[1], x[1].shape(), x[2]) {
+            true => self.map_by_ops(x),
+            false => Ok(None),
         }
+    }
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let wide = |i: usize| x[i].to_dtype(x[1].dtype().compute());
         let weight = x.get(5).copied();
         let d = (self.of).recorded(&wide(0)?, &wide(1)?, x[2], weight, &wide(3)?)?;

@@ -14,7 +14,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
 use crate::ops::nn::loss::{MEAN, NONE, SUM};
 use crate::ops::pointwise::apply;
@@ -93,6 +93,12 @@ impl Nll {
 }
 
 impl Op for Nll {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        self.by_ops(x).map(Some)
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(x[1], Extent::of(x[0].shape()).c, self.ignore))
     }
@@ -340,8 +346,8 @@ impl Nll {
 /// The gradient of [`Nll`]. Inputs: `g`, target, sum of weights, weights if any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NllGrad {
-    of: Nll,
-    shape: Dims,
+    pub(super) of: Nll,
+    pub(super) shape: Dims,
 }
 
 impl Derivative for NllGrad {
@@ -385,6 +391,9 @@ impl Derivative for NllGrad {
 }
 
 impl Op for NllGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(x[1], Extent::of(&self.shape).c, self.of.ignore))
     }
@@ -444,9 +453,12 @@ impl Op for NllGrad {
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if !picked_by_ops(x[0], &self.shape, x[1]) {
-            return Ok(None);
+        match picked_by_ops(x[0], &self.shape, x[1]) {
+            true => self.map_by_ops(x),
+            false => Ok(None),
         }
+    }
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let wide = x[0].dtype().compute();
         let [class, weight] = picked(&self.shape, x[1], x.get(3), self.of.ignore, wide)?;
         let e = Extent::of(&self.shape);

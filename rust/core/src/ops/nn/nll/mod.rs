@@ -30,6 +30,7 @@ macro_rules! with_real {
 mod entropy;
 mod gpu;
 mod likelihood;
+mod many;
 mod margin;
 mod margin_gpu;
 

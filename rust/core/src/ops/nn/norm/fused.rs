@@ -12,7 +12,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
 };
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -308,6 +308,9 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
 }
 
 impl Op for Norm {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -460,13 +463,13 @@ impl Op for Norm {
 /// of x and, if `affine`, of weight and bias.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NormGrad {
-    norm: Norm,
-    affine: bool,
+    pub(super) norm: Norm,
+    pub(super) affine: bool,
 }
 
 impl NormGrad {
     /// What was normalised, without weight and bias.
-    fn normal(&self, x: &[&Tensor]) -> Result<Tensor> {
+    pub(super) fn normal(&self, x: &[&Tensor]) -> Result<Tensor> {
         let norm = &self.norm;
         if norm.over == Over::Given {
             let wide = x[1].to_dtype(x[2].dtype())?.reshape_to(&norm.shape())?;
@@ -508,6 +511,9 @@ impl Derivative for NormGrad {
 }
 
 impl Op for NormGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -4,6 +4,7 @@ mod batch;
 mod cpu;
 mod fused;
 mod gpu;
+mod many;
 mod unit;
 
 use crate::dispatch;

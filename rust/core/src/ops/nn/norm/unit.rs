@@ -24,6 +24,7 @@ use crate::tensor::Tensor;
 use crate::{ensure, host, per_isa};
 use smallvec::smallvec;
 use std::ops::{Div, RangeInclusive};
+use std::sync::Arc;
 
 /// Whether a length divides, and has a slope: it is not below eps, and not 0.
 #[inline(always)]
@@ -176,6 +177,12 @@ impl Derivative for Unit {
 }
 
 impl Op for Unit {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Unit {
+            mask: self.mask.of_many(),
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -307,7 +314,7 @@ pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet, p: f64) -> Result<Tensor>
     if !plain || host && dispatch::heeded(&[x]) && !differentiable {
         return x.div(&op.lengths(x)?[1]);
     }
-    if host && x.has_data() && !differentiable {
+    if host && x.is_readable() && !differentiable {
         let fresh = || Tensor::empty(x.shape(), x.dtype(), x.device());
         match (x.dtype(), op.fits(x)?) {
             (DType::F32, Some(width)) => {

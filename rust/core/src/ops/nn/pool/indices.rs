@@ -11,7 +11,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
@@ -21,6 +21,7 @@ use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, host, transfer, with_compute, with_element};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 /// The place of what is in no plane: a max over padding alone.
 pub(super) const NOWHERE: i64 = -1;
@@ -122,6 +123,9 @@ fn check_indices(
 }
 
 impl Op for Scatter {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         // Indices of a max pool are its own.
         Ok(self.grid.is_some())
@@ -235,6 +239,9 @@ fn inside(at: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 impl Op for Gather {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         // Indices of a max pool are its own.
         Ok(self.grid.is_some())

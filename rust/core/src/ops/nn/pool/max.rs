@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Asked, Cut, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::{Args, Value};
 use crate::shape::Dims;
@@ -71,7 +71,41 @@ impl Derivative for MaxPoolGrad {
     }
 }
 
+/// Where in its plane the element is that a number within its window means.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Places {
+    of: Regular,
+}
+
+impl Derivative for Places {
+    fn name(&self) -> &'static str {
+        "MaxPoolIndicesBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(Grads::from_elem(None, 1))
+    }
+}
+
+impl Op for Places {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta::new(x[0].shape(), DType::I64, x[0].device());
+        Ok(Metas::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let codes = x[0].prepared(DType::U8)?;
+        // SAFETY: contiguous tensors of these types; the second is this call's own.
+        unsafe { (self.of.in_lines()).indices(codes.slice(), y[0].slice_mut()) };
+        Ok(())
+    }
+}
+
 impl Op for MaxPoolGrad {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -129,10 +163,7 @@ impl Derivative for MaxPool {
                 let d = dispatch::compute(&MaxPoolGrad { name, n, of }, &[g, &indices])?;
                 return Ok(d.into_iter().map(Some).collect());
             }
-            let codes = indices.prepared(DType::U8)?;
-            indices = Tensor::empty(codes.shape(), DType::I64, codes.device())?;
-            // SAFETY: contiguous tensors of these types; the second is fresh.
-            unsafe { of.in_lines().indices(codes.slice(), indices.slice_mut()) };
+            indices = dispatch::call1(Places { of }, &[&indices])?;
         }
         let shape = &cx.input_meta(0)?.shape;
         let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
@@ -150,6 +181,9 @@ impl Derivative for MaxPool {
 }
 
 impl Op for MaxPool {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -369,7 +403,7 @@ pub(super) fn max_pool(
     );
     let out = w.outputs(name, x)?;
     let (regular, given) = (regular(x, &w, &out), indices);
-    let recorded = x.requires_grad() && mode::grad();
+    let recorded = dispatch::recorded(&[x]);
     let compact = regular.is_some_and(|r| r.volume() <= 256 && (0..3).all(|d| r.is_near(d)));
     let indices = match (indices, x.device().is_gpu()) {
         (false, false) if regular.is_some() && !recorded => Indices::None,

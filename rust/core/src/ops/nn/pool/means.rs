@@ -9,10 +9,11 @@ use crate::dispatch;
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta};
 use crate::ops::nn::conv::Number;
 use crate::tensor::Tensor;
 use crate::{per_isa, with_compute};
+use std::sync::Arc;
 
 /// Outputs of a run at least, and the fewest of a line that runs are worth.
 const RUN: usize = 2048;
@@ -150,6 +151,9 @@ impl Derivative for Means {
 }
 
 impl Op for Means {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

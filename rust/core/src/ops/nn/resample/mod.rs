@@ -7,7 +7,7 @@ pub mod gpu;
 mod parts;
 
 use crate::alloc;
-use crate::autograd::{mode, Vjp};
+use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::{self, Level};
 use crate::device::Device;
@@ -16,7 +16,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta, Tensors};
 use crate::ops::nn::conv::Number;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -217,6 +217,9 @@ impl Derivative for Resample {
 }
 
 impl Op for Resample {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -690,7 +693,7 @@ impl Tensor {
             steps,
             pool,
         };
-        let tracked = mode::grad() && self.requires_grad();
+        let tracked = dispatch::recorded(&[self]);
         if op.axes.len() == 2 && op.copies() && !tracked && self.has_channels_last() {
             // The channels are one more dimension, which stays: no image is turned over and back.
             let channels = self.size(1);

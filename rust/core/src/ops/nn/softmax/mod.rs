@@ -25,6 +25,7 @@ use crate::shape::{self, DimSet, Span};
 use crate::tensor::Tensor;
 use crate::{per_isa, transfer, with_float};
 use smallvec::smallvec;
+use std::sync::Arc;
 
 /// e^x divided by its sum along `dim`, or the logarithm of that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -414,6 +415,12 @@ impl Derivative for Softmax {
 }
 
 impl Op for Softmax {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Softmax {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -500,6 +507,12 @@ impl Derivative for SoftmaxGrad {
 }
 
 impl Op for SoftmaxGrad {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(SoftmaxGrad {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -566,6 +579,12 @@ impl Derivative for Logsumexp {
 }
 
 impl Op for Logsumexp {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Logsumexp {
+            mask: self.mask.of_many(),
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -29,6 +29,7 @@ use crate::shape::{self, Span};
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_compute, with_float};
 use smallvec::{smallvec, SmallVec};
+use std::sync::Arc;
 use walk::{walk, Slots};
 
 /// A type whose running results are kept in a wider one.
@@ -141,6 +142,12 @@ impl Derivative for Cumsum {
 }
 
 impl Op for Cumsum {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Cumsum {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -284,6 +291,12 @@ fn walk_complex<const N: usize, A: Copy + Send + Sync>(
 }
 
 impl Op for Cumprod {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Cumprod {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -372,6 +385,12 @@ impl Derivative for Recurrence {
 }
 
 impl Op for Recurrence {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Recurrence {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -552,6 +571,9 @@ impl Logcumsumexp {
 }
 
 impl Op for Logcumsumexp {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Logcumsumexp { dim: self.dim + 1 }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -636,6 +658,12 @@ impl Derivative for CumulativeExtreme {
 }
 
 impl Op for CumulativeExtreme {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(CumulativeExtreme {
+            dim: self.dim + 1,
+            ..self.clone()
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -11,7 +11,7 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta, Tensors};
+use crate::op::{Derivative, Grads, Keep, Mapped, Metas, Op, Repeats, TensorMeta, Tensors};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::view::parts::each_offset;
@@ -19,6 +19,7 @@ use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
 use smallvec::{smallvec, SmallVec};
+use std::sync::Arc;
 
 type Ints = SmallVec<[i64; 5]>;
 
@@ -95,6 +96,15 @@ impl Derivative for Reorder {
 }
 
 impl Op for Reorder {
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        let mut shift = self.shift.clone();
+        shift.insert(0, 0);
+        Some(Arc::new(Reorder {
+            flip: self.flip.of_many(),
+            shift,
+            name: self.name,
+        }))
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -208,6 +218,12 @@ impl Derivative for Repeat {
 }
 
 impl Op for Repeat {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let mut times = self.times.clone();
+        times.insert(0, 1);
+        let input = x.aligned(0, self.times.len())?;
+        dispatch::call(Repeat { times }, &[&input]).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -314,6 +330,12 @@ impl Derivative for Triangle {
 }
 
 impl Op for Triangle {
+    fn elementwise(&self) -> bool {
+        false
+    }
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        Some(self.keep())
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }

@@ -11,6 +11,7 @@ use crate::ops::pointwise::{apply, binary, unary};
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+use std::sync::Arc;
 
 /// A complex tensor as real numbers, with a last dimension for the two parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +20,9 @@ struct ViewAsReal;
 impl Derivative for ViewAsReal {
     fn name(&self) -> &'static str {
         "ViewAsRealBackward0"
+    }
+    fn view_of_many(&self, _x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(self.clone()))
     }
     fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
         Ok(Asked::named("view_as_real").with([x[0].clone().into()]))
@@ -38,6 +42,9 @@ struct ViewAsComplex;
 impl Derivative for ViewAsComplex {
     fn name(&self) -> &'static str {
         "ViewAsComplexBackward0"
+    }
+    fn view_of_many(&self, _x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(self.clone()))
     }
     fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
         Ok(Asked::named("view_as_complex").with([x[0].clone().into()]))

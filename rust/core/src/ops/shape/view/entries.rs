@@ -151,7 +151,7 @@ fn as_strided_scatter(
     stride: &[i64],
     offset: Option<i64>,
 ) -> Result<Tensor> {
-    let capacity = x.storage().bytes() / x.dtype().size();
+    let capacity = x.capacity();
     let start = x.offset() as i64;
     let view = Layout::as_strided(
         size,
@@ -457,7 +457,7 @@ crate::entries! {
     FN | METHOD,
     |a| {
         let x = a.tensor(0)?;
-        let capacity = x.storage().bytes() / x.dtype().size();
+        let capacity = x.capacity();
         let offset = a.opt_int(3).unwrap_or(x.offset() as i64);
         let view = Layout::as_strided(a.ints(1)?, a.ints(2)?, offset, capacity, x.dtype().size())?;
         let op = super::AsStrided { base: x.layout().clone(), view: view.clone() };

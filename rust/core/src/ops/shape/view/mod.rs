@@ -21,6 +21,7 @@ use crate::tensor::{Creation, Tensor, ViewOf};
 use crate::{bail, ensure};
 use parts::assemble;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 fn grads(g: Tensor) -> Result<Grads> {
     Ok(SmallVec::from_elem(Some(g), 1))
@@ -38,6 +39,9 @@ impl Derivative for View {
     }
     fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
         Ok(asked::viewed(Asked::of_node(self.name), x[0], &y[0]))
+    }
+    fn view_of_many(&self, _x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(self.clone()))
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -60,11 +64,42 @@ impl Derivative for Expand {
         let args = [x[0].clone().into(), y[0].shape[..].into()];
         Ok(Asked::named("expand").with(args))
     }
+    fn view_of_many(&self, x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        // More dimensions would be put before that of the slices.
+        Some(Arc::new(ExpandMany { ndim: x.ndim() }))
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
         };
         grads(g.sum_to(&cx.input_meta(0)?.shape)?)
+    }
+}
+
+/// [`Expand`] of each slice, which has so many dimensions: those that it gets come behind the slices'.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ExpandMany {
+    ndim: usize,
+}
+
+impl Derivative for ExpandMany {
+    fn name(&self) -> &'static str {
+        "ExpandBackward0"
+    }
+    fn view_of_many(&self, _x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(self.clone()))
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let to = &cx.input_meta(0)?.shape;
+        let lead = to.len() - self.ndim;
+        let ones = g.ndim() - to.len();
+        let mut wide = Dims::from_slice(&to[..lead]);
+        wide.extend(std::iter::repeat_n(1, ones));
+        wide.extend(to[lead..].iter().copied());
+        grads(g.sum_to(&wide)?.reshape(&shape::signed(to))?)
     }
 }
 
@@ -81,6 +116,13 @@ impl Derivative for Permute {
     }
     fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
         Ok(asked::permuted(Asked::of_node(self.name), x[0], &self.dims))
+    }
+    fn view_of_many(&self, x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        let n = x.ndim() as i64;
+        let rest = self.dims.iter().map(|d| d.rem_euclid(n) + 1);
+        let dims = std::iter::once(0).chain(rest).collect();
+        let name = self.name;
+        Some(Arc::new(Permute { dims, name }))
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -110,6 +152,12 @@ impl Derivative for Part {
     fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
         Ok(asked::part(Asked::of_node(self.name), x[0], &y[0]))
     }
+    fn view_of_many(&self, x: &Layout, size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(Part {
+            name: self.name,
+            part: self.part.of_many(size, x.numel() as isize),
+        }))
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
@@ -136,6 +184,12 @@ impl Derivative for AsStrided {
     }
     fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
         Ok(asked::strided(x[0], &y[0]))
+    }
+    fn view_of_many(&self, _x: &Layout, size: usize, step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(AsStrided {
+            base: self.base.of_many(size, step),
+            view: self.view.of_many(size, step),
+        }))
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -215,7 +269,7 @@ impl Tensor {
         let layout = self.layout().clone();
         let name = "DetachBackward0";
         let y = mode::with_grad(false, || dispatch::view(View { name }, self, layout))?;
-        Ok(match y.answers() {
+        Ok(match y.answers() || y.stands() {
             true => y,
             false => y.detach(),
         })
@@ -297,7 +351,7 @@ impl Tensor {
             None => {
                 let copy = self.copy_dense()?;
                 let layout = Layout::contiguous(&shape);
-                if copy.answers() {
+                if copy.answers() || copy.stands() {
                     return dispatch::view(
                         View {
                             name: "ViewBackward0",
@@ -481,15 +535,28 @@ impl Tensor {
 
     /// `as_strided`.
     pub fn as_strided(&self, size: &[i64], stride: &[i64], offset: Option<i64>) -> Result<Tensor> {
-        let capacity = self.storage().bytes() / self.dtype().size();
+        let bytes = self.dtype().size();
+        let capacity = self.capacity();
         let offset = offset.unwrap_or(self.offset() as i64);
-        self.as_strided_view(Layout::as_strided(
-            size,
-            stride,
-            offset,
-            capacity,
-            self.dtype().size(),
-        )?)
+        let view = Layout::as_strided(size, stride, offset, capacity, bytes)?;
+        if self.stands() && view.numel() > 0 {
+            let (own, all) = (view.reach(), self.layout().reach());
+            ensure!(
+                own.0 >= all.0 && own.1 <= all.1,
+                Runtime,
+                "result = tensor.as_strided({}, {}, {offset}) can access memory outside of `tensor`. \
+                 `result` can access some memory in range [{}, {}], but `tensor` can only access \
+                 some memory in range [{}, {}]. This is not supported inside of vmap, please try to \
+                 rewrite the `as_strided` call as a sequence of PyTorch view operations",
+                Show(size),
+                Show(stride),
+                own.0,
+                own.1,
+                all.0,
+                all.1
+            );
+        }
+        self.as_strided_view(view)
     }
 
     /// A recorded view under any layout of the same storage.

@@ -11,13 +11,14 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors};
 use crate::ops::shape::copy::copy_host;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A contiguous tensor of `shape` whose `parts` are the inputs, zero elsewhere. Parts do not
 /// overlap.
@@ -63,6 +64,18 @@ fn take_part(x: &Tensor, part: &Layout) -> Result<Tensor> {
 }
 
 impl Op for Assemble {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let step = shape::numel(&self.shape)? as isize;
+        let (name, dtype) = (self.name, self.dtype);
+        let parts = self.parts.iter();
+        let many = Assemble {
+            name,
+            dtype,
+            shape: shape::of_many(x.size, &self.shape),
+            parts: parts.map(|p| p.of_many(x.size, step)).collect(),
+        };
+        x.call(many).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -327,6 +340,13 @@ impl Derivative for Parts {
     fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
         Ok(asked::parts(Asked::of_node(self.name), x[0], y))
     }
+    fn view_of_many(&self, x: &Layout, size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        let parts = self.parts.iter();
+        Some(Arc::new(Parts {
+            name: self.name,
+            parts: parts.map(|p| p.of_many(size, x.numel() as isize)).collect(),
+        }))
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let m = cx.input_meta(0)?;
         let mut parts = SmallVec::<[Layout; 2]>::new();
@@ -378,6 +398,14 @@ impl Derivative for Patch {
 }
 
 impl Op for Patch {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let step = x.x[0].numel() / if x.has(0) { x.size.max(1) } else { 1 };
+        let many = Patch {
+            name: self.name,
+            part: self.part.of_many(x.size, step as isize),
+        };
+        x.call(many).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -418,7 +446,7 @@ impl Tensor {
         let all = |l: &Layout| (0..count).map(|i| f(l, i)).collect::<Result<Vec<_>>>();
         let layouts = all(self.layout())?;
         let parts = match dispatch::needs(&[self]) {
-            0 => SmallVec::new(),
+            0 if !mode::interpreted() => SmallVec::new(),
             _ => all(&Layout::contiguous(self.shape()))?.into(),
         };
         dispatch::views(Parts { name, parts }, self, layouts)

@@ -13,9 +13,12 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout};
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mask, Metas, Op, Part, Save, TensorMeta, Tensors, Told,
+    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    Told,
 };
 use crate::ops::shape::create::dense_strides;
+use crate::ops::shape::many::{merged, parted};
+use crate::shape::of_many;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{alloc, bail, ensure, with_float};
@@ -50,6 +53,40 @@ impl Flash {
 /// The gradients of [`Flash`]: inputs are g, the output and its statistics, then its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlashGrad(pub Flash);
+
+/// The results for all slices. Of the inputs, `alike` have one shape, as slices of one dimension more or, for
+/// kernels take no more than four dimensions, as more of the first one; what follows broadcasts.
+fn of_slices<O: Op + Clone>(op: &O, x: &Mapped, alike: usize) -> Result<Tensors> {
+    let ndim = x.ndim(alike - 1);
+    let whole = ndim == 4;
+    let first = x.x[alike - 1].size(x.has(alike - 1) as usize);
+    let mut all: SmallVec<[Tensor; 8]> = SmallVec::new();
+    for i in 0..x.x.len() {
+        all.push(match (whole, i < alike) {
+            (true, true) => merged(&x.with_slices(i)?, 0)?,
+            (false, true) => x.with_slices(i)?,
+            (true, false) => {
+                let t = x.aligned(i, ndim)?;
+                let own = t.ndim() - x.has(i) as usize;
+                match x.has(i) || own == ndim && t.size(0) != 1 {
+                    false => t,
+                    true => {
+                        let mut shape = of_many(x.size, &t.shape()[x.has(i) as usize..]);
+                        shape[1] = first;
+                        merged(&t.expand_to(&shape)?, 0)?
+                    }
+                }
+            }
+            (false, false) => x.aligned(i, ndim)?,
+        });
+    }
+    let all: SmallVec<[&Tensor; 8]> = all.iter().collect();
+    let y = dispatch::call(op.clone(), &all)?;
+    match whole {
+        true => y.iter().map(|t| parted(t, 0, x.size)).collect(),
+        false => Ok(y),
+    }
+}
 
 /// A tensor's shape and steps with broadcasting to `shape`.
 struct Spread {
@@ -241,6 +278,9 @@ impl Derivative for Flash {
 }
 
 impl Op for Flash {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        of_slices(self, x, 3).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
@@ -346,6 +386,9 @@ impl Derivative for FlashGrad {
 }
 
 impl Op for FlashGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        of_slices(self, x, 6).map(Some)
+    }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
