@@ -257,7 +257,7 @@ pub enum Ways {
 impl Gpu {
     /// The ways of a product of these, if they may be multiplied so.
     pub fn ways(&self, factors: Option<Factors>) -> Ways {
-        let allowed = self.tuned.cooperation;
+        let allowed = self.cooperation;
         let Some(factors) = factors.filter(|_| allowed != Allowed::Never) else {
             return Ways::One(None);
         };

@@ -1,14 +1,11 @@
 //! Copies, casts and fills: pointwise kernels with trivial bodies.
 
-use super::launch::bits;
-use super::pointwise::pointwise;
-use super::transpose::transposed;
+use super::pointwise::{copy_bits, pointwise, IDENTITY};
 use super::{Acc, Buffer, Gpu, Scratch, View};
 use crate::dtype::DType;
 use crate::error::Result;
 use smallvec::SmallVec;
 
-const IDENTITY: &str = "fn op(a: Acc) -> Acc { return a; }\n";
 const FILL: &str = "fn op() -> Acc { return scalar(0u); }\n";
 
 /// `y = x`, converted to the type of `y`. `x` has the shape of `y`, with stride 0 where it
@@ -23,50 +20,6 @@ pub fn copy(gpu: &Gpu, x: View, y: View) -> Result<()> {
         _ => Acc::of(x.dtype)?,
     };
     pointwise(gpu, acc, IDENTITY, &[x], y, &[])
-}
-
-/// Same type: moves bits as integers, so that every pattern survives and no adapter lacks the
-/// type. An element of several words is one more dimension of words.
-fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
-    if transposed(gpu, x, y)? {
-        return Ok(());
-    }
-    let (dtype, parts) = bits(x.dtype);
-    if parts == 1 {
-        return pointwise(
-            gpu,
-            Acc::I32,
-            IDENTITY,
-            &[View { dtype, ..x }],
-            View { dtype, ..y },
-            &[],
-        );
-    }
-    let shape: SmallVec<[usize; 8]> = y.shape.iter().copied().chain([parts]).collect();
-    let words = |v: View| -> SmallVec<[isize; 8]> {
-        v.strides
-            .iter()
-            .map(|s| s * parts as isize)
-            .chain([1])
-            .collect()
-    };
-    let (xs, ys) = (words(x), words(y));
-    let (x_offset, y_offset) = (x.offset * parts, y.offset * parts);
-    let x = View {
-        offset: x_offset,
-        shape: &shape,
-        strides: &xs,
-        dtype,
-        ..x
-    };
-    let y = View {
-        offset: y_offset,
-        shape: &shape,
-        strides: &ys,
-        dtype,
-        ..y
-    };
-    pointwise(gpu, Acc::I32, IDENTITY, &[x], y, &[])
 }
 
 /// Sets every element to a number, given as [`Acc::words`] of the type that `y` computes in.

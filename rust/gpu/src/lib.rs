@@ -105,6 +105,7 @@ pub struct Gpu {
     /// The thread that keeps what it records, where there is one.
     taper: AtomicUsize,
     tuned: tune::Tuned,
+    cooperation: cooperative::Allowed,
 }
 
 /// An error that is raised again each time.
@@ -141,10 +142,11 @@ impl Slot {
         }
         let open = || {
             let opened = adapter::open(&self.adapter)?;
-            let tuned = tune::Tuned::open(&opened.info)?;
-            Ok::<_, Error>((opened, tuned))
+            let ways = format!("{:?}", cooperative::BLOCKS);
+            let tuned = tune::Tuned::open(&opened.info, &ways)?;
+            Ok::<_, Error>((opened, tuned, cooperative::Allowed::told()?))
         };
-        let (opened, tuned) = match open() {
+        let (opened, tuned, cooperation) = match open() {
             Ok(both) => both,
             Err(e) => {
                 // What was there once may come back.
@@ -155,7 +157,7 @@ impl Slot {
         if let Some(lost) = before {
             lost.leave();
         }
-        let gpu = Box::leak(Box::new(Gpu::new(index, opened, tuned)));
+        let gpu = Box::leak(Box::new(Gpu::new(index, opened, tuned, cooperation)));
         self.gpu.store(gpu, Ordering::Release);
         Ok(gpu)
     }
@@ -315,7 +317,12 @@ impl Gpu {
         Device::Wgpu(self.index)
     }
 
-    fn new(index: u8, o: adapter::Opened, tuned: tune::Tuned) -> Gpu {
+    fn new(
+        index: u8,
+        o: adapter::Opened,
+        tuned: tune::Tuned,
+        cooperation: cooperative::Allowed,
+    ) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
         let stored = stored::Stored::open(&o.device, &o.info);
         let pipelines = Pipelines::new(stored, &o.info, o.fault.clone());
@@ -336,6 +343,7 @@ impl Gpu {
             waiting: Mutex::default(),
             taper: AtomicUsize::new(0),
             tuned,
+            cooperation,
         }
     }
 

@@ -3,9 +3,11 @@
 use super::binding::Operand;
 use super::geometry::coalesce;
 use super::geometry::WORKGROUP;
+use super::launch::bits;
 use super::tape::Told;
+use super::transpose::transposed;
 use super::view::parts;
-use super::{copy, params, shader, Acc, Gpu, Scratch, Tail, View};
+use super::{params, shader, Acc, Gpu, Scratch, Tail, View};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::{bail, ensure};
@@ -34,6 +36,7 @@ shader! {
     tail "fn value(i: u32) -> Acc { return m_neg(load0(i)) + load1(i); }\n"
 }
 
+pub(super) const IDENTITY: &str = "fn op(a: Acc) -> Acc { return a; }\n";
 pub(super) const VALUE: [&str; MAX_INPUTS + 1] = [
     "fn value(i: u32) -> Acc { return op(); }\n",
     "fn value(i: u32) -> Acc { return op(load0(i)); }\n",
@@ -212,7 +215,7 @@ pub(super) fn launch(
             // Inputs in the order of the result can be cut with it.
             let ordered = |v: &View| -> Result<Scratch> {
                 let own = Scratch::new(gpu, v.shape, v.dtype)?;
-                copy::copy(gpu, *v, own.view()).map(|()| own)
+                copy_bits(gpu, *v, own.view()).map(|()| own)
             };
             let own: SmallVec<[Scratch; MAX_INPUTS]> =
                 x.iter().map(ordered).collect::<Result<_>>()?;
@@ -308,4 +311,48 @@ pub(super) fn launch(
         false => launch.record(gpu, params, groups),
         true => launch.record_settled(gpu, params, groups),
     }
+}
+
+/// `y = x` of the same type: moves bits as integers, so that every pattern survives and no adapter lacks the
+/// type. An element of several words is one more dimension of words.
+pub(super) fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
+    if transposed(gpu, x, y)? {
+        return Ok(());
+    }
+    let (dtype, parts) = bits(x.dtype);
+    if parts == 1 {
+        return pointwise(
+            gpu,
+            Acc::I32,
+            IDENTITY,
+            &[View { dtype, ..x }],
+            View { dtype, ..y },
+            &[],
+        );
+    }
+    let shape: SmallVec<[usize; 8]> = y.shape.iter().copied().chain([parts]).collect();
+    let words = |v: View| -> SmallVec<[isize; 8]> {
+        v.strides
+            .iter()
+            .map(|s| s * parts as isize)
+            .chain([1])
+            .collect()
+    };
+    let (xs, ys) = (words(x), words(y));
+    let (x_offset, y_offset) = (x.offset * parts, y.offset * parts);
+    let x = View {
+        offset: x_offset,
+        shape: &shape,
+        strides: &xs,
+        dtype,
+        ..x
+    };
+    let y = View {
+        offset: y_offset,
+        shape: &shape,
+        strides: &ys,
+        dtype,
+        ..y
+    };
+    pointwise(gpu, Acc::I32, IDENTITY, &[x], y, &[])
 }

@@ -3,7 +3,6 @@
 
 use super::adapter::Info;
 use super::clock;
-use super::cooperative::{self, Allowed};
 use super::key::{key, Key, Map};
 use super::stored;
 use super::tile::{Tile, TILES};
@@ -78,21 +77,20 @@ impl Choice for Tile {
 /// What is known of an adapter's products.
 pub(super) struct Tuned {
     when: When,
-    pub cooperation: Allowed,
     path: Option<PathBuf>,
     known: Mutex<Map<Key, Known>>,
 }
 
 impl Tuned {
-    /// With what earlier runs found out.
-    pub fn open(info: &Info) -> Result<Tuned> {
+    /// With what earlier runs found out of these `ways`, which the text describes.
+    pub fn open(info: &Info, ways: &str) -> Result<Tuned> {
         let mut when = When::told()?;
         let timed = info.features.contains(wgpu::Features::TIMESTAMP_QUERY);
         if !timed || (info.software && when != When::First) {
             when = When::Never;
         }
         // Other kernels take other times.
-        let ways = format!("{TILES:?} {:?}", cooperative::BLOCKS);
+        let ways = format!("{TILES:?} {ways}");
         let [kernels, _] = key(&(env!("CARGO_PKG_VERSION"), ways.as_str()));
         let name = format!("{}-{kernels:016x}.tiles", stored::name(info));
         let folder = stored::folder().filter(|_| when != When::Never);
@@ -100,7 +98,6 @@ impl Tuned {
         let known = path.as_deref().map_or_else(Map::default, read);
         Ok(Tuned {
             when,
-            cooperation: Allowed::told()?,
             path,
             known: Mutex::new(known),
         })
