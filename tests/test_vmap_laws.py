@@ -82,6 +82,7 @@ def check(op: Op, call: Sample, only: int | None = None, device: str = "cpu") ->
     columns = list(zip(*(leaves((s.args, s.kwargs)) for s in slices), strict=True))
     if only is not None:
         columns = [c if i == only else (c[0],) * SIZE for i, c in enumerate(columns)]
+    columns = [tuple(t.to(device) for t in c) for c in columns]
 
     def run(*given: Any) -> Any:
         get = lambda s: given[s.at]  # noqa: E731
@@ -110,6 +111,7 @@ def check(op: Op, call: Sample, only: int | None = None, device: str = "cpu") ->
     for g, *each in zip(got, *want, strict=True):
         w = torch.stack(each)
         assert g.dtype == w.dtype
+        assert g.device == w.device
         rtol = {torch.float16: 4e-3, torch.bfloat16: 4e-2, torch.float32: 2e-5}.get(g.dtype, 1e-7)
         torch.testing.assert_close(g, w, rtol=rtol, atol=rtol, equal_nan=True)
 
@@ -138,3 +140,11 @@ def test_arguments_may_be_the_same_for_all_slices(op: Op) -> None:
             continue
         for only in range(3):
             check(op, tensors(sample, "float32"), only)
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="needs a GPU, or software for one")
+@pytest.mark.parametrize("op", [p for p in named(OPS) if "float32" in p.values[0].dtypes])
+def test_slices_on_a_gpu(op: Op) -> None:
+    for sample in list(op.samples())[:3]:
+        if scalars_fit(sample, "float32"):
+            check(op, tensors(sample, "float32"), device="wgpu")

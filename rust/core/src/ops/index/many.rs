@@ -96,7 +96,10 @@ impl IndexPut {
         let dims = behind(&self.dims, true);
         let found = divide(to.layout(), &dims).at;
         // Values lie as the result of indexing does.
-        let values = x.aligned(1, shape.len())?;
+        let values = match x.has(1) {
+            true => x.aligned(1, shape.len())?,
+            false => x.there(1)?,
+        };
         let values = values.expand(&signed(&crate::shape::of_many(x.size, &shape)))?;
         let n = values.ndim();
         let values = values.permute(&moved(n, at + 1, 1, index))?;

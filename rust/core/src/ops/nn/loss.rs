@@ -346,7 +346,8 @@ fn are_chances(x: &Tensor, t: &Tensor) -> Result<bool> {
 }
 
 fn unit_intervals(x: &Tensor, t: &Tensor) -> Result<()> {
-    if x.device().is_gpu() && x.device() == t.device() && are_chances(x, t)? {
+    let readable = x.is_readable() && t.is_readable();
+    if readable && x.device().is_gpu() && x.device() == t.device() && are_chances(x, t)? {
         return Ok(());
     }
     unit_interval(x, "input")?;

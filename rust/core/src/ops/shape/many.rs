@@ -10,11 +10,21 @@ use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
 impl Mapped<'_> {
+    /// Input `i` where the others are: a number may be on the host beside tensors of a GPU, several may not.
+    pub fn there(&self, i: usize) -> Result<Tensor> {
+        let t = &self.x[i];
+        let gpu = self.x.iter().map(|t| t.device()).find(|d| d.is_gpu());
+        match gpu.filter(|&d| t.ndim() == 0 && t.device() != d) {
+            Some(device) => t.to_device(device),
+            None => Ok(t.clone()),
+        }
+    }
+
     /// Input `i`, repeated without memory where it is the same for all slices.
     pub fn with_slices(&self, i: usize) -> Result<Tensor> {
-        let t = &self.x[i];
+        let t = self.there(i)?;
         match self.has(i) {
-            true => Ok(t.clone()),
+            true => Ok(t),
             false => t.expand_to(&of_many(self.size, t.shape())),
         }
     }
