@@ -147,6 +147,8 @@ def test_vmap_refuses_data() -> None:
     x = torch.ones(2, 3)
     with pytest.raises(RuntimeError, match="^accessing `data` under vmap transform is not"):
         vmap(lambda v: v.data)(x)
+    with pytest.raises(RuntimeError, match="^Cannot access data pointer of Tensor that doesn't"):
+        vmap(lambda v: v * v.data_ptr())(x)
     for at in (0, 1):
         with pytest.raises(RuntimeError, match="^mutating directly with `.data` under vmap"):
             vmap(lambda v, at=at: setattr((v, torch.ones(3))[at], "data", v))(x)

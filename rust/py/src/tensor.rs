@@ -499,6 +499,9 @@ impl PyTensor {
                  has those of _indices() and _values()",
             ));
         }
+        if Batched::of(&t).is_some() {
+            t.check_held().py()?;
+        }
         Ok(if t.numel() == 0 || t.storage().bytes() == 0 {
             0
         } else {
