@@ -81,7 +81,7 @@ $(FEW)/.installed: tests/programs/requirements.lock tests/programs/run.py | $(TO
 	@touch $@
 
 distributed: $(BUILT) $(MPI)/.installed ## processes that communicate, by MPI: a part of `make test`
-	@PYTHONPATH=$(CURDIR) $(MPI)/bin/python -m pytest -q tests/test_distributed*.py $(ARGS)
+	@PYTHONPATH=$(CURDIR) $(MPI)/bin/python -m pytest -q tests/distributed/test_distributed*.py $(ARGS)
 
 # An environment of its own: without the extra, the other tests see how its absence is told.
 $(MPI)/.installed: tests/ranks/requirements.lock

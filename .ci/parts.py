@@ -14,6 +14,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
+
+def files(names: str) -> list[str]:
+    """Return the paths of test files, in whichever folders of `tests` they are."""
+    paths = {path.stem: path for path in ROOT.glob("tests/*/test_*.py")}
+    return [paths[f"test_{name}"].relative_to(ROOT).as_posix() for name in names.split()]
+
+
 # What depends on the processor, forced (rust/base/src/machine.rs): a quarter of the tests that
 # reach kernels on the CPU, and the whole replay. Stores past the caches are those of every machine
 # but AMD's, and of large results only, so here all results are large.
@@ -72,15 +79,13 @@ CHECKED += [word for target in MACOS for word in ("--target", target)]
 CHECKED += ["--config", 'profile.dev.package."*".opt-level=0', "--", "-D", "warnings"]
 TESTS = [PYTHON, "-m", "pytest", "-q"]
 UNTIMED = "not timed and not slow"
-SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4"]
-SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
+SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4", *files(KERNELS)]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
-WEAK = [*TESTS, "-m", UNTIMED, "--every=4"]
-WEAK += [f"tests/test_wgpu_{n}.py" for n in "kernels networks numbers order products words".split()]
-WEAK += ["tests/test_wgpu.py", "tests/test_ops.py", "-k", "wgpu"]
-CUTS = ["tests/test_wgpu_cuts.py", "tests/test_wgpu_segments.py"]
+WEAK = "wgpu_kernels wgpu_networks wgpu_numbers wgpu_order wgpu_products wgpu_words wgpu ops"
+WEAK = [*TESTS, "-m", UNTIMED, "--every=4", *files(WEAK), "-k", "wgpu"]
+CUTS = files("wgpu_cuts wgpu_segments")
 # Some of them look at times.
-GPU_SLOW = sorted(f"tests/{p.name}" for p in ROOT.glob("tests/test_wgpu_*.py"))
+GPU_SLOW = sorted(f"tests/gpu/{p.name}" for p in ROOT.glob("tests/gpu/test_wgpu_*.py"))
 GPU_SLOW = [name for name in GPU_SLOW if name not in CUTS]
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
@@ -121,9 +126,9 @@ PARTS = {
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     "wgpu-cuts": [*TESTS, "-m", "slow", *CUTS],
     "wgpu-slow": [*TESTS, "-m", "slow", *GPU_SLOW],
-    "instructions": [*TESTS, "-m", "slow", "tests/test_instructions.py"],
+    "instructions": [*TESTS, "-m", "slow", "tests/house/test_instructions.py"],
     # Skipped without llvm-mca (Debian: llvm).
-    "loops": [*TESTS, "-m", "slow", "tests/test_loops.py"],
+    "loops": [*TESTS, "-m", "slow", "tests/house/test_loops.py"],
     "programs": ["make", "--no-print-directory", "few"],
     "programs-gpu": ["make", "--no-print-directory", "few", "ARGS=--gpu-as cuda"],
     "distributed": ["make", "--no-print-directory", "distributed"],

@@ -2,7 +2,8 @@
 
 `python bench/instructions.py` counts the cases below under valgrind's callgrind, one process for
 each instruction set, prints them and says where they differ from what was recorded by more than a
-margin, as `tests/test_instructions.py` does; `--record` writes instructions.json and its table.
+margin, as `tests/house/test_instructions.py` does; `--record` writes instructions.json and its
+table.
 
 Caches and the number of threads are forced, and valgrind's own processor has no AVX-512, so that
 every x86-64 counts the same, however busy. `bytes` are those of the lines that a simulated second

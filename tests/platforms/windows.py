@@ -170,7 +170,8 @@ def pytest(names: str, every: int) -> list[object]:
     """Return the command that runs a part of the files of these names."""
     command = [PYTHON / "python.exe", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-m", "not timed and not slow", f"--every={every}"]
-    return command + [f"tests/test_{name}.py" for name in names.split()]
+    paths = {path.stem: path for path in ROOT.glob("tests/*/test_*.py")}
+    return command + [paths[f"test_{name}"].relative_to(ROOT).as_posix() for name in names.split()]
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 ``python tests/programs/names.py`` downloads the libraries of ``names.lock`` (without what they
 need, into a folder that git ignores), reads their source, of which nothing runs, and writes
 ``tests/data/library_names.txt``. A name counts where the PyTorch of ``TORCH_PYTHON`` has it.
-``tests/test_library_names.py`` holds that each recorded name is here.
+``tests/house/test_library_names.py`` holds that each recorded name is here.
 """
 
 from __future__ import annotations

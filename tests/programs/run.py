@@ -346,7 +346,7 @@ def main() -> int:
     if unknown := set(options.names) - set(PROGRAMS):
         parser.error(f"unknown program {', '.join(sorted(unknown))}")
     few = list(FEW)
-    if options.gpu_as:  # `tests/test_gpu_programs.py` runs `cuda_*.py`
+    if options.gpu_as:  # `tests/gpu/test_gpu_programs.py` runs `cuda_*.py`
         few = [n for n in few if n not in SLOW_IN_SOFTWARE and not n.startswith("cuda_")]
     names = options.names or (few if options.few else list(PROGRAMS))
     if options.dtype:

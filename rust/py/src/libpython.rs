@@ -1,5 +1,5 @@
 //! What the extension uses of CPython that PyO3 does not declare. Each version of CPython must have it: CI compiles for
-//! each, and `tests/test_libpython.py` finds the names in the interpreter that runs.
+//! each, and `tests/house/test_libpython.py` finds the names in the interpreter that runs.
 //!
 //! Beside these functions it reads fields of objects that are CPython's own matter, by PyO3's declarations, so that
 //! there is a wheel for each version: slots of `PyTypeObject`, what descriptors

@@ -1,0 +1,52 @@
+"""Which parts of the test suite run, as `.ci/parts.py` decides."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def parts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("parts", ROOT / ".ci/parts.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_part_is_left_out_only_while_its_files_are_those_that_passed(
+    parts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("rust/base/a.rs", "rust/core/b.rs", "rust/py/c.rs", "Cargo.lock", "Cargo.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr(parts, "ROOT", tmp_path)
+    monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
+    ran: list[str] = []
+    monkeypatch.setattr(parts, "run", lambda name, aside: (ran.append(name) or "ok", 0.0))
+    monkeypatch.setattr(parts, "PARTS", {"races": ["x"], "macos-check": ["y"], "ruff": ["z"]})
+    assert parts.main([]) == 0 and sorted(ran) == ["macos-check", "races", "ruff"]
+    ran.clear()
+    assert parts.main([]) == 0 and ran == ["ruff"]
+    (tmp_path / "rust/py/c.rs").write_text("2")
+    ran.clear()
+    assert parts.main([]) == 0 and ran == ["ruff", "macos-check"]
+    (tmp_path / "rust/core/b.rs").write_text("2")
+    ran.clear()
+    assert parts.main([]) == 0 and sorted(ran) == ["macos-check", "races", "ruff"]
+    ran.clear()
+    assert parts.main(["races"]) == 0 and ran == ["races"]
+
+
+def test_what_failed_runs_again(
+    parts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
+    monkeypatch.setattr(parts, "PARTS", {"races": ["x"]})
+    monkeypatch.setattr(parts, "run", lambda name, aside: ("FAILED (1)", 0.0))
+    assert parts.main([]) == 1 and parts.main([]) == 1
+    assert not parts.passed()
