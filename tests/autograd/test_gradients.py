@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import pytensorlib as torch
+import pytensorlib.nn.functional as F
 from pytensorlib.autograd import grad
 
 close = torch.testing.assert_close
@@ -307,3 +310,145 @@ def test_gradients_accumulate_as_pytorch_does() -> None:
     (x @ w).sum().backward()
     assert w.grad.stride() == w.stride() == (1, 2)
     close(w.grad, torch.full((2, 3), 4.0))
+
+
+@pytest.mark.parametrize("e", [1, 1.0, 2, -1, 0.5, 3])
+def test_gradient_of_a_power_depends_on_its_base(e: float) -> None:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    (g,) = torch.autograd.grad((x**e).sum(), x, create_graph=True)
+    assert g.requires_grad
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert h.tolist() == pytest.approx([e * (e - 1) * v ** (e - 2) for v in (2.0, 3.0)], abs=1e-6)
+
+
+INF, NAN = math.inf, math.nan
+
+
+def test_prod_of_a_number_has_slope_one_also_at_infinity() -> None:
+    x = torch.tensor(INF, requires_grad=True)
+    assert torch.autograd.grad(x.prod(), x)[0].item() == 1
+
+
+def test_gradients_flow_through_detach_copy() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = torch.detach_copy(x)
+    assert y.requires_grad and y.data_ptr() != x.data_ptr()
+    (3 * y).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_logcumsumexp_gradient_of_halves_is_near_that_of_doubles(dtype: torch.dtype) -> None:
+    x = torch.linspace(-4, 8, 40).to(dtype)
+    grads = []
+    for t in (x, x.double()):
+        leaf = t.clone().requires_grad_()
+        torch.logcumsumexp(leaf, 0).sum().backward()
+        grads.append(leaf.grad.double())
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(grads[0], grads[1], rtol=2 * eps, atol=eps)
+
+
+def test_gradient_that_nobody_computes_is_refused() -> None:
+    """Without an error it would silently be missing."""
+    w = torch.ones(3, requires_grad=True)
+    scores, target = torch.ones(2, 3), torch.tensor([0, 1])
+    for loss in (F.cross_entropy, F.nll_loss):
+        with pytest.raises(RuntimeError, match="not differentiable with respect to .*weight"):
+            loss(scores, target, w)
+        with torch.no_grad():
+            loss(scores, target, w)
+    with pytest.raises(RuntimeError, match="not differentiable with respect to .*weight"):
+        F.multi_margin_loss(scores, target, weight=w)
+    for training in (True, False):
+        with pytest.raises(RuntimeError, match="not differentiable with respect to .*running_mean"):
+            F.batch_norm(scores, w, torch.ones(3), training=training)
+
+
+def test_number_in_a_gradients_graph_keeps_its_precision() -> None:
+    a, b = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (2.0, 3.0))
+    first = torch.autograd.grad(torch.lerp(a, b, 0.3), [a, b], create_graph=True)
+    assert [g.item() for g in first] == [0.7, 0.3]
+
+
+STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relu": F.relu,
+    "relu_": lambda x: (x * 1).relu_(),
+    "relu6": F.relu6,
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+    "rrelu": F.rrelu,
+    "prelu": lambda x: F.prelu(x, torch.tensor([0.25])),
+    "threshold": lambda x: F.threshold(x, 0.0, 1.0),
+    "hardtanh": F.hardtanh,
+    "hardshrink": F.hardshrink,
+    "softshrink": F.softshrink,
+    "hardsigmoid": F.hardsigmoid,
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_gradient_that_is_a_step_has_a_second_of_zeros(name: str) -> None:
+    x = torch.tensor([-1.0, 0.4, 2.0], requires_grad=True)
+    (g,) = torch.autograd.grad(STEPS[name](x).sum(), x, create_graph=True)
+    assert g.requires_grad
+    g.sum().backward()
+    torch.testing.assert_close(x.grad, torch.zeros(3))
+
+
+PICKING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "max": lambda x: x.max(0)[0],
+    "min": lambda x: x.min(0)[0],
+    "sort": lambda x: x.sort(0)[0],
+    "topk": lambda x: x.topk(1)[0],
+    "median": lambda x: x.median(0)[0],
+    "mode": lambda x: x.mode(0)[0],
+    "cummax": lambda x: x.cummax(0)[0],
+    "dropout": lambda x: F.dropout(x, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PICKING)
+def test_gradient_that_reads_indices_only_needs_no_second(name: str) -> None:
+    x = torch.tensor([-1.0, 0.4, 2.0], requires_grad=True)
+    (g,) = torch.autograd.grad(PICKING[name](x).sum(), x, create_graph=True)
+    assert not g.requires_grad
+
+
+@pytest.mark.parametrize("name", [n for n in PICKING if n != "dropout"])
+def test_node_hooks_see_no_gradients_of_indices(name: str) -> None:
+    x = torch.tensor([-1.0, 0.4, 2.0], requires_grad=True)
+    y, seen = PICKING[name](x), []
+    assert y.grad_fn is not None
+    y.grad_fn.register_prehook(lambda g: seen.append(len(g)))
+    y.grad_fn.register_hook(lambda g, outer: seen.append((len(g), len(outer))))
+    y.sum().backward()
+    assert seen == [1, (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda x: torch.lerp(x, x + 1, 0.25), [1.0, 1.0]),
+        (lambda x: torch.lerp(x, torch.zeros(2), 0.75), [0.25, 0.25]),
+        (lambda x: x.repeat_interleave(3), [3.0, 3.0]),
+        (lambda x: x.repeat_interleave(1, 0), [1.0, 1.0]),
+    ],
+)
+def test_what_keeps_numbers_only_runs_backward_twice(
+    make: Callable[[torch.Tensor], torch.Tensor], want: list[float]
+) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = make(x).sum()
+    y.backward()
+    torch.testing.assert_close(x.grad, torch.tensor(want))
+    y.backward()
+    torch.testing.assert_close(x.grad, 2 * torch.tensor(want))
+
+
+def test_settings_of_autograd_decorate_functions() -> None:
+    @torch.autograd.set_multithreading_enabled(False)
+    def add(x: int, y: int = 1) -> int:
+        """Add."""
+        return x + y
+
+    assert (add(1), add(1, 2), add.__doc__) == (2, 3, "Add.")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import pytensorlib as torch
+import pytensorlib.nn.functional as F
 
 
 def leaf(*values: float) -> Any:
@@ -322,3 +323,18 @@ def test_sparse_gradients_arrive_in_the_gradient_that_is_there() -> None:
     p.backward(torch.ones(2))
     assert p.grad is not kept
     assert p.grad.tolist() == [1.0, 5.0]
+
+
+def test_what_one_operator_computes_is_one_node() -> None:
+    # PyTorch's has other names (RsubBackward1), two nodes for a reciprocal times a number, and
+    # edges to nowhere for weights that were not given.
+    x = torch.tensor([[2.0, 3.0]], requires_grad=True)
+    for y, name, edges in (
+        (2 - x, "SubBackward0", 2),
+        (2 / x, "DivBackward0", 2),
+        (F.layer_norm(x, (2,)), "NativeLayerNormBackward0", 1),
+    ):
+        node = y.grad_fn
+        assert node is not None
+        assert (node.name(), len(node.next_functions)) == (name, edges)
+        assert node.next_functions[-1][0].variable is x

@@ -322,3 +322,117 @@ def test_node_of_several_inputs_that_lead_nowhere_has_nothing_to_free() -> None:
     for _ in range(2):
         y.sum().backward()
     assert x.grad is None
+
+
+def test_gradients_kept_of_two_tensors_share_no_memory() -> None:
+    x = torch.ones(3, requires_grad=True)
+    a = x * 1
+    b = a + 0
+    for t in (a, b):
+        t.retain_grad()
+    b.sum().backward()
+    a.grad.zero_()
+    assert b.grad.tolist() == [1, 1, 1]
+    c = x * 1
+    c.retain_grad()
+    (g,) = torch.autograd.grad(c.sum(), [c])
+    g.zero_()
+    assert c.grad.tolist() == [1, 1, 1]
+
+
+def test_backward_to_a_tensor_that_is_no_leaf_retains_its_gradient() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    z.backward(inputs=[y], retain_graph=True)
+    assert y.retains_grad
+    assert y.grad.tolist() == [4, 4, 4]
+    assert x.grad is None
+    z.backward(inputs=[x, y])
+    assert y.grad.tolist() == [8, 8, 8]
+    assert x.grad.tolist() == [8, 8, 8]
+
+
+def test_leaf_that_no_longer_requires_grad_gets_none() -> None:
+    x, w = torch.ones(2, 2, requires_grad=True), torch.ones(2, 2, requires_grad=True)
+    y, z = (x * w).sum(), (x @ w).sum()
+    w.grad = torch.zeros(2, 2)
+    w.requires_grad_(False)
+    y.backward()
+    z.backward()
+    assert w.grad.tolist() == [[0, 0], [0, 0]]
+    assert x.grad.tolist() == [[3, 3], [3, 3]]
+
+
+def test_write_to_a_view_of_a_leaf_that_is_a_view_is_refused() -> None:
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    for write in (lambda: x.view(-1).add_(1), lambda: x[0].mul_(2), lambda: x.t().zero_()):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+            write()
+    with torch.no_grad():
+        x[0].mul_(2)
+    (x.view(-1) * 1).mul_(2)
+
+
+def test_view_taken_without_recording_leads_nowhere() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    with torch.no_grad():
+        v = y.view(-1)
+    (v @ v).backward()
+    assert x.grad is None
+    assert torch.autograd.grad((v * v).sum(), [v], allow_unused=True) == (None,)
+    assert x.grad is None
+    ((v * y).sum()).backward()
+    assert x.grad.tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_materialized_gradient_requires_grad_in_a_graph_only(create_graph: bool) -> None:
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    options = {"materialize_grads": True, "create_graph": create_graph}
+    (g,) = torch.autograd.grad((x * 2).sum(), [y], **options)
+    assert g.tolist() == [0, 0]
+    assert g.requires_grad == create_graph
+
+
+def test_more_results_than_a_mask_has_bits_all_have_gradients() -> None:
+    x = torch.arange(70.0, requires_grad=True)
+    parts = x.unbind(0)
+    assert all(p.requires_grad for p in parts)
+    sum(p * i for i, p in enumerate(parts)).backward()
+    assert x.grad.tolist() == list(range(70))
+
+
+def test_product_with_a_view_made_without_recording_has_a_gradient() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = x * 0.5
+    with torch.no_grad():
+        unrecorded = (x * 1).select(0, 0)
+    (unrecorded @ y.select(0, 1)).backward()
+    torch.testing.assert_close(x.grad, torch.tensor([[0.0, 0.0], [0.5, 1.0]]))
+
+
+def test_leaf_that_got_a_dimension_goes_on_summing_its_gradient() -> None:
+    x = torch.tensor(2.0, requires_grad=True)
+    held = x * 3
+    held.backward(retain_graph=True)
+    with torch.no_grad():
+        x.unsqueeze_(0)
+    (x * 4).sum().backward()
+    assert x.grad is not None
+    assert (x.grad.shape, x.grad.item()) == ((), 7.0)
+
+
+def test_backward_to_a_tensor_runs_its_node_and_frees_it() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y, seen = x.cumprod(0), []
+    assert y.grad_fn is not None
+    y.grad_fn.register_prehook(lambda g: seen.append("before"))
+    y.grad_fn.register_hook(lambda g, outer: seen.append([i is None for i in g]))
+    y.sum().backward(inputs=[y])
+    assert seen == ["before", [True]]
+    assert x.grad is None
+    torch.testing.assert_close(y.grad, torch.ones(2))
+    with pytest.raises(RuntimeError, match="second time"):
+        y.sum().backward()

@@ -391,3 +391,60 @@ def test_ctrl_c_ends_a_compiled_loop_and_leaves_tensors_whole():
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
     )
     assert done.stdout == "whole\n", done.stderr
+
+
+def test_module_compiles_in_place_and_gives_the_same_results() -> None:
+    net = nn.Sequential(nn.Linear(3, 8), nn.ReLU())
+    x = torch.randn(5, 3)
+    want = [net(x * i) for i in range(5)]
+    assert net.compile() is None
+    assert all(torch.equal(net(x * i), y) for i, y in enumerate(want))
+    assert net._compiled_call_impl.counts["runs"] > 0
+    assert list(net.state_dict()) == ["0.weight", "0.bias"]
+    assert type(net) is nn.Sequential
+
+
+def test_compiled_module_calls_its_hooks_and_copies_are_not_compiled() -> None:
+    net, x, calls = nn.Linear(2, 2), torch.ones(1, 2), []
+    net.compile(backend="eager")
+    handle = net.register_forward_hook(lambda *_: calls.append(1))
+    net(x)
+    handle.remove()
+    net(x)
+    assert calls == [1]
+    assert net._compiled_call_impl is not None
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert other._compiled_call_impl is None
+        assert torch.equal(other(x), net(x))
+    with pytest.raises(RuntimeError, match="Unrecognized mode=foo"):
+        net.compile(mode="foo")
+
+
+STEP = """
+import torch
+import torch.nn.functional as F
+
+net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+optimizer = torch.optim.AdamW(net.parameters())
+
+@torch.compile(fullgraph=True)
+def step(x, y):
+    loss = F.cross_entropy(net(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+for _ in range(5):
+    step(torch.randn(4, 8), torch.tensor([0, 1, 2, 3]))
+print(step.counts["runs"] > 0)
+"""
+
+
+def test_compiled_step_runs_together_in_a_script_that_imports_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "pytensorlib", "-c", STEP],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"

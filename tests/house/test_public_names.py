@@ -6,7 +6,18 @@ import importlib
 import importlib.util
 
 import pytest
-from public_names import COUNTED, INTERNAL, NAMES, counted, missing, owner, read, share, within
+from public_names import (
+    COUNTED,
+    INTERNAL,
+    MEMBERS,
+    NAMES,
+    counted,
+    missing,
+    owner,
+    read,
+    share,
+    within,
+)
 
 import pytensorlib as torch
 from pytensorlib._absent import LATER, reasons, spelled_out, why
@@ -108,3 +119,36 @@ def test_name_that_pytorch_lacks_too_is_told_plainly() -> None:
         _ = torch.nn.Nope
     with pytest.raises(ModuleNotFoundError, match="^No module named 'pytensorlib.nope'$"):
         importlib.import_module("pytensorlib.nope")
+
+
+# Members of PyTorch's classes that are not here, and why.
+LACKING = {
+    "torch.Tag": "members of an enumeration have names, the class does not",
+    "torch.Tensor": "dimensions have no names",
+    "torch.autograd.NestedIOFunction": "PyTorch no longer documents it",
+    "torch.autograd.function.BackwardCFunction": "how PyTorch's engine calls it",
+    "torch.autograd.profiler.FunctionEvent": "how PyTorch's profiler builds its tree",
+    "torch.autograd.profiler.profile": "devices are not profiled apart",
+    "torch.nn.attention.SDPBackend": "members of an enumeration have names, the class does not",
+    "torch.nn.functional.ScalingType": "members of an enumeration have names, the class does not",
+    "torch.nn.functional.SwizzleType": "members of an enumeration have names, the class does not",
+    "torch.nn.modules.Module": "its devices are not supported",
+    "torch.nn.modules.MultiheadAttention": "how PyTorch's fast path joins masks",
+    "torch.optim.lr_scheduler.SequentialLR": "how PyTorch's constructor takes steps back",
+}
+
+
+def test_classes_have_the_members_that_pytorch_describes() -> None:
+    lacking, seen = {}, 0
+    for row, names in read(MEMBERS).items():
+        module, _, kind = row.rpartition(".")
+        place = owner(module)
+        found = getattr(place, kind, None) if place is not None else None
+        if found is None or (found.__doc__ or "").startswith("Not here:"):
+            continue
+        seen += len(names)
+        if lost := [n for n in names if not hasattr(found, n)]:
+            lacking[row] = lost
+    assert seen > 400
+    assert lacking.keys() == LACKING.keys()
+    assert sum(map(len, lacking.values())) <= 26

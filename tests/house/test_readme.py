@@ -56,7 +56,7 @@ def test_differences_name_tests_that_there_are():
     page = (ROOT / "docs/reference/differences.md").read_text()
     named = set(re.findall(r"`(test_\w+)`", page))
     assert len(named) > 40
-    assert not {name for name in named if not list(ROOT.glob(f"tests/**/{name}.py"))}
+    assert not {name for name in named if not list(ROOT.glob(f"tests/*/{name}.py"))}
     lines = re.split(r"\n(?=- |\n)", page)
     bare = [x for x in lines if x.startswith("- ") and not re.search(r"`test_\w+`$", x.strip())]
     assert len(bare) <= 2, bare

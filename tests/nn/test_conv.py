@@ -327,3 +327,10 @@ def test_time_of_a_transposed_convolution_grows_with_the_kernel_not_its_square()
 
     # Sixteen times as much work, at most; squares would be 256 times.
     assert seconds(32_000) < 80 * seconds(2000)
+
+
+def test_conv_tbc_with_immense_padding_raises() -> None:
+    x, w = torch.ones(5, 2, 3), torch.ones(3, 3, 4)
+    for pad in (2**63 - 1, 2**62, -1):
+        with pytest.raises(RuntimeError, match="overflow|negative padding"):
+            torch.conv_tbc(x, w, torch.ones(4), pad)

@@ -175,3 +175,10 @@ def test_dropout_after_attention_draws_in_the_order_of_length(need_weights: bool
         return out * mask.float() * scale(torch.float32)
 
     check(lambda: F.dropout(out, P), want)
+
+
+@pytest.mark.parametrize("f", [F.dropout, F.dropout1d, F.dropout2d, F.dropout3d])
+def test_dropout_of_everything_takes_integers(f: object) -> None:
+    x = torch.ones((2, 3, 2) if f is F.dropout1d else (2, 3, 2, 2), dtype=torch.int32)
+    y = f(x, p=1.0, training=True)  # type: ignore[operator]
+    assert y.dtype == torch.int32 and not y.any()

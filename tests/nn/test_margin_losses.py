@@ -217,3 +217,27 @@ def test_gradient_of_a_margin_loss_goes_on_in_its_kernel() -> None:
         F.multi_margin_loss(host.exp(), target.cpu(), reduction="sum"), host
     )
     torch.testing.assert_close(d.cpu(), want)
+
+
+def test_margin_losses_of_nothing_are_defined() -> None:
+    # PyTorch's are never written.
+    x = torch.zeros(0, 5)
+    for f, target in (
+        (F.multilabel_margin_loss, torch.zeros(0, 5, dtype=torch.int64)),
+        (F.multi_margin_loss, torch.zeros(0, dtype=torch.int64)),
+    ):
+        assert f(x, target).isnan()
+        assert f(x, target, reduction="sum").item() == 0
+        assert f(x, target, reduction="none").shape == (0,)
+
+
+inf, nan = float("inf"), float("nan")
+
+
+def test_margin_losses_take_infinite_scores() -> None:
+    target = torch.tensor(0)
+    assert F.multi_margin_loss(torch.tensor([1.0, inf, 2.0]), target).item() == inf
+    assert F.multi_margin_loss(torch.tensor([inf, 1.0, 2.0]), target).item() == 0
+    x, labels = torch.tensor([1.0, inf, 2.0]), torch.tensor([0, 1, -1])
+    # Only the last class is no target: (1 - 1 + 2) + 0, over three classes.
+    assert F.multilabel_margin_loss(x, labels).item() == pytest.approx(2 / 3)

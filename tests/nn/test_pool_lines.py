@@ -251,3 +251,17 @@ def test_avg_pool_of_a_short_row_keeps_what_is_not_finite_in_its_windows() -> No
     y = F.avg_pool2d(x, 2)[0, 0]
     assert y.isnan().nonzero().tolist() == [[3, 0]]
     assert y.isinf().nonzero().tolist() == [[250, 1]]
+
+
+inf, nan = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_lp_pool_of_an_infinite_norm_is_an_extreme(sign: int) -> None:
+    rng = np.random.default_rng(0)
+    for n, pool in ((1, F.lp_pool1d), (2, F.lp_pool2d), (3, F.lp_pool3d)):
+        x = rng.standard_normal((2, *(5,) * n))
+        got = pool(torch.from_numpy(x), sign * inf, 2, stride=3, ceil_mode=True)
+        for at in np.ndindex(2, *(2,) * n):
+            window = np.abs(x[(at[0], *(slice(3 * i, 3 * i + 2) for i in at[1:]))])
+            assert got[at].item() == (window.max() if sign > 0 else window.min())

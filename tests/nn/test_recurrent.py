@@ -162,3 +162,14 @@ def test_one_number_is_a_bias_of_all_gates() -> None:
     many = torch.rnn_tanh_cell(t(2, 2), t(2, 3), t(3, 2), t(3, 3), t(3), t(3))
     one = torch.rnn_tanh_cell(t(2, 2), t(2, 3), t(3, 2), t(3, 3), t(1), t(1))
     assert torch.equal(many, one)
+
+
+def test_packed_sequences_convert_to_integers() -> None:
+    packed = nn.utils.rnn.pack_sequence([torch.tensor([1.5, 2.5]), torch.tensor([3.0])])
+    for name, dtype in {
+        "byte": torch.uint8, "char": torch.int8, "short": torch.int16,
+        "int": torch.int32, "long": torch.int64,
+    }.items():  # fmt: skip
+        other = getattr(packed, name)()
+        assert other.data.dtype == dtype
+        assert (other.data.tolist(), other.batch_sizes.tolist()) == ([1, 3, 2], [2, 1])

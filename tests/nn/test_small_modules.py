@@ -201,3 +201,23 @@ def test_weights_of_convolutions_change_their_memory_format():
     other = nn.ConvTranspose3d(4, 6, 3)
     nn.utils.convert_conv3d_weight_memory_format(other, torch.channels_last_3d)
     assert other.weight.is_contiguous(memory_format=torch.channels_last_3d)
+
+
+def test_bilinear_refuses_a_bias_that_is_no_vector_and_tells_its_shape() -> None:
+    args = torch.ones(3), torch.ones(4), torch.ones(5, 3, 4)
+    with pytest.raises(RuntimeError, match=r"does not match weight size: got \[5, 1\]"):
+        torch.nn.functional.bilinear(*args, torch.ones(5, 1))
+    assert torch.nn.functional.bilinear(*args, torch.ones(5)).tolist() == [13] * 5
+
+
+def test_layers_of_complex_numbers_begin_with_pytorchs_numbers() -> None:
+    torch.manual_seed(1)
+    w = nn.Linear(2, 2, dtype=torch.complex64).weight
+    want = [[0.3643 - 0.3121j, -0.1371 + 0.3319j], [-0.6657 + 0.4241j, -0.1455 + 0.3597j]]
+    assert torch.allclose(w, torch.tensor(want), atol=1e-4)
+
+
+def test_total_norm_has_no_gradient() -> None:
+    p = nn.Parameter(torch.tensor([3.0, 4.0]))
+    total = nn.utils.get_total_norm([p])
+    assert (total.item(), total.requires_grad) == (5.0, False)

@@ -1,5 +1,6 @@
 """What arguments may be: sizes, operands, data."""
 
+import math
 import subprocess
 import sys
 
@@ -182,3 +183,64 @@ def test_mistakes_raise_the_class_of_error_that_pytorch_raises(call, kind, text)
         call()
     assert torch.Generator("cpu").initial_seed() == torch.Generator(None).initial_seed()
     assert float(torch.ones(1, 1)) == int(torch.tensor([[1.7]])) == 1
+
+
+INF, NAN = math.inf, math.nan
+
+
+def test_sizes_may_hold_a_bool_behind_the_first() -> None:
+    assert torch.zeros((3, True, 2)).shape == (3, 1, 2)
+    assert torch.ones(2, 3).expand(4, 2, 3).permute((2, True, 0)).shape == (3, 2, 4)
+    assert torch.tile(torch.ones(2), (2, True)).shape == (2, 2)
+    with pytest.raises(TypeError):
+        torch.zeros((True, 3))
+
+
+def test_range_warns() -> None:
+    with pytest.warns(UserWarning, match="deprecated"):
+        torch.range(0, 4)
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_range_includes_its_end() -> None:
+    assert torch.range(0, 4).tolist() == [0, 1, 2, 3, 4]
+    assert torch.range(5, 1, -2).tolist() == [5, 3, 1]
+    assert torch.range(0, 4.5).tolist() == [0, 1, 2, 3, 4]
+    assert torch.range(2.5, 4.5, dtype=torch.int32).tolist() == [2, 3, 4]
+    assert len(torch.range(0.0, 1, 0.1)) == 11
+    assert torch.range(1, 1).dtype == torch.float32
+    for bad in ((0, 4, 0), (4, 0), (0, INF)):
+        with pytest.raises(RuntimeError):
+            torch.range(*bad)
+
+
+def test_roll_of_a_number_has_no_dimension_to_roll() -> None:
+    with pytest.raises(IndexError, match="no dimensions"):
+        torch.roll(torch.tensor(1.0), 1, 0)
+    assert torch.roll(torch.tensor(1.0), 1).item() == 1
+
+
+def test_view_copy_takes_strides_that_no_view_can_take() -> None:
+    x = torch.arange(12).reshape(3, 4).t()
+    assert torch.view_copy(x, (2, 6)).tolist() == x.reshape(2, 6).tolist()
+
+
+def test_matrix_transpose_of_a_number_is_the_number() -> None:
+    assert torch.tensor(2.0).mT.item() == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        (torch.float32, "must be real number, not NoneType"),
+        (torch.complex64, "must be real number, not NoneType"),
+        (torch.int64, "'NoneType' object cannot be interpreted as an integer"),
+        (torch.bool, "'NoneType' object cannot be interpreted as an integer"),
+    ],
+)
+def test_data_that_is_no_number_of_the_type_asked_for_is_refused(dtype, text: str) -> None:
+    for data in ([1, None], None):
+        with pytest.raises(TypeError, match=text):
+            torch.tensor(data, dtype=dtype)
+    with pytest.raises(TypeError, match="must be real number, not NoneType"):
+        torch.Tensor([None])

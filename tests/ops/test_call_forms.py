@@ -1,6 +1,8 @@
 """Ways to call that older PyTorch had and this one still takes, and calls with nothing."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -222,3 +224,54 @@ def test_order_of_old_warns_and_names_the_function():
     with pytest.warns(UserWarning, match="This overload of addcmul_ is deprecated"):
         x.addcmul_(2, torch.ones(2), torch.ones(2))
     assert x.tolist() == [3, 3]
+
+
+LISTS: dict[str, Callable[[Any], Any]] = {
+    "hstack": lambda x: torch.hstack(x, x),
+    "vstack": lambda x: torch.vstack(x),
+    "dstack": lambda x: torch.dstack(x, x),
+    "column_stack": lambda x: torch.column_stack(x),
+    "row_stack": lambda x: torch.row_stack(x, x),
+    "multi_dot": lambda x: torch.linalg.multi_dot(x, x),
+    "reshape": lambda x: torch.reshape(x, 4, 1),
+    "reshape to one": lambda x: torch.reshape(x, 4),
+    "permute": lambda x: torch.permute(x, 1, 0),
+    "tile": lambda x: torch.tile(x, 2),
+    "flip": lambda x: torch.flip(x, 0),
+    "std": lambda x: torch.std(x, 0, 1),
+    "randint": lambda _: torch.randint(2, 10),
+    "randint from": lambda _: torch.randint(2, 10, 5),
+    "normal": lambda _: torch.normal(0.0, 1.0, 3),
+    "unflatten": lambda x: x.unflatten(0, 2, 1),
+    "broadcast_to": lambda x: torch.broadcast_to(x, 2, 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_list_that_is_not_the_only_argument_must_be_one(name: str) -> None:
+    with pytest.raises(TypeError):
+        LISTS[name](torch.ones(2, 2))
+
+
+def test_list_that_is_the_only_argument_may_be_written_out() -> None:
+    x = torch.arange(4.0).reshape(2, 2)
+    assert x.reshape(4, 1).shape == x.view(4, 1).shape == (4, 1)
+    assert x.permute(1, 0).equal(x.t())
+    assert x.flip(0, 1).tolist() == [[3, 2], [1, 0]]
+    assert x.tile(2, 1).shape == x.repeat(2, 1).shape == (4, 2)
+    assert x.expand(3, 2, 2).shape == torch.zeros(3, 2, 2).shape
+    assert torch.block_diag(x, x).shape == (4, 4)
+    assert len(torch.broadcast_tensors(x, x, x)) == len(torch.atleast_3d(x, x, x)) == 3
+    assert torch.cartesian_prod(x[0], x[1]).shape == (4, 2)
+    assert torch.einsum("ij,jk->ik", x, x).equal(x @ x)
+    assert torch.chain_matmul(x, x).equal(x @ x)
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        torch.einsum("ii")
+
+
+def test_results_with_names_are_of_one_class_for_each_function() -> None:
+    x = torch.tensor([[1.0, 3.0], [2.0, 0.0]])
+    assert type(x.max(0)) is type(torch.max(x, 1)) is torch.return_types.max
+    assert type(x.min(0)) is torch.return_types.min
+    assert type(torch.linalg.qr(x)) is torch.return_types.linalg_qr
+    assert x.max(0).indices.tolist() == [1, 0]

@@ -82,3 +82,32 @@ def test_histogramdd_with_a_range_drops_what_is_outside():
     assert found.hist.tolist() == [[1.0]]
     with pytest.raises(RuntimeError, match="bins"):
         torch.histogramdd(points, [1])
+
+
+def values(t: torch.Tensor) -> list[float]:
+    return t.detach().reshape(-1).tolist()
+
+
+def test_trapezoid_of_bytes_wraps_only_where_neighbours_are_added() -> None:
+    y = torch.tensor([100, 120, 90, 103], dtype=torch.uint8)
+    assert torch.trapezoid(y, dx=1).item() == 311.5
+    assert values(torch.cumulative_trapezoid(y, dx=3)) == [330, 645, 934.5]
+    assert torch.trapezoid(y.to(torch.int8), dx=1).item() == 439.5  # 100 + 103 is -53
+
+
+def test_trapezoid_of_points_with_more_dimensions_goes_along_the_same_one() -> None:
+    x = torch.tensor([[[1.0], [2.0], [4.0]]])
+    assert torch.trapezoid(torch.ones(2, 3), x).tolist() == [[3, 3]]
+    assert torch.cumulative_trapezoid(torch.ones(2, 3), x).tolist() == [[[1, 1], [3, 3]]]
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.trapezoid(torch.ones(3, 3), torch.ones(3, 3, 1), dim=-2)
+
+
+def test_cumulative_trapezoid_of_nothing_has_a_graph() -> None:
+    assert torch.cumulative_trapezoid(torch.zeros(2, 0, requires_grad=True)).requires_grad
+
+
+def test_cumulative_trapezoid_of_no_integers_is_floating() -> None:
+    assert torch.cumulative_trapezoid(torch.ones(0, 0, dtype=torch.int16), dx=3.0).dtype == (
+        torch.float32
+    )

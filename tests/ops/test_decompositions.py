@@ -454,3 +454,12 @@ def test_condition_of_matrices_with_infinities(p: object, dtype: torch.dtype) ->
     if dtype == torch.float64:
         for order in (2, -2, "nuc"):
             assert linalg.matrix_norm(a[2], order).isnan()
+
+
+def test_gradient_of_repeated_eigenvalues_keeps_their_sum() -> None:
+    # Which vectors belong to equal eigenvalues is open; their projection is not.
+    x = torch.ones(5, 5, dtype=torch.float64, requires_grad=True)
+    for uplo in ("U", "L"):
+        values = torch.linalg.eigvalsh(x, UPLO=uplo)
+        (g,) = torch.autograd.grad(values[:4].sum(), x)
+        torch.testing.assert_close(g, torch.eye(5, dtype=torch.float64) - 0.2)

@@ -7,11 +7,13 @@ terms of size one differ by no more than a few times sqrt(n) * 6e-8, relative to
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pytensorlib as pt
+import pytensorlib as torch
 import pytensorlib.nn.functional as F
 
 Run = Callable[[], tuple[pt.Tensor, ...]]
@@ -121,3 +123,99 @@ def test_the_cache_is_reported_and_returned() -> None:
     after = pt.cpu.memory_stats()
     assert after["cached_bytes"] == 0
     assert after["reserved_bytes"] <= held["reserved_bytes"] - 12_000_000
+
+
+@pytest.fixture
+def asked() -> Any:
+    yield torch.use_deterministic_algorithms
+    torch.use_deterministic_algorithms(False)
+
+
+def test_what_pytorch_leaves_open_raises_where_determinism_is_asked_for(asked: Any) -> None:
+    x, at = torch.zeros(3), torch.tensor([0, 0])
+    v, plane = torch.tensor([1.0, 2.0]), torch.ones(1, 1, 2, 2)
+    first = torch.zeros(1, 1, 2, 2, dtype=torch.int64)
+    calls = (
+        ("put_", lambda: x.put_(at, v)),
+        ("put_", lambda: x.put(at, v)),
+        ("max_unpooling2d_forward_out", lambda: F.max_unpool2d(plane, first, 2)),
+        ("max_unpooling2d_forward_out", lambda: F.max_unpool1d(plane[0], first[0], 2)),
+        ("max_unpooling3d_forward_out", lambda: F.max_unpool3d(plane, first, 2)),
+    )
+    for _, call in calls:
+        call()
+    asked(True, warn_only=True)
+    for name, call in calls:
+        with pytest.warns(UserWarning, match=f"{name} does not have a deterministic impl"):
+            call()
+    asked(True)
+    x.zero_()
+    for name, call in calls:
+        with pytest.raises(RuntimeError, match=rf"{name} does .* but you set 'torch\.use_determ"):
+            call()
+    assert not x.any()
+    assert x.put_(at, v, accumulate=True).tolist() == [3, 0, 0]
+    x.index_put_((at,), v)
+    x.index_add_(0, at, v).scatter_(0, at, v)
+    asked(False)
+    torch.set_deterministic_debug_mode("error")
+    with pytest.raises(RuntimeError, match="deterministic"):
+        x.put_(at, v)
+    torch.set_deterministic_debug_mode(0)
+    many = torch.zeros(100_000, dtype=torch.int64)
+    assert x.put_(many, torch.arange(100_000.0))[0].item() == 99_999
+
+
+def test_memory_that_nothing_was_written_to_is_known_where_determinism_is_asked_for(
+    asked: Any,
+) -> None:
+    asked(True)
+    x = torch.zeros(2, 3)
+    made = (
+        torch.empty(2),
+        torch.empty_like(x.t()),
+        torch.empty_strided((2, 2), (1, 2)),
+        torch.empty_permuted((2, 3), (1, 0)),
+        x.new_empty(2),
+        x.new_empty_strided((2,), (3,)),
+        torch.zeros(2).resize_(5)[2:],
+        torch.empty(3, dtype=torch.bfloat16),
+    )
+    assert all(t.isnan().all() for t in made)
+    assert torch.view_as_real(torch.empty(2, dtype=torch.complex64)).isnan().all()
+    assert torch.zeros(2).resize_(5)[:2].tolist() == [0, 0]
+    assert torch.empty(2, dtype=torch.bool).all()
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint64):
+        assert torch.empty(1, dtype=dtype).item() == torch.iinfo(dtype).max
+    assert torch.utils.deterministic.fill_uninitialized_memory is True
+    torch.empty(1000).fill_(7)
+    try:
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        assert not torch.empty(1000).isnan().all()
+        with pytest.raises(TypeError, match="expected bool"):
+            torch.utils.deterministic.fill_uninitialized_memory = 1
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = True
+    assert torch.empty(1).isnan()
+    asked(False)
+    torch.empty(1000).fill_(7)
+    assert not torch.empty(1000).isnan().all()
+
+
+def test_deterministic_algorithms_are_what_was_asked_for() -> None:
+    try:
+        for mode, warn, number in ((True, False, 2), (True, True, 1), (False, True, 0)):
+            torch.use_deterministic_algorithms(mode, warn_only=warn)
+            assert torch.are_deterministic_algorithms_enabled() is mode
+            assert torch.is_deterministic_algorithms_warn_only_enabled() is (mode and warn)
+            assert torch.get_deterministic_debug_mode() == number
+        for name, number in (("error", 2), ("warn", 1), ("default", 0), (2, 2)):
+            torch.set_deterministic_debug_mode(name)
+            assert torch.get_deterministic_debug_mode() == number
+        for bad in ("bogus", 3, -1):
+            with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+                torch.set_deterministic_debug_mode(bad)
+        with pytest.raises(TypeError):
+            torch.use_deterministic_algorithms(1)
+    finally:
+        torch.use_deterministic_algorithms(False)

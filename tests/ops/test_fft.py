@@ -324,3 +324,13 @@ def test_gradients_of_real_lines_cut_or_padded(name, n):
     x = torch.randn(3, 8, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: getattr(torch.fft, name)(x, n, 1), x)
     assert torch.autograd.gradgradcheck(lambda x: getattr(torch.fft, name)(x, n, 1), x)
+
+
+inf, nan = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "ihfft", "fft2", "ifftn"])
+def test_one_value_is_its_own_transform_infinite_or_not(name: str) -> None:
+    for value in (inf, -inf, 3.0):
+        y = getattr(torch.fft, name)(torch.tensor([[value]]))
+        assert (y.real.item(), y.imag.item()) == (value, 0)

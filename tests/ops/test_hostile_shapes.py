@@ -48,3 +48,14 @@ def test_attention_of_batches_that_do_not_match_raises(lead):
     kv = torch.ones(*lead, 6, 8)
     with pytest.raises(RuntimeError, match="must match"):
         attention(q, kv, kv)
+
+
+def test_immense_sizes_neither_wrap_nor_panic() -> None:
+    x = torch.zeros(4, 2, 3).log_softmax(2)
+    most = torch.tensor([2**63 - 1, 2**63 - 1])
+    for targets in (torch.ones(4, dtype=torch.int64), torch.ones(2, 2, dtype=torch.int64)):
+        with pytest.raises(RuntimeError, match="Expected tensor to have size"):
+            F.ctc_loss(x, targets, torch.tensor([4, 4]), most)
+    ones = torch.ones(1, 1, 5, 5)
+    y = F.conv2d(ones, torch.ones(1, 1, 3, 3), stride=(2**62, 2), padding=1)
+    assert y.tolist() == [[[[4, 6, 4]]]]

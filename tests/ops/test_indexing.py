@@ -193,3 +193,91 @@ def test_error_of_an_index_counts_dimensions_by_places_in_the_key(shape, key, pl
         x[key]
     with pytest.raises(IndexError, match=text):
         x[key] = 1
+
+
+def values(t: torch.Tensor) -> list[float]:
+    return t.detach().reshape(-1).tolist()
+
+
+def test_take_along_dim_of_flat_elements_refuses_what_counts_from_the_end() -> None:
+    x = torch.arange(4.0).reshape(2, 2)
+    for index in (-1, -(2**63), 4):
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            torch.take_along_dim(x, torch.tensor([[index]]))
+    assert values(torch.take_along_dim(x, torch.tensor([[-1]]), dim=1)) == [1, 3]
+
+
+def test_fill_diagonal_writes_where_numpy_does() -> None:
+    for shape in ((3, 3), (5, 3), (7, 3), (3, 7), (10, 2), (4, 1), (0, 3), (3, 0), (2, 2, 2)):
+        for wrap in (False, True):
+            want = np.zeros(shape, np.float32)
+            if min(shape) and (len(shape) == 2 or not wrap):
+                np.fill_diagonal(want, 5, wrap)
+            elif min(shape):
+                np.fill_diagonal(want, 5)
+            x = torch.zeros(shape)
+            assert x.fill_diagonal_(5, wrap) is x
+            np.testing.assert_array_equal(x.numpy(), want, err_msg=f"{shape} {wrap}")
+            stepped = torch.zeros((*shape, 2))[..., 1]
+            np.testing.assert_array_equal(stepped.fill_diagonal_(5, wrap).numpy(), want)
+            reversed_strides = torch.zeros(shape[::-1]).permute(tuple(range(len(shape)))[::-1])
+            np.testing.assert_array_equal(reversed_strides.fill_diagonal_(5, wrap).numpy(), want)
+    x = torch.ones(2, 3, requires_grad=True)
+    (g,) = torch.autograd.grad((x * 2).fill_diagonal_(5).sum(), x)
+    assert g.tolist() == [[0, 2, 2], [2, 0, 2]]
+    for shape in ((3,), (2, 2, 3)):
+        with pytest.raises(RuntimeError, match="dimensions"):
+            torch.zeros(shape).fill_diagonal_(5)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.zeros(2, 2, dtype=torch.uint8).fill_diagonal_(300)
+
+
+@pytest.mark.parametrize("index", [[[4, 0], [5, -3]], [[0, 0], [1, 1]], [[-2, -2], [-1, 3]]])
+def test_take_along_dim_counts_on_past_both_ends(index: list[list[int]]) -> None:
+    x = torch.tensor([[1, 2], [3, 4]])
+    want = np.take_along_axis(x.numpy(), np.array(index) % 2, 0)
+    assert torch.take_along_dim(x, torch.tensor(index), 0).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        ([1, (2, 3)], TypeError, "'tuple' object cannot be interpreted as an integer"),
+        ([[1], [[2]]], TypeError, "'list' object cannot be interpreted as an integer"),
+        ([1, np.array([1, 2])], TypeError, "'ndarray' object cannot be interpreted as an integer"),
+        ([[1], 2], TypeError, "not a sequence"),
+        ([1, 2j], TypeError, "'complex' object cannot be interpreted as an integer"),
+        ([1, b"a"], TypeError, "invalid data type 'bytes'"),
+        ([None, 3], RuntimeError, "Could not infer dtype of NoneType"),
+        ([1, slice(1)], RuntimeError, "Could not infer dtype of slice"),
+    ],
+)
+def test_index_list_of_what_is_no_number_is_refused(index, error, text: str) -> None:
+    x = torch.zeros(5, 5, 5)
+    for use in (lambda: x[(index,)], lambda: x.__setitem__((index,), 1)):
+        with pytest.raises(error, match=text):
+            use()
+
+
+def test_index_list_takes_what_a_tensor_is_made_of() -> None:
+    x = torch.arange(5)
+    assert x[([torch.tensor([3]), 2],)].tolist() == [3, 2]
+    assert x[([[torch.tensor(1)], [torch.tensor([2])]],)].tolist() == [[1], [2]]
+    assert x[([1, 2.5],)].tolist() == [1, 2]
+    assert x[([True, np.False_, True, False, False],)].tolist() == [0, 2]
+    assert x[([True, 0],)].tolist() == [1, 0]
+    assert x[([],)].tolist() == []
+
+
+def test_repeat_interleave_once_is_a_copy() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    for dim in (0, 1, None):
+        y = torch.repeat_interleave(x, 1, dim)
+        y.zero_()
+    assert torch.repeat_interleave(x.t(), 2, 1).tolist() == [
+        [0.0, 0.0, 3.0, 3.0],
+        [1.0, 1.0, 4.0, 4.0],
+        [2.0, 2.0, 5.0, 5.0],
+    ]
+    with pytest.raises(RuntimeError, match="negative"):
+        torch.repeat_interleave(x, -1)

@@ -1,5 +1,7 @@
 """Factorisations and distances around the sizes where their algorithms change, against NumPy."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,172 @@ def test_lu_of_large_matrices_is_theirs_with_any_number_of_threads(shape, dtype)
             assert error < near * size * np.abs(x).max()
         wanted = np.linalg.slogdet(a.astype(np.float64))
         assert sign == wanted[0] and abs(log - wanted[1]) < near * abs(wanted[1])
+
+
+@pytest.mark.parametrize("pivots", [[1], [1, 2], [1, 2, 3, 3], []])
+def test_lu_solve_with_too_many_or_too_few_pivots_raises(pivots: list[int]) -> None:
+    at = torch.tensor(pivots, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="Number of pivots"):
+        torch.linalg.lu_solve(torch.eye(3), at, torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="Number of pivots"):
+        torch.lu_solve(torch.ones(3, 2), torch.eye(3), at)
+
+
+def test_nuclear_norm_of_many_matrices_wants_its_dimensions() -> None:
+    x = torch.ones(2, 2, 2)
+    for f in (lambda: torch.norm(x, "nuc"), lambda: x.norm("nuc")):
+        with pytest.raises(RuntimeError, match="dim must be a 2-tuple"):
+            f()
+    torch.testing.assert_close(torch.norm(x, "nuc", dim=(1, 2)), torch.tensor([2.0, 2.0]))
+
+
+INF, NAN = math.inf, math.nan
+
+
+def test_triangular_solve_gives_back_coefficients_of_every_system() -> None:
+    a = torch.tensor([[[2.0, 1.0], [0.0, 4.0]]], requires_grad=True)
+    c = torch.triangular_solve(torch.ones(3, 2, 1), a)[1]
+    assert c.shape == (3, 2, 2)
+    (g,) = torch.autograd.grad(c.sum(), a)
+    assert g.tolist() == [[[3, 3], [3, 3]]]
+
+
+def test_solve_ex_reports_each_matrix_once() -> None:
+    a = torch.stack([torch.eye(2), torch.zeros(2, 2)])
+    assert torch.linalg.solve_ex(a, torch.ones(3, 2, 2, 1))[1].tolist() == [0, 1]
+    assert torch.linalg.solve_ex(torch.eye(2), torch.ones(3, 2, 1))[1].tolist() == 0
+    assert torch.linalg.solve_ex(torch.eye(2), torch.ones(0, 2, 1))[1].tolist() == 0
+    assert torch.linalg.solve_ex(torch.eye(2)[None], torch.ones(3, 2, 1))[1].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(torch.float32, s) for s in (2e38, 1e30, 1e-30, 1e-42)]
+    + [(torch.float64, 1e307)]
+    + [(torch.float64, 1e-290)],
+)
+def test_decompositions_near_the_ends_of_the_type_hold(dtype: torch.dtype, scale: float) -> None:
+    a = np.array([[1.0, 0.25, 0.5], [0.125, 0.5, 0.25], [0.25, 0.0, 0.75]])
+    x = torch.tensor(a * scale, dtype=dtype)
+    a = x.double().numpy() / scale  # what the type holds
+    loose = 3e-3 if scale == 1e-42 else 1e-5
+    want = np.linalg.svd(a, compute_uv=False)
+    u, s, vh = (t.double().numpy() for t in torch.linalg.svd(x))
+    np.testing.assert_allclose(s / scale, want, rtol=loose)
+    np.testing.assert_allclose((u * (s / scale)) @ vh, a, atol=loose)
+    np.testing.assert_allclose(torch.linalg.svdvals(x).double().numpy() / scale, want, rtol=loose)
+    low = np.tril(a) + np.tril(a, -1).T
+    got = torch.linalg.eigvalsh(x).double().numpy() / scale
+    np.testing.assert_allclose(got, np.linalg.eigvalsh(low), atol=loose)
+    w, v = (t.double().numpy() for t in torch.linalg.eigh(x))
+    np.testing.assert_allclose((v * (w / scale)) @ v.T, low, atol=loose)
+
+
+def rows_of(m: int, n: int) -> np.ndarray:
+    return np.random.default_rng(m * 31 + n).standard_normal((2, m, n))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3), (1, 4), (4, 1), (0, 2), (2, 0)])
+def test_lu_of_any_shape_has_its_gradient(shape: tuple[int, int]) -> None:
+    x = torch.tensor(rows_of(*shape), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: torch.linalg.lu(x)[1:], x)
+    assert torch.autograd.gradcheck(lambda x: torch.linalg.lu_factor(x)[0], x)
+    if min(shape) > 1:
+        assert torch.autograd.gradgradcheck(lambda x: torch.linalg.lu_factor(x)[0], x)
+
+
+@pytest.mark.parametrize("p", [1, 2, 0.5, 3, INF])
+def test_renorm_scales_slices_down_to_the_norm(p: float) -> None:
+    a = rows_of(3, 4) * [[[0.1]], [[4.0]]]
+    for dim in (0, 1, -1):
+        others = tuple(d for d in range(3) if d != dim % 3)
+        size = np.abs(a)
+        norm = size.max(others, keepdims=True)
+        if p != INF:
+            norm = (size**p).sum(others, keepdims=True) ** (1 / p)
+        want = a * np.where(norm > 1.5, 1.5 / (norm + 1e-7), 1)
+        x = torch.tensor(a, requires_grad=True)
+        np.testing.assert_allclose(torch.renorm(x, p, dim, 1.5).detach().numpy(), want)
+        np.testing.assert_allclose(x.detach().clone().renorm_(p, dim, 1.5).numpy(), want)
+        assert torch.autograd.gradcheck(lambda x, dim=dim: torch.renorm(x, p, dim, 1.5), x)
+    assert torch.renorm(torch.ones(2, 3).half(), p, 0, 1).dtype == torch.float16
+    for bad in ((-1, 0, 1), (p, 0, -1)):
+        with pytest.raises(RuntimeError, match="renorm"):
+            torch.renorm(torch.ones(2, 3), *bad)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        torch.renorm(torch.ones(3), p, 0, 1)
+
+
+inf, nan = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, inf, -inf])
+def test_norm_of_one_element_is_its_size(p: float) -> None:
+    x = torch.tensor([[1e30], [-1e-30], [0.0]], requires_grad=True)
+    y = torch.linalg.vector_norm(x, p, dim=1)
+    assert y.tolist() == x.detach().abs().squeeze(1).tolist()
+    y.sum().backward()
+    assert x.grad.squeeze(1).tolist() == [1, -1, 0]
+
+
+def test_norm_of_bytes_tells_of_their_type_before_dimensions() -> None:
+    x = torch.zeros(2, 2, dtype=torch.uint8)
+    for norm in (torch.frobenius_norm, lambda x, dim: torch.linalg.vector_norm(x, 2, dim)):
+        for dim in (5, (0, 0), (0, 1)):
+            with pytest.raises(RuntimeError, match="Expected a floating point or complex.*Byte"):
+                norm(x, dim)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
+def test_matrix_norms_of_no_elements_are_zero_or_there_is_no_least(shape: tuple[int, ...]) -> None:
+    x, batch = torch.ones(shape), shape[:-2]
+    for order in (inf, 1, 2, "fro", "nuc"):
+        y = torch.linalg.matrix_norm(x, order, keepdim=True)
+        assert y.shape == (*batch, 1, 1)
+        assert not y.any()
+    columns, rows = -1, -inf  # norms of them: sums of each, of which there may be some
+    for order in {columns, rows, -2} - {columns if shape[-1] else 0, rows if shape[-2] else 0}:
+        with pytest.raises(IndexError, match="non-zero size"):
+            torch.linalg.matrix_norm(x, order)
+
+
+@pytest.mark.parametrize("order", [None, 1, -1, 2, -2, inf, -inf])
+def test_condition_number_of_no_elements_is_zero(order: float | None) -> None:
+    for shape in ((0, 0), (0, 3), (2, 0, 3)):
+        y = torch.linalg.cond(torch.ones(shape, dtype=torch.complex128), order)
+        assert y.dtype == torch.float64
+        assert y.tolist() == np.zeros(shape[:-2]).tolist()
+    with pytest.raises(RuntimeError, match="invalid norm type: 3"):
+        torch.linalg.cond(torch.ones(0, 0), 3)
+
+
+CROSS = [((5, 3, 4), (5, 3, 4), 1), ((3, 7), (3, 7), 0), ((1, 3), (6, 3), 1)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.complex64])
+@pytest.mark.parametrize(("a", "b", "dim"), CROSS)
+def test_cross_along_any_dimension_of_any_type(
+    a: tuple[int, ...], b: tuple[int, ...], dim: int, dtype: torch.dtype
+) -> None:
+    generator = np.random.default_rng(1)
+    x, y = (torch.tensor(generator.integers(-9, 9, shape)).to(dtype) for shape in (a, b))
+    want = np.cross(*(np.moveaxis(v.numpy(), dim, -1) for v in (x, y)))
+    got = torch.linalg.cross(x, y, dim=dim)
+    assert got.is_contiguous()
+    assert got.tolist() == np.moveaxis(want, -1, dim).tolist()
+    # As it lies in memory across, and with gradients.
+    across = x.mT.contiguous().mT
+    assert torch.linalg.cross(across, y, dim=dim).tolist() == got.tolist()
+    if dtype == torch.float64:
+        leaves = [x.requires_grad_(), y.requires_grad_()]
+        assert torch.autograd.gradcheck(lambda u, v: torch.linalg.cross(u, v, dim=dim), leaves)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_inverse_of_a_singular_matrix_is_refused(upper: bool) -> None:
+    for one, where in ((torch.eye(3), ""), (torch.eye(3).expand(2, 3, 3), "Batch element 1")):
+        singular = one.clone()
+        singular[..., 1, 1][-1 if one.dim() > 2 else ...] = 0
+        with pytest.raises(torch.linalg.LinAlgError, match=f"{where}.*diagonal element 2 is zero"):
+            torch.cholesky_inverse(singular, upper=upper)
+    assert torch.equal(torch.cholesky_inverse(torch.eye(3)), torch.eye(3))

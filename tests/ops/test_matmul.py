@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pytensorlib as t
+import pytensorlib as torch
 
 # Tiny, a row, few rows, one packed panel, blocks, more than one block, depth alone.
 SIZES = [
@@ -152,3 +153,16 @@ def test_linear_of_a_transposed_batch_takes_a_bias_of_another_type() -> None:
     assert y.tolist() == [[[5.0] * 5] * 4] * 2
     with pytest.raises(RuntimeError, match="must have the same dtype"):
         t.nn.functional.linear(x, w, b)
+
+
+def test_addr_scales_in_the_promoted_type() -> None:
+    c, a, b = torch.tensor([[0.3007]]).bfloat16(), torch.tensor([1.2345]), torch.tensor([1.777])
+    want = 0.6 * 0.30078125 + 0.2 * 1.2345 * 1.777
+    assert torch.addr(c, a, b, beta=0.6, alpha=0.2).item() == pytest.approx(want, rel=1e-6)
+
+
+def test_einsum_sums_small_integers_in_int64() -> None:
+    x = torch.full((1, 2, 3), 100, dtype=torch.int8)
+    y = torch.einsum("...ik,...j->ij", x, torch.ones(3, dtype=torch.int8))
+    assert y.dtype == torch.int64
+    assert y.tolist() == [[300] * 3] * 2

@@ -1,5 +1,8 @@
 """Narrow integers are computed in their own type, and conversions go straight to theirs."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -147,3 +150,71 @@ def test_copysign_of_every_half(dtype):
     want = (bits.numpy() & 0x7FFF) | (bits.numpy()[::-1] & -0x8000)
     number = ~np.isnan(x.double().numpy())
     assert np.array_equal(got[number], want[number])
+
+
+def assign(x: Any, key: Any, value: Any) -> None:
+    x[key] = value
+
+
+ONE = torch.tensor([0])
+
+WRITES = {
+    "one element": lambda x, v: assign(x, 0, v),
+    "a slice": lambda x, v: assign(x, slice(None), v),
+    "a mask": lambda x, v: assign(x, torch.tensor([True, False]), v),
+    "an index": lambda x, v: assign(x, ONE, v),
+    "index_fill": lambda x, v: x.index_fill(0, ONE, v),
+    "scatter": lambda x, v: x.scatter(0, ONE, v),
+    "scatter_": lambda x, v: x.scatter_(0, ONE, v, reduce="add"),
+    "where": lambda x, v: torch.where(x > 1, x, v),
+    "where's first": lambda x, v: torch.where(x > 1, v, x),
+    "add": lambda x, v: torch.add(x, x, alpha=v),
+    "sub": lambda x, v: x.sub(x, alpha=v),
+    "rsub": lambda x, v: torch.rsub(x, x, alpha=v),
+    "addcmul": lambda x, v: x.addcmul(x, x, value=v),
+    "index_add": lambda x, v: x.index_add(0, ONE, x[:1], alpha=v),
+    "addmm": lambda x, v: torch.addmm(x[None], x[None], x.new_ones(2, 2), alpha=v),
+    "addmm's beta": lambda x, v: torch.addmm(x[None], x[None], x.new_ones(2, 2), beta=v),
+    "addmv": lambda x, v: torch.addmv(x, x.new_ones(2, 2), x, alpha=v),
+    "baddbmm": lambda x, v: torch.baddbmm(
+        x[None, None], x[None, None], x.new_ones(1, 2, 2), beta=v
+    ),
+    "addbmm": lambda x, v: torch.addbmm(x[None], x[None, None], x.new_ones(1, 2, 2), alpha=v),
+    "addr": lambda x, v: torch.addr(x.new_ones(2, 2), x, x, alpha=v),
+    "pow": lambda x, v: x ** abs(v),
+    "linspace": lambda x, v: torch.linspace(0, v, 3, dtype=x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_number_that_an_integer_type_does_not_hold_is_refused(name: str) -> None:
+    for dtype, beyond in ((torch.uint8, 300), (torch.int8, -129), (torch.int32, 2**40)):
+        x = torch.tensor([1, 2], dtype=dtype)
+        with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
+            WRITES[name](x, beyond)
+        assert x.tolist() == [1, 2]
+        WRITES[name](x.clone(), 100)
+
+
+def test_assigned_numbers_follow_pytorch_at_the_edges() -> None:
+    x = torch.tensor([1, 2], dtype=torch.uint8)
+    x[0] = -1
+    assert x.tolist() == [255, 2]
+    for beyond in (-0.5, math.nan, math.inf, 1e10):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            x[0] = beyond
+    # Products are made in the type of the result.
+    bytes_ = torch.tensor([100, 20], dtype=torch.uint8)
+    assert torch.addr(torch.ones(2), bytes_, bytes_).tolist() == [[10001, 2001], [2001, 401]]
+    assert torch.addr(bytes_.int(), bytes_, bytes_, alpha=300)[0].tolist() == [3000100, 600020]
+    # The type of the result counts, and where there is one number, only the first.
+    assert torch.addr(x[1:], x[1:], x[1:].char(), alpha=300).tolist() == [[1202]]
+    assert torch.linspace(0, 300, 1, dtype=torch.uint8).tolist() == [0]
+    half = torch.zeros(1, dtype=torch.float16)
+    half[0] = 70000
+    assert half.tolist() == [math.inf]
+    real = torch.zeros(1)
+    real[0] = 3 + 0j
+    assert real.tolist() == [3]
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del x[0]

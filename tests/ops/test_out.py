@@ -281,3 +281,50 @@ def test_out_of_copied_views_of_complex_numbers() -> None:
     assert back.tolist() == [1 + 2j]
     with pytest.raises(RuntimeError, match="to have dtype float, but got double"):
         torch.view_as_real_copy(z, out=torch.empty(0, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("given", [torch.float32, torch.uint8, torch.bool, torch.int64])
+@pytest.mark.parametrize("to", [torch.uint8, torch.bool])
+def test_any_and_all_write_bytes_and_bools(given: torch.dtype, to: torch.dtype) -> None:
+    x = torch.tensor([[0.0, 0.5], [0.25, 2.0]]).mul(4).to(given)
+    for f, want in ((torch.any, [1, 1]), (torch.all, [0, 1])):
+        out = torch.full((2,), 3, dtype=torch.uint8).to(to)
+        assert f(x, 0, out=out) is out
+        assert out.dtype == to
+        assert out.tolist() == want
+        whole = torch.zeros((), dtype=to)
+        f(x, out=whole)
+        assert whole.item() == (max(want) if f is torch.any else min(want))
+    half = torch.tensor([0.5, 0.25])  # no byte, but not zero
+    assert torch.all(half, out=torch.zeros((), dtype=torch.uint8)).item() == 1
+    for other in (torch.float32, torch.int64):
+        with pytest.raises(RuntimeError, match="only supports bool tensor for result"):
+            torch.any(x, out=torch.zeros((), dtype=other))
+
+
+def test_out_whose_elements_share_memory_is_refused() -> None:
+    x = torch.ones(1).as_strided((2, 2), (0, 0))
+    index, five = torch.tensor([0]), torch.tensor(5.0)
+    for out in (x, torch.zeros(1).expand(2, 2)):
+        for write in (
+            lambda o=out: torch.index_fill(x, 0, index, 5.0, out=o),
+            lambda o=out: torch.masked_fill(x, x > 0, five, out=o),
+            lambda o=out: torch.index_copy(x, 0, index, torch.ones(1, 2), out=o),
+        ):
+            with pytest.raises((RuntimeError, TypeError)):
+                write()
+        assert out.unique().numel() == 1
+    assert x.index_fill_(0, index, 5.0).tolist() == [[5, 5], [5, 5]]
+
+
+def test_differences_of_nothing_are_nothing_with_out_too() -> None:
+    out = torch.zeros(3)[:0]
+    for n in (1, 2):
+        assert torch.diff(torch.zeros(0), n=n, out=out).shape == (0,)
+
+
+def test_normal_of_means_gives_out_the_shape_of_any_out() -> None:
+    mean = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    out = torch.zeros(0)
+    assert torch.normal(mean, 0.0, out=out) is out
+    assert out.tolist() == mean.tolist()

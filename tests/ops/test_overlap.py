@@ -238,3 +238,17 @@ def test_result_beside_an_operand_is_refused(name: str) -> None:
     assert base.tolist() == [0, 1, 2, 3, 4]
     want = WHOLE[name](x.clone(), torch.empty(2, 2))
     assert torch.equal(WHOLE[name](x, x), want) and torch.equal(x, want)
+
+
+def test_sum_to_size_of_a_number_is_no_alias() -> None:
+    x = torch.tensor(2.0)
+    y = x.sum_to_size(())
+    y.fill_(5)
+    assert x.item() == 2
+
+
+def test_index_put_of_its_own_elements_is_refused() -> None:
+    x = torch.arange(4.0)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x.index_put_((torch.tensor([1]),), x[3])
+    assert x.index_put_((torch.tensor([1]),), x[3].clone()).tolist() == [0.0, 3.0, 2.0, 3.0]

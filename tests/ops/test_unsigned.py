@@ -456,3 +456,21 @@ def test_the_gpu_refuses_them(name, dtype, np_dtype):
     with pytest.raises(NotImplementedError, match="CPU only"):
         torch.ones(3, dtype=dtype).to("wgpu")
     assert torch.ones(3, dtype=dtype).to("wgpu", torch.float32).cpu().tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_wide_unsigned_integers_round_to_themselves_and_run_in_int64(dtype: torch.dtype) -> None:
+    top = 2 ** (8 * dtype.itemsize) - 1
+    x = torch.tensor([1, 2, top], dtype=dtype)
+    for f in (torch.round, torch.floor, torch.ceil, torch.trunc, torch.fix):
+        assert f(x).dtype == dtype and f(x).tolist() == [1, 2, top]
+    assert torch.signbit(x).tolist() == [False] * 3
+    small = torch.tensor([1, 2, 65535], dtype=dtype)
+    for f, want in ((torch.cumsum, [1, 3, 65538]), (torch.cumprod, [1, 2, 131070])):
+        y = f(small, 0)
+        assert y.dtype == torch.int64 and y.tolist() == want
+        assert f(small, 0, dtype=torch.float32).tolist() == want
+        with pytest.raises(NotImplementedError, match=f.__name__):
+            f(torch.tensor([1, 2]), 0, dtype=dtype)
+    # 64 bits wrap, as PyTorch's do
+    assert torch.cumsum(torch.tensor([2**64 - 1, 3], dtype=torch.uint64), 0).tolist() == [-1, 2]

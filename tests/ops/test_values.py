@@ -518,3 +518,53 @@ def test_norm_across_maps_counts_the_neighbours_of_its_formula(size):
     for c in range(8):
         near = range(max(c - reach, 0), min(c + reach, 7) + 1)
         assert got[c].item() == pytest.approx((c + 1) / sum((j + 1) ** 2 for j in near))
+
+
+ANSWERS = {
+    "an empty region": (
+        lambda: torch.as_strided_scatter(torch.ones(3, 2).t(), torch.ones(0), (0,), (1,)),
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]],
+    ),
+    "an empty tensor": (
+        lambda: torch.as_strided_scatter(torch.zeros(2, 0), torch.zeros(0), (0,), (1,)),
+        [[], []],
+    ),
+    "a kernel longer than time": (
+        lambda: torch.tensor(
+            torch.conv_tbc(torch.ones(2, 1, 2), torch.ones(3, 2, 4), torch.ones(4)).shape
+        ),
+        [0, 1, 4],
+    ),
+    "no time": (
+        lambda: torch.tensor(
+            torch.conv_tbc(torch.ones(0, 1, 2), torch.ones(1, 2, 4), torch.ones(4)).shape
+        ),
+        [0, 1, 4],
+    ),
+    "threshold": (lambda: F.threshold(torch.tensor([1, 9], dtype=torch.uint8), 3, 5), [5, 9]),
+    # What overflows float32 is infinite, with the sign of the polynomial: NaN would say less.
+    "hermite": (
+        lambda: torch.special.hermite_polynomial_he(torch.tensor([1.0, 2.5]), 99),
+        [INF, INF],
+    ),
+    "distance": (
+        lambda: F.pairwise_distance(torch.tensor([[3 + 4j]]), torch.tensor([[0j]]), eps=0.0),
+        [5.0],
+    ),
+    "triplet": (
+        lambda: F.triplet_margin_loss(*[torch.ones(2, 2, dtype=torch.complex64)] * 3),
+        1.0,
+    ),
+    "poisson": (
+        lambda: F.poisson_nll_loss(
+            *[torch.ones(2, dtype=torch.complex128)] * 2, log_input=False, eps=0.0
+        ),
+        1 + 0j,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_answer(case: str) -> None:
+    call, want = ANSWERS[case]
+    assert call().tolist() == want

@@ -608,3 +608,14 @@ def test_loaders_and_samplers_refuse_options_in_pytorchs_words(call, kind, text)
 def test_more_workers_than_processors_warn_of_a_freeze():
     with pytest.warns(UserWarning, match="might get DataLoader running slow or even freeze"):
         DataLoader([1], num_workers=1000)
+
+
+def test_random_order_of_nothing_raises() -> None:
+    for call in (
+        lambda: DataLoader([], shuffle=True),
+        lambda: RandomSampler([], replacement=True),
+        lambda: RandomSampler(range(3), num_samples=0),
+    ):
+        with pytest.raises(ValueError, match="num_samples should be a positive integer value"):
+            call()
+    assert list(DataLoader([])) == []

@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -613,3 +614,41 @@ def test_redispatch_skips_one_level_of_asking():
     log.clear()
     torch.nn.functional.relu(a.as_subclass(Logging))
     assert log == ["relu", "relu"]
+
+
+class Asked(torch.Tensor):
+    """Notes the functions that it is asked for."""
+
+    calls: list[Any] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_operators_ask_for_pytorchs_methods() -> None:
+    x = torch.tensor([1.0, 2.0]).as_subclass(Asked)
+    Asked.calls.clear()
+    x + 1, 1 + x, x - 1, x * 2, 2 * x, x / 2, x % 2, x @ x, -x, +x, abs(x)
+    x < 1, x <= 1, x > 1, x >= 1, x != 1
+    y = x
+    y += 1
+    y -= 1
+    y *= 2
+    y /= 2
+    names = "add add sub mul mul div remainder matmul neg positive abs lt le gt ge ne".split()
+    names += "add_ sub_ mul_ div_".split()
+    assert Asked.calls == [getattr(torch.Tensor, name) for name in names]
+
+
+class Other:
+    def __radd__(self, x: Any) -> str:
+        return "the other one's"
+
+
+def test_operand_that_no_tensor_takes_is_asked_after_the_class() -> None:
+    x = torch.ones(1).as_subclass(Asked)
+    assert x + Other() == "the other one's"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + "text"

@@ -377,3 +377,13 @@ def test_profile_tells_times_as_text() -> None:
     with torch.profiler.profile() as prof:
         torch.ones(2) + 1
     assert prof.key_averages()[0].cpu_time_total_str.endswith("us")
+
+
+def test_hash_of_a_number_takes_its_dimension_and_is_no_view_of_it() -> None:
+    for x in (torch.tensor(3), torch.tensor(1.5, dtype=torch.float64)):
+        want = x.clone().view(torch.int64).item()
+        for dim in (0, -1, (), (0,)):
+            y = torch.hash_tensor(x, dim, keepdim=True)
+            assert (y.shape, y.item()) == ((), want)
+            y.zero_()
+        assert x.clone().view(torch.int64).item() == want

@@ -126,3 +126,10 @@ def test_functions_are_no_methods_of_the_classes_that_hold_them() -> None:
     assert held.of_tensors.__self__ is held
     assert pickle.loads(pickle.dumps(torch.add)) is torch.add
     assert inspect.isroutine(torch.add) and inspect.ismethoddescriptor(torch.Tensor.add)
+
+
+def test_reflected_operator_without_its_operand_raises() -> None:
+    # PyTorch's gives NotImplemented for any wrong call.
+    for name in ("__radd__", "__rsub__", "__rtruediv__", "__rpow__"):
+        with pytest.raises(TypeError, match="argument"):
+            getattr(torch.ones(2), name)()
