@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from op_calls import leaves, tensors
 from op_db import OPS
-from test_ops import leaves, tensors
 
 import pytensorlib as torch
 

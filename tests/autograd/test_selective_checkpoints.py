@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from test_torch_dispatch import Log, aten
+from dispatch_log import Log, aten
 
 import pytensorlib as torch
 from pytensorlib import nn

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from op_calls import leaves, mapped, named, scalars_fit, tensors
 from op_db import OPS
 from op_row import Op, Sample
-from test_ops import leaves, mapped, named, scalars_fit, tensors
 
 import pytensorlib as torch
 from pytensorlib.func import vmap

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_installed_alias import Environment
+from alias_environment import Environment
 
 from pytensorlib import wgpu
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 from pytensorlib import wgpu
 

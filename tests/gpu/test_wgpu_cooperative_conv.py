@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from child import run
 from test_wgpu_cooperative import PRODUCTS, need_squares
-from test_wgpu_runtime import run
 
 CONVOLUTIONS = (
     PRODUCTS

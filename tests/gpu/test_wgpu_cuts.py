@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_wgpu_runtime import HOSTED, every_operator, run
+from child import run
+from test_wgpu_runtime import HOSTED, every_operator
 
 from pytensorlib import wgpu
 

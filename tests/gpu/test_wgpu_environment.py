@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 import pytensorlib as torch
 from pytensorlib import wgpu

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_graph import model
+from training_steps import model
 
 import pytensorlib as torch
 from pytensorlib import wgpu

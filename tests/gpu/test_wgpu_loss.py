@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 from pytensorlib import wgpu
 

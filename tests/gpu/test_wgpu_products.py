@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from child import run
 from test_wgpu_cuts import PROGRAM, TELL
-from test_wgpu_runtime import run
 
 from pytensorlib import wgpu
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_graph_optimizers import training
+from training_steps import training
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu

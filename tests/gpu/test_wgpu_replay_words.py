@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import test_graph_optimizers
-from test_graph import model
-from test_graph_optimizers import training
+import training_steps
 from test_wgpu_replay import OPTIMIZERS, batches, network
+from training_steps import model, training
 
 import pytensorlib as torch
 from pytensorlib import _C, wgpu
@@ -57,10 +56,10 @@ def test_whole_step_with_dropout_is_kept(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["adadelta", "muon", "rmsprop", "rmsprop centered", "rprop"])
 def test_whole_step_of_plain_operators_is_kept(kind: str) -> None:
-    net = test_graph_optimizers.network("wgpu")
-    optimizer = test_graph_optimizers.OPTIMIZERS[kind](net.parameters())
+    net = training_steps.network("wgpu")
+    optimizer = training_steps.OPTIMIZERS[kind](net.parameters())
     train = torch.graph(training(net, optimizer), fullgraph=True)
-    x, y = test_graph_optimizers.batches("wgpu", 1)[0]
+    x, y = training_steps.batches("wgpu", 1)[0]
     for _ in range(12):
         train(x, y)
     counts = asked(lambda: train(x, y))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from child import run
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu
@@ -100,19 +100,6 @@ def test_the_pool_hands_out_the_oldest_buffer_first() -> None:
         del b, a, c
     # `x` into each of three buffers, and the fill.
     assert wgpu.memory_stats()["bind_groups"] - before <= 4
-
-
-def run(code: str, **env: str) -> str:
-    """Run a program in a process of its own and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # Rows of the operator table that run on the CPU under any limits, and what of them does: a general

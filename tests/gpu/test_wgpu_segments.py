@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from child import run
 from test_wgpu_cuts import IMAGES, LINES, PLACES, PRODUCTS, PROGRAM, RECURRENT, ROWS, STEPS, TELL
-from test_wgpu_runtime import HOSTED, every_operator, run
+from test_wgpu_runtime import HOSTED, every_operator
 
 from pytensorlib import wgpu
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from child import run
 from test_wgpu_fuse import bits, fused, launched, x
-from test_wgpu_runtime import run
 from test_wgpu_words import NEVER, wide
 
 import pytensorlib as torch

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 import pytensorlib as torch
 from pytensorlib import _C, nn, wgpu
@@ -470,8 +470,8 @@ def test_buffers_of_what_has_no_memory_raise_errors_that_tell_why() -> None:
 
 @pytest.mark.slow
 def test_check_against_cpu_passes_every_operator() -> None:
+    from op_calls import leaves, mapped, tensors
     from op_db import OPS
-    from test_ops import leaves, mapped, tensors
 
     wgpu.set_fallback("silent")
     compared = 0

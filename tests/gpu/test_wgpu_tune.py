@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 from pytensorlib import wgpu
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 from pytensorlib import wgpu
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from op_calls import differentiable_calls, gradients, leaves, named, scalars_fit, tensors
 from op_db import OPS, Op
-from test_ops import differentiable_calls, gradients, leaves, named, scalars_fit, tensors
 
 import pytensorlib as torch
 from pytensorlib import _C, wgpu
@@ -94,7 +94,7 @@ def test_gradients_of_a_compiled_call_are_those_of_the_call(op: Op) -> None:
     "op", named([op for op in OPS if "float32" in op.dtypes and op.name not in OPEN])
 )
 def test_results_of_a_compiled_call_on_a_gpu_are_those_of_the_call(op: Op) -> None:
-    from test_ops import mapped
+    from op_calls import mapped
 
     function = op.function(torch)
     calls = [tensors(s, "float32") for s in list(op.samples())[:3]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import reduce
 
 import pytest
+from op_calls import tensors
 from op_db import OPS
 from op_row import Op
-from test_ops import tensors
 
 import pytensorlib as torch
 from pytensorlib import nn

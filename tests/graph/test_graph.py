@@ -8,11 +8,11 @@ import threading
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from training_steps import model
 
 import pytensorlib as torch
 from pytensorlib import nn
@@ -24,48 +24,6 @@ def _no_warnings() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
-
-
-class Text(nn.Module):
-    """Predicts the next of 30 characters, by an LSTM or a small GPT."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.kind, self.letters, self.out = kind, nn.Embedding(30, 16), nn.Linear(16, 30)
-        if kind == "lstm":
-            self.body: Any = nn.LSTM(16, 16, 2, batch_first=True, dropout=0.1)
-        else:
-            layer = nn.TransformerEncoderLayer(
-                16, 4, 32, dropout=0.1, batch_first=True, norm_first=True, activation="gelu"
-            )
-            self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.places = nn.Parameter(torch.randn(10, 16) * 0.1)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(10))
-
-    def forward(self, x: Any) -> Any:
-        h = self.letters(x) + self.places
-        h = self.body(h)[0] if self.kind == "lstm" else self.body(h, self.mask, is_causal=True)
-        return self.out(h).flatten(0, 1)
-
-
-def model(kind: str) -> tuple[Any, Any, Callable[[], tuple[Any, Any]]]:
-    """Return a network, an optimizer, and a function that draws a batch."""
-    optim = torch.optim
-    if kind == "mlp":
-        net: Any = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 5))
-        batch = lambda: (torch.randn(16, 20), torch.randint(0, 5, (16,)))  # noqa: E731
-        return net, optim.SGD(net.parameters(), lr=0.1, momentum=0.9), batch
-    if kind == "cnn":
-        net = nn.Sequential(
-            *(nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2)),
-            *(nn.Dropout2d(0.2), nn.Flatten(), nn.Linear(96, 10)),
-        )
-        batch = lambda: (torch.randn(8, 1, 8, 8), torch.randint(0, 10, (8,)))  # noqa: E731
-        return net, optim.Adam(net.parameters(), lr=0.01), batch
-    net = Text(kind)
-    batch = lambda: (torch.randint(0, 30, (4, 10)), torch.randint(0, 30, (40,)))  # noqa: E731
-    kinds = {"lstm": optim.RMSprop, "gpt": optim.AdamW}
-    return net, kinds[kind](net.parameters(), lr=0.01), batch
 
 
 def trained(kind: str, recorded: bool, steps: int = 20) -> tuple[list[Any], list[Any]]:

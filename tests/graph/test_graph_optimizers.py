@@ -4,71 +4,16 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from training_steps import OPTIMIZERS, batches, network, training
 
 import pytensorlib as torch
 from pytensorlib import nn, wgpu
 from pytensorlib.nn import functional as F
 
 DEVICES = ["cpu", *(["wgpu"] if wgpu.is_available() else [])]
-OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
-    "asgd": lambda p: torch.optim.ASGD(p, lr=0.1, weight_decay=0.01),
-    "asgd averaged": lambda p: torch.optim.ASGD(p, lr=0.1, t0=6),
-    "nadam": lambda p: torch.optim.NAdam(p, lr=0.05),
-    "nadam decayed": lambda p: torch.optim.NAdam(
-        p, lr=0.05, weight_decay=0.1, decoupled_weight_decay=True
-    ),
-    "radam": lambda p: torch.optim.RAdam(p, lr=0.05),
-    "radam decayed": lambda p: torch.optim.RAdam(
-        p, lr=0.05, weight_decay=0.1, decoupled_weight_decay=True
-    ),
-    "adafactor": lambda p: torch.optim.Adafactor(p, lr=0.05, weight_decay=0.1),
-    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1, weight_decay=0.01),
-    "adamax": lambda p: torch.optim.Adamax(p, lr=0.05),
-    "adadelta": lambda p: torch.optim.Adadelta(p, lr=0.5, weight_decay=0.01),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.05, weight_decay=0.01),
-    "rmsprop centered": lambda p: torch.optim.RMSprop(p, lr=0.05, momentum=0.5, centered=True),
-    "muon": lambda p: torch.optim.Muon([t for t in p if t.ndim == 2], lr=0.05),
-    "rprop": lambda p: torch.optim.Rprop(p, lr=0.01),
-}
-
-
-def training(net: Any, optimizer: Any, scaler: Any = None) -> Any:
-    """Return a step of training."""
-
-    def step(x: Any, y: Any) -> Any:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(x), y)
-        if scaler is None:
-            loss.backward()
-            optimizer.step()
-        else:
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-        return loss.detach()
-
-    return step
-
-
-def network(device: str, dtype: Any = torch.float32) -> Any:
-    """Return a small classifier, which has a parameter without dimensions."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(5, 4), nn.PReLU(), nn.Linear(4, 3))
-    net.register_parameter("unused", nn.Parameter(torch.ones(())))
-    return net.to(device, dtype)
-
-
-def batches(device: str, n: int, dtype: Any = torch.float32) -> list[Any]:
-    """Return batches of one shape."""
-    torch.manual_seed(1)
-    return [
-        (torch.randn(6, 5).to(device, dtype), torch.randint(0, 3, (6,)).to(device))
-        for _ in range(n)
-    ]
 
 
 @pytest.mark.parametrize("device", DEVICES)

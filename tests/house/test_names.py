@@ -8,48 +8,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from op_calls import leaves, mapped, tensors
 from op_db import OPS
+from op_names import NAMES, bare
 from op_row import Op, Sample
-from test_ops import leaves, mapped, tensors
 
 import pytensorlib as torch
-from pytensorlib import _C
 
-PLACES = {"torch": "", "nn": "nn.functional."}
-PLACES |= {name: f"{name}." for name in ("fft", "linalg", "special")}
-
-
-class Form(NamedTuple):
-    """One signature of a name: all after the name, its summary, and what forms it has."""
-
-    signature: str
-    summary: str
-    method: bool
-    inplace: bool
-    out: bool
-
-
-def declared() -> dict[str, list[Form]]:
-    found = defaultdict(list)
-    for schema, place, *rest in _C._schemas():
-        name, form = schema.split("(", 1)
-        summary = rest.pop()
-        full = PLACES.get(place, "Tensor.") + name.partition(".")[0]
-        found[full].append(Form(form, summary, *rest))
-    return dict(found)
-
-
-NAMES = declared()
 ROWS: dict[str, list[Op]] = defaultdict(list)
 for row in OPS:
     ROWS[row.name].append(row)
-
-
-def bare(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 RANDOM = """

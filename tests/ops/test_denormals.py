@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_calls import leaves, mapped, named, tensors
 from op_db import OPS
 from op_row import Op, Sample
-from test_ops import leaves, mapped, named, tensors
 
 import pytensorlib as torch
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from test_names import NAMES, PLACES, bare
-from test_ops import has_wgpu
+from op_calls import has_wgpu
+from op_names import NAMES, PLACES, bare
 
 import pytensorlib as torch
 from pytensorlib import _C

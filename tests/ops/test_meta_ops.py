@@ -6,19 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from op_calls import differentiable_calls, gradients, leaves, mapped, named, scalars_fit, tensors
 from op_db import OPS, Op
 from op_row import Sample
-from test_ops import (
-    LAYOUT_MATTERS,
-    LAYOUTS,
-    differentiable_calls,
-    gradients,
-    leaves,
-    mapped,
-    named,
-    scalars_fit,
-    tensors,
-)
+from test_ops import LAYOUT_MATTERS, LAYOUTS
 
 import pytensorlib as torch
 

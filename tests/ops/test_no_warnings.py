@@ -4,8 +4,8 @@ import itertools
 
 import module_states
 import pytest
+from op_calls import differentiable_calls
 from op_db import OPS
-from test_ops import differentiable_calls
 
 import pytensorlib as torch
 from pytensorlib import nn, optim

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from op_calls import differentiable_calls, gradients, named, scalars_fit, tensors
 from op_db import OPS, Op
-from test_ops import differentiable_calls, gradients, named, scalars_fit, tensors
 
 import pytensorlib as torch
 

@@ -6,17 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from op_calls import differentiable_calls, gradients, mapped, named, scalars_fit, tensors
 from op_db import OPS, Op
-from test_ops import (
-    LAYOUT_MATTERS,
-    LAYOUTS,
-    differentiable_calls,
-    gradients,
-    mapped,
-    named,
-    scalars_fit,
-    tensors,
-)
+from test_ops import LAYOUT_MATTERS, LAYOUTS
 
 import pytensorlib as torch
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_calls import leaves, mapped, tensors
 from op_db import OPS
-from test_ops import leaves, mapped, tensors
 
 import pytensorlib as torch
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_calls import leaves, tensors
 from op_db import OPS
-from test_ops import leaves, tensors
 
 import pytensorlib as torch
 from pytensorlib._serialization.machine import CorruptCheckpointError

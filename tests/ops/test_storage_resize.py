@@ -5,9 +5,9 @@ import threading
 
 import numpy as np
 import pytest
+from op_calls import leaves, mapped, named, tensors
 from op_db import OPS
 from op_row import Sample
-from test_ops import leaves, mapped, named, tensors
 
 import pytensorlib as torch
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_wgpu_runtime import run
+from child import run
 
 import pytensorlib as torch
 from pytensorlib import library

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dispatch_log import Log, aten
+from op_calls import named, scalars_fit, tensors
 from op_db import OPS, Op
-from test_ops import named, scalars_fit, tensors
 
 import pytensorlib as torch
 from pytensorlib import nn
@@ -19,24 +20,7 @@ from pytensorlib.utils import _python_dispatch
 from pytensorlib.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from pytensorlib.utils._pytree import tree_map
 
-aten = torch.ops.aten
 ONE = torch.ones(1)
-
-
-class Log(TorchDispatchMode):
-    """Notes what it sees and computes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[Any, ...]] = []
-
-    @property
-    def names(self) -> list[str]:
-        return [str(func) for func, *_ in self.calls]
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.calls.append((func, types, args, kwargs))
-        return func(*args, **(kwargs or {}))
 
 
 def logged(f: Callable[..., Any], *args: Any) -> list[str]:
