@@ -143,6 +143,29 @@ assert sum(torch._C._vmap_loops().values()) == 1
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
+@pytest.mark.parametrize("key", ["h", "h, 1", "h, i", "h, i, h", "..., h", "h, :, i", "None, h, 1:"])
+def test_vmap_takes_another_index_for_each_slice(key: str) -> None:
+    x, h, i = torch.randn(4, 5, 4), torch.tensor([3, 0, -1]), torch.tensor([1, 4, 0])
+    take = eval(f"lambda x, h, i: x[{key}]")
+    for same in (x, x.requires_grad_()):
+        found = vmap(take, in_dims=(None, 0, 0))(same, h, i)
+        want = torch.stack([take(x, int(a), int(b)) for a, b in zip(h, i, strict=True)])
+        assert torch.equal(found, want)
+    every = torch.stack([x, x + 1, x + 2]).detach()
+    found = vmap(take)(every, h, i)
+    assert torch.equal(found[1], take(x + 1, 0, 4))
+
+    def put(x: Any, h: Any, i: Any) -> Any:
+        x = x.clone()
+        exec(f"x[{key}] = 7.0", {}, {"x": x, "h": h, "i": i})
+        return x
+
+    found = vmap(put)(every, h, i)
+    assert torch.equal(found[2], put(every[2], -1, 0))
+    with pytest.raises(IndexError, match="out of"):
+        vmap(take, in_dims=(None, 0, 0))(x, h + 4, i)
+
+
 def test_vmap_refuses_data() -> None:
     x = torch.ones(2, 3)
     with pytest.raises(RuntimeError, match="^accessing `data` under vmap transform is not"):

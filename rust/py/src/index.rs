@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice, PyString, PyTuple,
 };
+use pytensorlib_core::batch::Batched;
 use pytensorlib_core::dispatch;
 use pytensorlib_core::dtype::{check_range, DType, Scalar};
 use pytensorlib_core::schema::{Type, Value};
@@ -189,7 +190,12 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
     for (place, (o, list)) in items.iter().zip(lists).enumerate() {
         if let Some(t) = list {
             let integral = t.dtype().is_integral();
-            if t.ndim() == 0 && integral && t.dtype() != DType::Bool && t.dtype() != DType::U8 {
+            let number = integral && !matches!(t.dtype(), DType::Bool | DType::U8);
+            if number && t.ndim() == 0 && Batched::of(&t).is_some() {
+                // Another number for each slice.
+                tensors.put(d, t, 1);
+                d += 1;
+            } else if number && t.ndim() == 0 {
                 y = at(&y, d, t.item().py()?.i64_at_most(), place)?;
             } else if t.ndim() == 0 && integral {
                 y = y.unsqueeze(d as i64).py()?;
