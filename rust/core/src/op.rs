@@ -277,6 +277,78 @@ pub enum Repeats {
     Changes,
 }
 
+/// What the engine may do with an op beside calling it. Most ops have [`Traits::NONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// Outputs may have any layout, and alias an input of the same layout.
+    pub pointwise: bool,
+    /// Each element of the result comes from those of the inputs that broadcasting brings to the same
+    /// place.
+    pub elementwise: bool,
+    /// `out=` may have another type, which the result is cast to.
+    pub casts: bool,
+    /// The result requires grad although there is no derivative; `out=` then may.
+    pub opaque: bool,
+    /// The host's kernel takes the output's own memory as its first input.
+    pub overwrites: bool,
+    /// It draws random numbers, which are other ones on each device.
+    pub draws: bool,
+    /// Whether it may write to elements that share memory.
+    pub repeats: Repeats,
+    /// Of the types that few ops take or give, those that it does.
+    pub rare: Rare,
+    /// Outputs through which no gradient flows although their type could carry one.
+    pub detached: Mask,
+    /// The inputs whose real and imaginary parts go the same way and apart: on a GPU its kernel then takes
+    /// one after the other where it has none for complex numbers.
+    pub linear: &'static [usize],
+}
+
+impl Traits {
+    pub const NONE: Traits = Traits {
+        pointwise: false,
+        elementwise: false,
+        casts: false,
+        opaque: false,
+        overwrites: false,
+        draws: false,
+        repeats: Repeats::Refused,
+        rare: Rare::NONE,
+        detached: 0,
+        linear: &[],
+    };
+    /// Of what computes each element by itself, whatever the layouts are.
+    pub const POINTWISE: Traits = Traits {
+        pointwise: true,
+        elementwise: true,
+        casts: true,
+        ..Traits::NONE
+    };
+}
+
+/// Kinds of types that only ops which say so compute with (see [`DType::is_rare`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rare(u8);
+
+impl Rare {
+    pub const NONE: Rare = Rare(0);
+    /// uint16, uint32 and uint64.
+    pub const UNSIGNED: Rare = Rare(1);
+    /// complex32.
+    pub const COMPLEX: Rare = Rare(2);
+    /// Those, and the floating types of 8 bits.
+    pub const ALL: Rare = Rare(7);
+
+    pub fn has(self, dtype: DType) -> bool {
+        let kind = match dtype {
+            _ if dtype.is_wide_unsigned() => Rare::UNSIGNED,
+            _ if dtype.is_complex() => Rare::COMPLEX,
+            _ => Rare(4),
+        };
+        self.0 & kind.0 != 0
+    }
+}
+
 /// A handle to an op for whoever keeps it beyond the call.
 pub trait Keep {
     fn keep(&self) -> Arc<dyn Op>;
@@ -344,12 +416,6 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
-    /// The inputs whose real and imaginary parts go the same way and apart: on a GPU its kernel then takes
-    /// one after the other where it has none for complex numbers.
-    fn linear(&self) -> &'static [usize] {
-        &[]
-    }
-
     /// The results, as `infer` describes them, written with other ops; what runs on the GPU where
     /// there is no kernel. `None` where nothing is gained over the host.
     fn decompose(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
@@ -390,11 +456,6 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// Outputs through which no gradient flows although their type could carry one.
-    fn detached_outputs(&self) -> Mask {
-        0
-    }
-
     /// The fast path: the result of a small call of the plainest kind; `None` where the usual way
     /// must be taken.
     fn fast(&self, _x: &[&Tensor]) -> Option<Result<Tensor>> {
@@ -407,20 +468,14 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
+    /// What else there is to say of it in a word or two.
+    fn traits(&self) -> Traits {
+        Traits::NONE
+    }
+
     /// The memory order of the result where it is not row-major.
     fn layout(&self, _x: &[&Meta], _y: &TensorMeta) -> Option<Layout> {
         None
-    }
-
-    /// Whether outputs may have any layout and alias an input of the same layout.
-    fn pointwise(&self) -> bool {
-        false
-    }
-
-    /// Whether it computes each element of its result from those of its inputs that broadcasting brings
-    /// to the same place.
-    fn elementwise(&self) -> bool {
-        self.pointwise()
     }
 
     /// What computes one element of its one result from those of its inputs, whatever lies around them;
@@ -473,40 +528,10 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// Whether the host's kernel takes the output's own memory as its first input.
-    fn overwrites(&self) -> bool {
-        false
-    }
-
-    /// Whether `out=` may have another type, which the result is cast to.
-    fn casts(&self) -> bool {
-        self.pointwise()
-    }
-
-    /// Whether its result requires grad although there is no derivative; `out=` then may.
-    fn opaque(&self) -> bool {
-        false
-    }
-
-    /// Whether it takes and gives elements of a type that few ops do (see [`DType::is_rare`]).
-    fn takes(&self, _rare: DType) -> bool {
-        false
-    }
-
-    /// Whether it draws random numbers, which are other ones on each device.
-    fn draws(&self) -> bool {
-        false
-    }
-
     /// Draws its random numbers now, for a call whose inputs are computed later; `None` where they are drawn
     /// with the rest.
     fn drawn(&self, _x: &[&Meta]) -> Result<Option<Drawn>> {
         Ok(None)
-    }
-
-    /// Whether it may write to elements that share memory.
-    fn repeats(&self) -> Repeats {
-        Repeats::Refused
     }
 
     /// Whether its kernel computes whatever the elements are, so that it may run later than it was asked

@@ -81,7 +81,7 @@ fn by_rules(batch: &Batch, op: &dyn Op, m: &Mapped, logical: &[&Tensor]) -> Resu
     if let Some(y) = derived::of_many(op, m, &metas)? {
         return Ok(y);
     }
-    if op.elementwise() {
+    if op.traits().elementwise {
         let x = derived::aligned(op, m, &metas)?;
         let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
         return dispatch::call_kept(op.keep(), &x);
@@ -130,7 +130,7 @@ pub(super) fn aligned_in_place(
         mapped,
         size,
     };
-    if !op.elementwise() {
+    if !op.traits().elementwise {
         return Ok(None);
     }
     derived::aligned_to(&m, m.ndim(0)).map(Some)

@@ -77,7 +77,7 @@ pub(super) fn aligned(op: &dyn Op, m: &Mapped, logical: &[&Meta]) -> Result<Inpu
     if ndim > 0 && (0..x.len()).any(number) {
         let with: SmallVec<[&Meta; 4]> = logical.iter().copied().collect();
         let alike = |t: &Meta| t.dtype() == logical[0].dtype();
-        if !with.iter().all(|t| alike(t)) && op.elementwise() {
+        if !with.iter().all(|t| alike(t)) && op.traits().elementwise {
             let dtype = promoted(&with)?;
             for i in 0..x.len() {
                 if number(i) && x[i].dtype() != dtype {

@@ -347,7 +347,7 @@ impl Batch {
         }
         if let ([y], true) = (
             y,
-            op.pointwise() && x.first().is_some_and(|x| x.same(&y[0])),
+            op.traits().pointwise && x.first().is_some_and(|x| x.same(&y[0])),
         ) {
             if let Some(x) = call::aligned_in_place(op, &inputs)? {
                 let refs: SmallVec<[&Tensor; 4]> = x.iter().collect();
@@ -401,8 +401,8 @@ impl Interpreter for Batch {
         let mapped = x.iter().any(|t| self.has(t));
         let own = x.iter().any(|t| self.own(t).is_some());
         match request.kind {
-            RequestKind::Compute { op } if op.draws() => self.draw(op, x),
-            RequestKind::Into { op, y, .. } if op.draws() => {
+            RequestKind::Compute { op } if op.traits().draws => self.draw(op, x),
+            RequestKind::Into { op, y, .. } if op.traits().draws => {
                 self.draw_into(op, x, y).map(|()| Tensors::new())
             }
             RequestKind::Compute { op } if mapped => {

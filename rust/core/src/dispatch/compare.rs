@@ -233,7 +233,7 @@ impl Interpreter for Compare {
             Kind::View { .. } => return apply(request),
         };
         let all = request.x.iter().copied().chain(into);
-        if op.draws() || !all.clone().any(on_gpu) || all.clone().any(|t| t.is_sparse()) {
+        if op.traits().draws || !all.clone().any(on_gpu) || all.clone().any(|t| t.is_sparse()) {
             return apply(request);
         }
         // What is written to is read before.

@@ -31,7 +31,7 @@ pub(super) fn run(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result
         return halves(gpu, op, &cut, x, y);
     }
     // Drivers of pointwise kernels and copies cut for themselves.
-    let ways: &[bool] = if op.pointwise() {
+    let ways: &[bool] = if op.traits().pointwise {
         &[false, true]
     } else {
         &[true]
@@ -143,7 +143,7 @@ fn halves(gpu: &Gpu, op: &dyn Op, cut: &Cut, x: &[&Tensor], y: &[Tensor]) -> Res
                 // Kernels write what comes beside the first result from the beginning of its memory.
                 let small = i > 0 && bytes(&y[i]) <= gpu.info().max_binding as usize;
                 let whole = t.is_contiguous() || !y[i].is_contiguous();
-                let direct = op.pointwise() || whole && !small;
+                let direct = op.traits().pointwise || whole && !small;
                 match direct && !added(i) {
                     true => Ok(t.clone()),
                     false => Tensor::empty(t.shape(), t.dtype(), t.device()),

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Tensors, Value};
+use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Tensors, Traits, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use std::hash::{Hash, Hasher};
@@ -175,8 +175,11 @@ impl<P: Value + Clone, R: Results> Derivative for Function<P, R> {
 }
 
 impl<P: Value + Clone, R: Results> Op for Function<P, R> {
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, _x: &[&Meta]) -> Result<Metas> {
         Ok(self.results.clone())

@@ -73,7 +73,7 @@ fn called(callee: &mut dyn Callee, x: &[&Tensor]) -> Result<Tensors> {
     let op = callee.op();
     let y = compute(op, x)?;
     if needs != 0 {
-        let detached = op.detached_outputs();
+        let detached = op.traits().detached;
         attach_node(|| callee.node(), needs, x, &y, detached)?;
     }
     Ok(y)
@@ -104,7 +104,7 @@ pub fn fast<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
         return Some(y);
     }
     Some(y.and_then(|y| {
-        let detached = op.detached_outputs();
+        let detached = op.traits().detached;
         attach(op, needs, x, slice::from_ref(&y), detached)?;
         Ok(y)
     }))
@@ -177,33 +177,34 @@ fn written(
     let mut needs = if grad { tracked(x) } else { 0 };
     if inplace {
         inplace::check(out, needs != 0)?;
-    } else if grad && out.requires_grad() && !op.opaque() {
+    } else if grad && out.requires_grad() && !op.traits().opaque {
         refuse_out()?;
     }
     if needs == 0 && !interpreted && op.fast_into(x, out)? {
         out.bump_version();
         return Ok((out.clone(), None));
     }
+    let traits = op.traits();
     let inputs = metas(x);
     check_devices(op, &inputs)?;
     // Of several things that are wrong, that elements share memory is told first.
-    let first = |e: Error| match inplace && op.repeats() == Repeats::Refused {
+    let first = |e: Error| match inplace && traits.repeats == Repeats::Refused {
         true => check_overlap(out).err().unwrap_or(e),
         false => e,
     };
     let meta = op.infer(&inputs).map_err(first)?.swap_remove(0);
-    if needs != 0 && !inplace && !op.opaque() {
+    if needs != 0 && !inplace && !traits.opaque {
         // Results that carry no gradient may go anywhere.
-        if meta.dtype.differentiable() && op.detached_outputs() & 1 == 0 {
+        if meta.dtype.differentiable() && traits.detached & 1 == 0 {
             refuse_out()?;
         }
         needs = 0;
     }
-    if !inplace && !op.casts() {
+    if !inplace && !traits.casts {
         check_type(out, &meta, 0)?;
     }
     let target = destination(out, &meta, inplace).map_err(first)?;
-    if !inplace && op.repeats() == Repeats::Changes {
+    if !inplace && traits.repeats == Repeats::Changes {
         // What changes is told from what was: only where that is an operand.
         check_overlap(&target)?;
     }
@@ -445,12 +446,13 @@ fn write_one(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Res
     if out.layout().overlaps_itself() {
         return write_repeated(op, x, out, meta);
     }
+    let traits = op.traits();
     // Kernels of real numbers do not write complex ones.
-    if !op.pointwise() || out.dtype().is_complex() != meta.dtype.is_complex() {
+    if !traits.pointwise || out.dtype().is_complex() != meta.dtype.is_complex() {
         let direct = out.is_contiguous()
             && out.dtype() == meta.dtype
             && !x.iter().enumerate().any(|(i, t)| {
-                let own = i == 0 && op.overwrites() && out.device() == Device::Cpu;
+                let own = i == 0 && traits.overwrites && out.device() == Device::Cpu;
                 t.shares_storage(out) && !(own && overlap(t, out) == Overlap::Same)
             });
         if direct {
@@ -481,7 +483,7 @@ fn write_one(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Res
 /// As [`write_one`] where elements of `out` share memory.
 #[cold]
 fn write_repeated(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
-    let repeats = op.repeats();
+    let repeats = op.traits().repeats;
     let once = out.alias(out.layout().once());
     if repeats == Repeats::Alike && !once.layout().overlaps_itself() {
         return run(op, x, slice::from_ref(&once));
@@ -512,7 +514,7 @@ pub fn check_apart(x: &Tensor, out: &Tensor) -> Result<()> {
 /// Computes `y` from `x` where they live.
 fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     for t in x.iter().copied().chain(y) {
-        if t.dtype().is_rare() && !op.takes(t.dtype()) {
+        if t.dtype().is_rare() && !op.traits().rare.has(t.dtype()) {
             return refuse_type(op, t.dtype());
         }
         if t.is_sparse() {
@@ -563,8 +565,8 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// type, or the sizes are beyond one.
 fn launched(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
     let complex = |t: &Tensor| matches!(t.dtype(), DType::C64 | DType::C128);
-    let apart = || match (op.linear(), y) {
-        ([_, ..], [y]) if complex(y) => each_part(x, op.linear(), y, |x, y| op.gpu(gpu, x, y)),
+    let apart = || match (op.traits().linear, y) {
+        (linear @ [_, ..], [y]) if complex(y) => each_part(x, linear, y, |x, y| op.gpu(gpu, x, y)),
         _ => Ok(false),
     };
     let whole = || -> Result<_> { Ok(op.gpu(gpu, x, y)? || composed(op, x, y)?) };

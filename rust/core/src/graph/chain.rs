@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -252,8 +252,11 @@ impl Derivative for Chain {
 }
 
 impl Op for Chain {
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, _x: &[&Meta]) -> Result<Metas> {
         Ok(self.0.y.iter().map(TensorMeta::of).collect())

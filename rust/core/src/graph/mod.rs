@@ -228,7 +228,9 @@ impl Program {
 
     /// Whether steps draw random numbers.
     pub fn draws(&self) -> bool {
-        self.steps.iter().any(|s| s.op.draws() || s.key.is_some())
+        self.steps
+            .iter()
+            .any(|s| s.op.traits().draws || s.key.is_some())
     }
 
     /// The memory that lives on between calls.

@@ -299,7 +299,7 @@ impl Trace {
             let all = bytes == self.slots[v.slot].bytes;
             let once = own().all(|m| !m.layout().overlaps_itself());
             // Who draws random numbers is given the place, and does not read it.
-            let read = !op.draws() && x.iter().any(|x| x.slot == v.slot);
+            let read = !op.traits().draws && x.iter().any(|x| x.slot == v.slot);
             self.slots[v.slot].fresh = all && once && !read;
         }
         for v in &values {

@@ -268,7 +268,7 @@ impl Interpreter for Session {
             RequestKind::Compute { op } => (op, &[], None),
             RequestKind::Into { op, y, metas } => (op, y, Some(metas)),
         };
-        if op.draws() && into.is_none() {
+        if op.traits().draws && into.is_none() {
             let x = dispatch::metas(request.x);
             if let Some(drawn) = op.drawn(&x)? {
                 let x: SmallVec<[&Tensor; 4]> =
@@ -280,7 +280,7 @@ impl Interpreter for Session {
             }
         }
         loop {
-            let sure = !op.draws() && self.is_sure(op, request.x)?;
+            let sure = !op.traits().draws && self.is_sure(op, request.x)?;
             let answer = self.lock().ask(op, request.x, y, into, sure)?;
             match answer {
                 Answer::Later(results) => return Ok(results),

@@ -98,7 +98,7 @@ impl Reel {
         }
         let kinds = program.steps[steps.clone()].iter().map(|s| {
             let used = || s.x.iter().chain(&s.y).map(|v: &Value| &slots[v.slot]);
-            let drawn = s.key.is_some() || s.op.draws();
+            let drawn = s.key.is_some() || s.op.traits().draws;
             let varied = || used().filter(|slot| varies(slot, gpu));
             let on_host = |slot: &Slot| slot.device == Device::Cpu;
             if used().all(on_host) {

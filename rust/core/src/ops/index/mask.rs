@@ -14,7 +14,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mapped, Metas, Op, Repeats, Save, TensorMeta, Tensors};
+use crate::op::{
+    Derivative, Grads, Mapped, Metas, Op, Rare, Repeats, Save, TensorMeta, Tensors, Traits,
+};
 use crate::ops::index::scatter;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{DivFloor, Remainder};
@@ -171,17 +173,16 @@ impl Op for MaskedFill {
         };
         Ok(Some(Tensors::from_buf([y])))
     }
-    fn elementwise(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            rare: Rare::ALL,
+            repeats: Repeats::Changes,
+            ..Traits::POINTWISE
+        }
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
-    }
-    fn takes(&self, _rare: DType) -> bool {
-        true
-    }
-    fn repeats(&self) -> Repeats {
-        Repeats::Changes
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         ensure!(
@@ -275,10 +276,6 @@ impl Op for MaskedFill {
         launch(gpu, acc, x, &y[0], &|a| {
             Real::select(a[1].equal(Real::lit(0.0)), a[0], a[2])
         })
-    }
-
-    fn pointwise(&self) -> bool {
-        true
     }
 
     fn each(&self, x: &[&Meta]) -> Option<Loop> {

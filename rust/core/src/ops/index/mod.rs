@@ -27,7 +27,8 @@ use crate::error::{Error, Kind, Result};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::op::{
-    all_are, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Repeats, Save, TensorMeta, Tensors,
+    all_are, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Rare, Repeats, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
@@ -344,8 +345,11 @@ impl Op for Index {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[1..]))
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = result_shape(x[0].layout(), &self.dims, x[1].shape());
@@ -514,20 +518,21 @@ impl Op for IndexPut {
     fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
         self.of_slices(x).map(Some)
     }
-    fn elementwise(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            casts: false,
+            repeats: self.repeats,
+            rare: match self.mode {
+                Mode::Set => Rare::ALL,
+                _ => Rare::COMPLEX,
+            },
+            linear: &[0, 1],
+            ..Traits::POINTWISE
+        }
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[2..]))
-    }
-    fn takes(&self, rare: DType) -> bool {
-        self.mode == Mode::Set || rare.is_complex()
-    }
-    fn casts(&self) -> bool {
-        false
-    }
-    fn repeats(&self) -> Repeats {
-        self.repeats
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         check_values(x[0].layout(), &self.dims, x[2].shape(), x[1].shape())?;
@@ -594,10 +599,6 @@ impl Op for IndexPut {
         })
     }
 
-    fn linear(&self) -> &'static [usize] {
-        &[0, 1]
-    }
-
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
         if !matches!(self.mode, Mode::Set | Mode::Add) {
@@ -614,10 +615,6 @@ impl Op for IndexPut {
             }
             gpu::put(gpu, y, s.around(), &offsets, &v, (self.mode, 1.0))
         }))
-    }
-
-    fn pointwise(&self) -> bool {
-        true
     }
 }
 

@@ -23,7 +23,9 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{
+    Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
+};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -444,10 +446,10 @@ impl Op for Factor {
         }))
     }
 
-    fn detached_outputs(&self) -> Mask {
-        match self.0 {
-            Kind::Lu { .. } => 1,
-            _ => 0,
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: matches!(self.0, Kind::Lu { .. }) as Mask,
+            ..Traits::NONE
         }
     }
 

@@ -15,7 +15,9 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Drawn, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Told};
+use crate::op::{
+    Derivative, Drawn, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Told, Traits,
+};
 use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
 use crate::ops::random::{in_memory_order, memory_order, reorder};
@@ -75,8 +77,12 @@ impl Op for Dropout {
     fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
         Some(self.keep())
     }
-    fn draws(&self) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            draws: true,
+            detached: 2,
+            ..Traits::NONE
+        }
     }
     fn tells(&self) -> bool {
         true
@@ -117,9 +123,6 @@ impl Op for Dropout {
         let mut mask = meta.clone();
         mask.dtype = DType::Bool;
         Ok(SmallVec::from_vec(vec![meta, mask]))
-    }
-    fn detached_outputs(&self) -> Mask {
-        2
     }
     /// The mask lies as what `empty_like` makes, the result as a product with it.
     fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {

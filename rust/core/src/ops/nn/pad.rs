@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Keep, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Keep, Metas, Op, Rare, TensorMeta, Traits};
 use crate::ops::nn::resample::Axis;
 use crate::ops::shape::create::{dense_strides, fits};
 use crate::ops::shape::join::stack;
@@ -60,8 +60,11 @@ impl Op for ConstantPad {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let n = x[0].ndim();

@@ -7,7 +7,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Traits};
 use crate::ops::pointwise::apply_;
 use crate::ops::pointwise::binary::Mul;
 use crate::shape::{DimSet, Show};
@@ -73,8 +73,11 @@ impl Derivative for Scaled {
 }
 
 impl Op for Scaled {
-    fn elementwise(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            ..Traits::POINTWISE
+        }
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -95,9 +98,6 @@ impl Op for Scaled {
             return Ok(false);
         }
         transfer::ran(super::lists_gpu::scale(gpu, list, factor))
-    }
-    fn pointwise(&self) -> bool {
-        true
     }
 }
 

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta, Told};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta, Told, Traits};
 use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -198,8 +198,11 @@ impl<S: Step> Derivative for Update<S> {
 }
 
 impl<S: Step> Op for Update<S> {
-    fn elementwise(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            ..Traits::POINTWISE
+        }
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -285,10 +288,6 @@ impl<S: Step> Op for Update<S> {
             }
         }
         Ok(true)
-    }
-
-    fn pointwise(&self) -> bool {
-        true
     }
 
     fn untold(&self) -> Option<Arc<dyn Op>> {

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -111,8 +111,11 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         infer(x)
@@ -138,9 +141,6 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
         // SAFETY: the parameters are those of the op that the kernel is instantiated for.
         unsafe { call.run(grad32::<P, N>(self.i), self.op.params(), &y) };
         Some(Ok(y))
-    }
-    fn pointwise(&self) -> bool {
-        true
     }
     fn each(&self, x: &[&Meta]) -> Option<Loop> {
         each(&self.op, self.i, x)

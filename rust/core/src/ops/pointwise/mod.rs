@@ -30,7 +30,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Repeats, Save, TensorMeta, Told};
+use crate::op::{
+    Derivative, Grads, Mask, Metas, Op, Rare, Repeats, Save, TensorMeta, Told, Traits,
+};
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
 pub use complex::Complex;
@@ -101,11 +103,15 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
 
 impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     // `types` tells which it computes with.
-    fn takes(&self, _rare: DType) -> bool {
-        true
-    }
-    fn opaque(&self) -> bool {
-        P::OPAQUE != 0
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            opaque: P::OPAQUE != 0,
+            casts: P::CASTS,
+            repeats: P::REPEATS,
+            detached: P::DETACHED as Mask,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         formula::infer(self, x)
@@ -131,20 +137,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         formula::told(self, x)
     }
 
-    fn pointwise(&self) -> bool {
-        true
-    }
-
     fn each(&self, x: &[&Meta]) -> Option<Loop> {
         formula::each(self, x)
-    }
-
-    fn casts(&self) -> bool {
-        P::CASTS
-    }
-
-    fn repeats(&self) -> Repeats {
-        P::REPEATS
     }
 
     fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
@@ -184,10 +178,6 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         // call may write to `y`.
         unsafe { call.run(kernel32::<P, N>(), params, y) };
         Ok(true)
-    }
-
-    fn detached_outputs(&self) -> Mask {
-        P::DETACHED as Mask
     }
 
     fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMeta, Told};
+use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMeta, Told, Traits};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Minimum};
 use crate::rng::{Generator, Sample};
@@ -87,8 +87,11 @@ impl Derivative for Draws {
 }
 
 impl Op for Draws {
-    fn draws(&self) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            draws: true,
+            ..Traits::NONE
+        }
     }
     fn tells(&self) -> bool {
         true

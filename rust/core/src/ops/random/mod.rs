@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta, Told};
+use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Told, Traits};
 use crate::ops::shape::create::{asked_like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Dest, Value};
@@ -120,11 +120,13 @@ impl Derivative for Draw {
 }
 
 impl Op for Draw {
-    fn takes(&self, rare: DType) -> bool {
-        rare.is_complex()
-    }
-    fn draws(&self) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            draws: true,
+            elementwise: self.what != Distribution::Permutation,
+            rare: Rare::COMPLEX,
+            ..Traits::POINTWISE
+        }
     }
     fn tells(&self) -> bool {
         true
@@ -152,12 +154,6 @@ impl Op for Draw {
             }
             false => gpu::draw(gpu, key, self.what, y),
         })
-    }
-    fn pointwise(&self) -> bool {
-        true
-    }
-    fn elementwise(&self) -> bool {
-        self.what != Distribution::Permutation
     }
 }
 

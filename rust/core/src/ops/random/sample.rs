@@ -10,7 +10,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Keep, Metas, Op, TensorMeta, Tensors, Told};
+use crate::op::{Derivative, Grads, Keep, Metas, Op, TensorMeta, Tensors, Told, Traits};
 use crate::ops::index::search::search;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Minimum;
@@ -47,8 +47,11 @@ impl Derivative for BernoulliEach {
 }
 
 impl Op for BernoulliEach {
-    fn draws(&self) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            draws: true,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -86,9 +89,6 @@ impl Op for BernoulliEach {
         check_probabilities(fits)?;
         let stream = self.0.philox();
         transfer::ran(super::gpu::bernoulli_each(gpu, stream, &p, &y[0]))
-    }
-    fn pointwise(&self) -> bool {
-        true
     }
 }
 
@@ -208,8 +208,11 @@ impl Op for Poisson {
     fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
         Some(self.keep())
     }
-    fn draws(&self) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            draws: true,
+            ..Traits::NONE
+        }
     }
     fn tells(&self) -> bool {
         true
@@ -264,8 +267,11 @@ impl Derivative for Multinomial {
 }
 
 impl Op for Multinomial {
-    fn draws(&self) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            draws: true,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);

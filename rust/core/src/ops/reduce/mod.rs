@@ -16,7 +16,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -231,8 +231,19 @@ impl Op for Reduce {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All) && !self.dtype.is_rare()
+    fn traits(&self) -> Traits {
+        let rare = matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All);
+        Traits {
+            rare: match rare && !self.dtype.is_rare() {
+                true => Rare::ALL,
+                false => Rare::NONE,
+            },
+            linear: match self.kind {
+                Kind::Sum => &[0],
+                _ => &[],
+            },
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
@@ -324,13 +335,6 @@ impl Op for Reduce {
             mean: self.mean,
         };
         (real && !truth && !source.is_rare()).then_some((fold, self.mask))
-    }
-
-    fn linear(&self) -> &'static [usize] {
-        match self.kind {
-            Kind::Sum => &[0],
-            _ => &[],
-        }
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -11,7 +11,7 @@ use crate::gpu::centred::{centred, Centred};
 use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
-use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits};
 use crate::ops::pointwise::binary::{Maximum, Pow};
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::expr::sgn;
@@ -153,8 +153,11 @@ impl Op for Variance {
         }
         Ok(smallvec![var, mean])
     }
-    fn detached_outputs(&self) -> Mask {
-        (!self.with_mean as Mask) << 1
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: (!self.with_mean as Mask) << 1,
+            ..Traits::NONE
+        }
     }
     /// Two passes: the mean, then the squares of the distances from it. Once more in f64 where
     /// squares or sums left the range of f32.

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors};
+use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
 use crate::schema::{Args, MemoryFormat, Value};
@@ -214,8 +214,11 @@ impl Op for Copy {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         match self.device {
@@ -256,9 +259,6 @@ impl Op for Copy {
     }
     fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(copy(x[0], &y[0]))
-    }
-    fn pointwise(&self) -> bool {
-        true
     }
     fn each(&self, x: &[&Meta]) -> Option<Loop> {
         each(0, x[0].dtype(), self.dtype)
@@ -304,8 +304,11 @@ impl Op for CopyInto {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -333,9 +336,6 @@ impl Op for CopyInto {
         // SAFETY: two blocks of host memory of so many bytes, apart from each other.
         unsafe { std::ptr::copy_nonoverlapping(x.bytes_ptr(), y.bytes_ptr(), bytes) };
         Ok(true)
-    }
-    fn pointwise(&self) -> bool {
-        true
     }
     fn each(&self, x: &[&Meta]) -> Option<Loop> {
         each(1, x[1].dtype(), x[0].dtype())

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Rare, Repeats, TensorMeta, Traits};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
@@ -150,8 +150,12 @@ impl Op for Fill {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            repeats: Repeats::Alike,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -168,12 +172,6 @@ impl Op for Fill {
             y.write_scalar(self.value)?;
         }
         Ok(small)
-    }
-    fn pointwise(&self) -> bool {
-        true
-    }
-    fn repeats(&self) -> Repeats {
-        Repeats::Alike
     }
 }
 
@@ -198,8 +196,11 @@ impl Derivative for Blank {
 }
 
 impl Op for Blank {
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, _x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(&self.shape, self.dtype, self.device);

@@ -22,7 +22,7 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{
-    function_name, Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors,
+    function_name, Cut, Derivative, Grads, Mask, Metas, Op, Rare, Save, TensorMeta, Tensors, Traits,
 };
 use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};
@@ -196,8 +196,14 @@ impl Op for Ordered {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, rare: DType) -> bool {
-        rare.is_wide_unsigned() && matches!(self.which, Which::All { .. })
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: match self.which {
+                Which::All { .. } => Rare::UNSIGNED,
+                _ => Rare::NONE,
+            },
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut values = TensorMeta::of(x[0]);
@@ -399,8 +405,11 @@ impl Op for Argsort {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, rare: DType) -> bool {
-        rare.is_wide_unsigned()
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::UNSIGNED,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta {

@@ -15,7 +15,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    lie_in, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Save, TensorMeta, Tensors,
+    lie_in, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Rare, Save, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
@@ -105,8 +106,12 @@ impl Op for Gather {
             0..x[0].shape().get(self.dim).copied().unwrap_or(1),
         ))
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            linear: &[0],
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         check_index("gather", x[0], self.dim, x[1])?;
@@ -134,10 +139,6 @@ impl Op for Gather {
             cuts.push(Cut::new([Part::Whole, all[0]], all));
         }
         cuts
-    }
-
-    fn linear(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -273,17 +274,22 @@ impl Op for Scatter {
         };
         dispatch::call(many, &[&to, &idx, &src]).map(Some)
     }
-    fn elementwise(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            casts: false,
+            linear: match self.mode {
+                Mode::Set | Mode::Add => &[0, 2],
+                _ => &[],
+            },
+            ..Traits::POINTWISE
+        }
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(
             x[1],
             0..x[0].shape().get(self.dim).copied().unwrap_or(1),
         ))
-    }
-    fn casts(&self) -> bool {
-        false
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (idx, src) = (x[1], x[2]);
@@ -345,13 +351,6 @@ impl Op for Scatter {
         (0..of.ndim()).filter(alike).map(cut).collect()
     }
 
-    fn linear(&self) -> &'static [usize] {
-        match self.mode {
-            Mode::Set | Mode::Add => &[0, 2],
-            _ => &[],
-        }
-    }
-
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, index, y) = (x[0], x[1], &y[0]);
         let src = x[2].to(y.dtype(), y.device(), false, None)?;
@@ -367,10 +366,6 @@ impl Op for Scatter {
         }
         let [y, index, src] = [y, index, &src.alias(part)].map(lined);
         transfer::ran(gpu::scatter(gpu, self.mode, &y, self.dim, &index, &src))
-    }
-
-    fn pointwise(&self) -> bool {
-        true
     }
 }
 

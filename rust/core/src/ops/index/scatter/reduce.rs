@@ -6,7 +6,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mapped, Metas, Op, Save, Tensors};
+use crate::op::{Derivative, Grads, Mapped, Metas, Op, Save, Tensors, Traits};
 use crate::ops::index::Mode;
 use crate::ops::pointwise::{apply, binary, compare, ternary};
 use crate::ops::shape::copy::copy_host;
@@ -208,11 +208,12 @@ impl Op for ScatterReduce {
         };
         dispatch::call(many, &[&to, &idx, &src]).map(Some)
     }
-    fn elementwise(&self) -> bool {
-        false
-    }
-    fn casts(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            casts: false,
+            ..Traits::POINTWISE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Scatter {
@@ -284,10 +285,6 @@ impl Op for ScatterReduce {
             };
         }
         Ok(Some(SmallVec::from_elem(y, 1)))
-    }
-
-    fn pointwise(&self) -> bool {
-        true
     }
 }
 

@@ -24,7 +24,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{
+    Asked, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
+};
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
@@ -482,8 +484,11 @@ impl Op for MatMul {
         };
         (!self.plus).then(|| Arc::new(op) as Arc<dyn Op>)
     }
-    fn overwrites(&self) -> bool {
-        self.plus && self.beta == ONE
+    fn traits(&self) -> Traits {
+        Traits {
+            overwrites: self.plus && self.beta == ONE,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (a, b) = self.operands(x);

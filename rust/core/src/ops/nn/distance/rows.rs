@@ -7,7 +7,9 @@ use crate::error::Result;
 use crate::gpu::pairs::{pairs, Pairs, MAX_LENGTH};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{mask, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{
+    mask, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
+};
 use crate::ops::nn::loss::at_least;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::ternary::where_;
@@ -151,8 +153,11 @@ impl Op for Cosine {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(metas(x[0], 3))
     }
-    fn detached_outputs(&self) -> Mask {
-        mask([1, 2, 3])
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1, 2, 3]),
+            ..Traits::NONE
+        }
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         written(self.results(x)?, y)
@@ -259,8 +264,11 @@ impl Op for Distances {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(metas(x[0], 3))
     }
-    fn detached_outputs(&self) -> Mask {
-        mask([1]) | (!self.swap as Mask) << 3
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1]) | (!self.swap as Mask) << 3,
+            ..Traits::NONE
+        }
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         written(self.results(x)?, y)

@@ -18,7 +18,8 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{
-    lie_in, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    lie_in, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Rare, Save, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
@@ -161,8 +162,11 @@ impl Op for Rows {
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(x[1], 0..x[0].size(0)))
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape: Dims = x[1]

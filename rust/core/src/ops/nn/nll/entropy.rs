@@ -18,6 +18,7 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::nn::loss::{reduced, MEAN, NONE, SUM};
 use crate::ops::nn::softmax::logsumexp_on;
@@ -360,8 +361,11 @@ impl Op for CrossEntropy {
             },
         ]))
     }
-    fn detached_outputs(&self) -> Mask {
-        mask([1, 2])
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1, 2]),
+            ..Traits::NONE
+        }
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let e = Extent::of(x[0].shape());

@@ -15,6 +15,7 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::nn::loss::{MEAN, NONE, SUM};
 use crate::ops::pointwise::apply;
@@ -123,8 +124,11 @@ impl Op for Nll {
             total,
         ]))
     }
-    fn detached_outputs(&self) -> Mask {
-        mask([1])
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1]),
+            ..Traits::NONE
+        }
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let e = Extent::of(x[0].shape());

@@ -13,6 +13,7 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -323,8 +324,11 @@ impl Op for Norm {
         Ok(Metas::from_iter([meta, stat.clone(), stat.clone(), stat]))
     }
 
-    fn detached_outputs(&self) -> Mask {
-        mask([1, 2, 3])
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1, 2, 3]),
+            ..Traits::NONE
+        }
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{mask, one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{mask, one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits};
 use crate::ops::nn::loss::at_least;
 use crate::ops::pointwise::binary::{Div as Quotient, Pow};
 use crate::ops::pointwise::compare::{Ge, LogicalAnd};
@@ -191,8 +191,11 @@ impl Op for Unit {
         let lengths = TensorMeta::new(&shape, x[0].dtype(), x[0].device());
         Ok(smallvec![TensorMeta::of(x[0]), lengths])
     }
-    fn detached_outputs(&self) -> Mask {
-        mask([1])
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1]),
+            ..Traits::NONE
+        }
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, eps) = (x[0], self.eps.0);

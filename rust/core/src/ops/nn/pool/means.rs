@@ -9,7 +9,7 @@ use crate::dispatch;
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta};
+use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta, Traits};
 use crate::ops::nn::conv::Number;
 use crate::tensor::Tensor;
 use crate::{per_isa, with_compute};
@@ -205,8 +205,11 @@ impl Op for Means {
         Cut::along(0..self.dimension(x[0].ndim()), x.len(), y.len())
     }
 
-    fn linear(&self) -> &'static [usize] {
-        &[0]
+    fn traits(&self) -> Traits {
+        Traits {
+            linear: &[0],
+            ..Traits::NONE
+        }
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {

@@ -16,7 +16,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta, Tensors, Traits};
 use crate::ops::nn::conv::Number;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -299,8 +299,11 @@ impl Op for Resample {
         Cut::along(0..x[0].ndim() - self.axes.len(), x.len(), y.len())
     }
 
-    fn linear(&self) -> &'static [usize] {
-        &[0]
+    fn traits(&self) -> Traits {
+        Traits {
+            linear: &[0],
+            ..Traits::NONE
+        }
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

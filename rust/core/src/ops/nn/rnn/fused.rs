@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Traits};
 use crate::tensor::Tensor;
 use crate::transfer;
 use std::ptr;
@@ -683,8 +683,11 @@ impl Op for Layer {
         Ok(out)
     }
 
-    fn detached_outputs(&self) -> Mask {
-        0b11 << (1 + self.states())
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: 0b11 << (1 + self.states()),
+            ..Traits::NONE
+        }
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -16,7 +16,7 @@ use crate::gpu::scan::{Scan, Step};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Cut, Derivative, Grads, Mask, Metas, Op, Rare, Save, TensorMeta, Tensors, Traits};
 use crate::ops::pointwise::binary::Logaddexp;
 use crate::ops::pointwise::compare::{Eq, Ge, Le, LogicalOr, Ne};
 use crate::ops::pointwise::complex::C;
@@ -151,8 +151,12 @@ impl Op for Cumsum {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, rare: DType) -> bool {
-        rare.is_wide_unsigned()
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::UNSIGNED,
+            linear: &[0],
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], self.dtype)
@@ -191,10 +195,6 @@ impl Op for Cumsum {
             self.dtype,
             Tensor::add,
         )
-    }
-
-    fn linear(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -300,8 +300,11 @@ impl Op for Cumprod {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, rare: DType) -> bool {
-        rare.is_wide_unsigned()
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::UNSIGNED,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], self.dtype)

@@ -11,7 +11,9 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Keep, Mapped, Metas, Op, Repeats, TensorMeta, Tensors};
+use crate::op::{
+    Derivative, Grads, Keep, Mapped, Metas, Op, Rare, Repeats, TensorMeta, Tensors, Traits,
+};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::view::parts::each_offset;
@@ -108,8 +110,11 @@ impl Op for Reorder {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -227,8 +232,11 @@ impl Op for Repeat {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = self.times.len() - x[0].ndim();
@@ -330,20 +338,20 @@ impl Derivative for Triangle {
 }
 
 impl Op for Triangle {
-    fn elementwise(&self) -> bool {
-        false
+    fn traits(&self) -> Traits {
+        Traits {
+            elementwise: false,
+            casts: false,
+            repeats: Repeats::Changes,
+            linear: &[0],
+            ..Traits::POINTWISE
+        }
     }
     fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
         Some(self.keep())
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
-    }
-    fn casts(&self) -> bool {
-        false
-    }
-    fn repeats(&self) -> Repeats {
-        Repeats::Changes
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         ensure!(
@@ -397,14 +405,6 @@ impl Op for Triangle {
             }
         });
         Ok(())
-    }
-
-    fn pointwise(&self) -> bool {
-        true
-    }
-
-    fn linear(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors};
+use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits};
 use crate::ops::shape::copy::copy_host;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -79,8 +79,11 @@ impl Op for Assemble {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta {
@@ -409,8 +412,11 @@ impl Op for Patch {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn takes(&self, _rare: DType) -> bool {
-        true
+    fn traits(&self) -> Traits {
+        Traits {
+            rare: Rare::ALL,
+            ..Traits::NONE
+        }
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors};
+use crate::op::{Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors, Traits};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
 use crate::tensor::Tensor;
@@ -88,8 +88,11 @@ impl Op for StridedAdjoint {
         Ok(())
     }
 
-    fn linear(&self) -> &'static [usize] {
-        &[0]
+    fn traits(&self) -> Traits {
+        Traits {
+            linear: &[0],
+            ..Traits::NONE
+        }
     }
 
     /// As [`accumulate`]: parts of the view that do not overlap themselves, one after another.

@@ -14,7 +14,7 @@ use crate::layout::{packed_strides, Layout};
 use crate::meta::Meta;
 use crate::op::{
     mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
-    Told,
+    Told, Traits,
 };
 use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::many::{merged, parted};
@@ -312,8 +312,11 @@ impl Op for Flash {
         ]))
     }
 
-    fn detached_outputs(&self) -> Mask {
-        mask([1])
+    fn traits(&self) -> Traits {
+        Traits {
+            detached: mask([1]),
+            ..Traits::NONE
+        }
     }
 
     /// In the order of the queries: where the heads of one row lie together, they merge without a copy.
