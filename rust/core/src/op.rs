@@ -21,6 +21,14 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
+mod capabilities;
+mod cut;
+mod traits;
+
+pub use capabilities::{Drawn, Mapped, Told};
+pub use cut::{Cut, Part};
+pub use traits::{Rare, Repeats, Traits};
+
 /// What a tensor looks like, without its data.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TensorMeta {
@@ -153,50 +161,6 @@ pub const fn mask<const N: usize>(which: [usize; N]) -> Mask {
     bits
 }
 
-/// How a tensor takes part where the work of an op is cut in two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Both halves see all of it; as a result, both write the same.
-    Whole,
-    /// Each half has its half of this dimension, whose length may be a multiple of that of others.
-    Along(usize),
-    /// A result that is the sum of what the halves give.
-    Sum,
-}
-
-/// A way to cut the work of an op in two: how each input and each result takes part.
-#[derive(Clone, Debug)]
-pub struct Cut {
-    pub x: SmallVec<[Part; 4]>,
-    pub y: SmallVec<[Part; 4]>,
-}
-
-impl Cut {
-    pub fn new(x: impl IntoIterator<Item = Part>, y: impl IntoIterator<Item = Part>) -> Cut {
-        Cut {
-            x: x.into_iter().collect(),
-            y: y.into_iter().collect(),
-        }
-    }
-
-    /// Of `x` inputs and `y` results that have these dimensions in common.
-    pub fn along(dims: impl IntoIterator<Item = usize>, x: usize, y: usize) -> Vec<Cut> {
-        let all = |n, d| std::iter::repeat_n(Part::Along(d), n);
-        let dims = dims.into_iter();
-        dims.map(|d| Cut::new(all(x, d), all(y, d))).collect()
-    }
-
-    /// Of lines along `dim`, which each give a line, or one number without it, to each of `y` results.
-    pub fn of_lines(x: &[&Meta], dim: usize, y: &[&Meta]) -> Vec<Cut> {
-        let n = x[0].ndim();
-        let place = |t: &Meta, d: usize| d - (t.ndim() < n && d > dim) as usize;
-        let dims = (0..n).filter(|&d| d != dim);
-        let part = |t: &&Meta, d: usize| Part::Along(place(t, d));
-        dims.map(|d| Cut::new(x.iter().map(|t| part(t, d)), y.iter().map(|t| part(t, d))))
-            .collect()
-    }
-}
-
 /// An op is a value: it can be compared, hashed and kept, and calls of equal ops on equal inputs do
 /// the same. Floats count by their bits, generators by which they are.
 pub trait Value: Any + Debug + Send + Sync {
@@ -267,88 +231,6 @@ pub trait Derivative: Value {
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads>;
 }
 
-/// Whether an op may write to elements that share memory (an expanded tensor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Repeats {
-    Refused,
-    /// Every element gets one and the same value.
-    Alike,
-    /// Elements that share memory get the value of the one that changes.
-    Changes,
-}
-
-/// What the engine may do with an op beside calling it. Most ops have [`Traits::NONE`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits {
-    /// Outputs may have any layout, and alias an input of the same layout.
-    pub pointwise: bool,
-    /// Each element of the result comes from those of the inputs that broadcasting brings to the same
-    /// place.
-    pub elementwise: bool,
-    /// `out=` may have another type, which the result is cast to.
-    pub casts: bool,
-    /// The result requires grad although there is no derivative; `out=` then may.
-    pub opaque: bool,
-    /// The host's kernel takes the output's own memory as its first input.
-    pub overwrites: bool,
-    /// It draws random numbers, which are other ones on each device.
-    pub draws: bool,
-    /// Whether it may write to elements that share memory.
-    pub repeats: Repeats,
-    /// Of the types that few ops take or give, those that it does.
-    pub rare: Rare,
-    /// Outputs through which no gradient flows although their type could carry one.
-    pub detached: Mask,
-    /// The inputs whose real and imaginary parts go the same way and apart: on a GPU its kernel then takes
-    /// one after the other where it has none for complex numbers.
-    pub linear: &'static [usize],
-}
-
-impl Traits {
-    pub const NONE: Traits = Traits {
-        pointwise: false,
-        elementwise: false,
-        casts: false,
-        opaque: false,
-        overwrites: false,
-        draws: false,
-        repeats: Repeats::Refused,
-        rare: Rare::NONE,
-        detached: 0,
-        linear: &[],
-    };
-    /// Of what computes each element by itself, whatever the layouts are.
-    pub const POINTWISE: Traits = Traits {
-        pointwise: true,
-        elementwise: true,
-        casts: true,
-        ..Traits::NONE
-    };
-}
-
-/// Kinds of types that only ops which say so compute with (see [`DType::is_rare`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rare(u8);
-
-impl Rare {
-    pub const NONE: Rare = Rare(0);
-    /// uint16, uint32 and uint64.
-    pub const UNSIGNED: Rare = Rare(1);
-    /// complex32.
-    pub const COMPLEX: Rare = Rare(2);
-    /// Those, and the floating types of 8 bits.
-    pub const ALL: Rare = Rare(7);
-
-    pub fn has(self, dtype: DType) -> bool {
-        let kind = match dtype {
-            _ if dtype.is_wide_unsigned() => Rare::UNSIGNED,
-            _ if dtype.is_complex() => Rare::COMPLEX,
-            _ => Rare(4),
-        };
-        self.0 & kind.0 != 0
-    }
-}
-
 /// A handle to an op for whoever keeps it beyond the call.
 pub trait Keep {
     fn keep(&self) -> Arc<dyn Op>;
@@ -359,38 +241,6 @@ impl<O: Op + Clone> Keep for O {
         Arc::new(self.clone())
     }
 }
-
-/// What is left of an op once its random numbers are drawn.
-pub struct Drawn {
-    /// It takes `more` inputs, and gives the op's first result.
-    pub op: Arc<dyn Op>,
-    pub more: Tensors,
-    /// The op's other results.
-    pub rest: Tensors,
-}
-
-/// The inputs of an op for many slices at once: those of `mapped` have their slices along a dimension
-/// in front, the others are the same for all.
-pub struct Mapped<'a> {
-    pub x: &'a [Tensor],
-    pub mapped: Mask,
-    pub size: usize,
-}
-
-impl Mapped<'_> {
-    /// Whether input `i` has slices.
-    pub fn has(&self, i: usize) -> bool {
-        // All beyond the mask's bits count as one.
-        self.mapped >> i.min(63) & 1 == 1
-    }
-    /// The dimensions of input `i` in one slice.
-    pub fn ndim(&self, i: usize) -> usize {
-        self.x[i].ndim() - self.has(i) as usize
-    }
-}
-
-/// Words that an op tells its kernels.
-pub type Told = SmallVec<[u32; 4]>;
 
 /// An op with kernels.
 pub trait Op: Derivative + Keep {

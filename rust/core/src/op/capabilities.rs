@@ -1,0 +1,40 @@
+//! What some ops can do beyond being computed. An op hands out each as an object, so that the others need
+//! not know of it.
+
+use super::Op;
+use super::{Mask, Tensors};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What is left of an op once its random numbers are drawn.
+pub struct Drawn {
+    /// It takes `more` inputs, and gives the op's first result.
+    pub op: Arc<dyn Op>,
+    pub more: Tensors,
+    /// The op's other results.
+    pub rest: Tensors,
+}
+
+/// The inputs of an op for many slices at once: those of `mapped` have their slices along a dimension
+/// in front, the others are the same for all.
+pub struct Mapped<'a> {
+    pub x: &'a [Tensor],
+    pub mapped: Mask,
+    pub size: usize,
+}
+
+impl Mapped<'_> {
+    /// Whether input `i` has slices.
+    pub fn has(&self, i: usize) -> bool {
+        // All beyond the mask's bits count as one.
+        self.mapped >> i.min(63) & 1 == 1
+    }
+    /// The dimensions of input `i` in one slice.
+    pub fn ndim(&self, i: usize) -> usize {
+        self.x[i].ndim() - self.has(i) as usize
+    }
+}
+
+/// Words that an op tells its kernels.
+pub type Told = SmallVec<[u32; 4]>;
