@@ -25,7 +25,7 @@ mod capabilities;
 mod cut;
 mod traits;
 
-pub use capabilities::{Drawn, Mapped, Told};
+pub use capabilities::{Drawn, Fast, Mapped, Told};
 pub use cut::{Cut, Part};
 pub use traits::{Rare, Repeats, Traits};
 
@@ -306,16 +306,9 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// The fast path: the result of a small call of the plainest kind; `None` where the usual way
-    /// must be taken.
-    fn fast(&self, _x: &[&Tensor]) -> Option<Result<Tensor>> {
+    /// The way of its small calls, where it has one.
+    fn fast(&self) -> Option<&dyn Fast> {
         None
-    }
-
-    /// As [`Op::fast`], into `y`, which may be one of the inputs; `false` where the usual way must
-    /// be taken.
-    fn fast_into(&self, _x: &[&Tensor], _y: &Tensor) -> Result<bool> {
-        Ok(false)
     }
 
     /// What else there is to say of it in a word or two.

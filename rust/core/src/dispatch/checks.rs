@@ -5,7 +5,7 @@ use crate::autograd::mode;
 use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Op, TensorMeta, Tensors};
+use crate::op::{Fast, Op, TensorMeta, Tensors};
 use crate::tensor::Tensor;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -133,7 +133,13 @@ mod tests {
         fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             y[0].write_from(x[0])
         }
-        fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        fn fast(&self) -> Option<&dyn Fast> {
+            Some(self)
+        }
+    }
+
+    impl Fast for Liar {
+        fn call(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
             (x[0].ndim() == 0).then(|| Tensor::zeros(&[], DType::F64, Device::Cpu))
         }
     }

@@ -99,7 +99,7 @@ pub fn fast<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
             return None;
         }
     }
-    let y = op.fast(x)?;
+    let y = op.fast()?.call(x)?;
     if needs == 0 || y.is_err() {
         return Some(y);
     }
@@ -121,7 +121,7 @@ pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
 
 /// [`compute`] past the interpreters.
 fn computed(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
-    if let Some(y) = op.fast(x) {
+    if let Some(y) = op.fast().and_then(|f| f.call(x)) {
         let mut out = Tensors::new();
         out.push(y?);
         return Ok(out);
@@ -180,7 +180,7 @@ fn written(
     } else if grad && out.requires_grad() && !op.traits().opaque {
         refuse_out()?;
     }
-    if needs == 0 && !interpreted && op.fast_into(x, out)? {
+    if needs == 0 && !interpreted && wrote_fast(op, x, out)? {
         out.bump_version();
         return Ok((out.clone(), None));
     }
@@ -215,6 +215,15 @@ fn written(
     put(op, x, &target, &meta)?;
     target.bump_version();
     Ok((target, pending))
+}
+
+/// Computes into `y` by the way of small calls; `false` where the usual way must be taken.
+#[inline]
+fn wrote_fast(op: &dyn Op, x: &[&Tensor], y: &Tensor) -> Result<bool> {
+    match op.fast() {
+        Some(fast) => fast.call_into(x, y),
+        None => Ok(false),
+    }
 }
 
 /// Raises where `out=` is not of the result's type and the op does not cast. `place` is the result's.
@@ -399,7 +408,7 @@ pub fn perform(
     metas: Option<&[TensorMeta]>,
 ) -> Result<()> {
     if let [y] = y {
-        if op.fast_into(x, y)? {
+        if wrote_fast(op, x, y)? {
             return Ok(());
         }
     }

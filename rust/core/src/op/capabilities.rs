@@ -38,3 +38,16 @@ impl Mapped<'_> {
 
 /// Words that an op tells its kernels.
 pub type Told = SmallVec<[u32; 4]>;
+
+/// The way of small calls, past what large ones need.
+pub trait Fast {
+    /// The result of a small call of the plainest kind; `None` where the usual way must be taken.
+    fn call(&self, _x: &[&Tensor]) -> Option<Result<Tensor>> {
+        None
+    }
+
+    /// The same into `y`, which may be one of the inputs; `false` where the usual way must be taken.
+    fn call_into(&self, _x: &[&Tensor], _y: &Tensor) -> Result<bool> {
+        Ok(false)
+    }
+}

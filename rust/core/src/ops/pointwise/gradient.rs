@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
+use crate::op::{Asked, Derivative, Fast, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -129,7 +129,16 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn gpu(&self, to: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         gpu(&self.op, self.i, to, x, &y[0])
     }
-    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    fn fast(&self) -> Option<&dyn Fast> {
+        Some(self)
+    }
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        each(&self.op, self.i, x)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Fast for PwGrad<P, N> {
+    fn call(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         let mut call = fast::Call::new(x);
         if !call.fits(x) {
             return None;
@@ -141,8 +150,5 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
         // SAFETY: the parameters are those of the op that the kernel is instantiated for.
         unsafe { call.run(grad32::<P, N>(self.i), self.op.params(), &y) };
         Some(Ok(y))
-    }
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
-        each(&self.op, self.i, x)
     }
 }

@@ -31,7 +31,7 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Grads, Mask, Metas, Op, Rare, Repeats, Save, TensorMeta, Told, Traits,
+    Derivative, Fast, Grads, Mask, Metas, Op, Rare, Repeats, Save, TensorMeta, Told, Traits,
 };
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
@@ -141,7 +141,17 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         formula::each(self, x)
     }
 
-    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    fn fast(&self) -> Option<&dyn Fast> {
+        Some(self)
+    }
+
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        output_layout(x, &y.shape)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Fast for Pw<P, N> {
+    fn call(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         let dtype = match P::TYPES {
             Types::Same | Types::Float | Types::FloatOnly => DType::F32,
             Types::Bool => DType::Bool,
@@ -164,7 +174,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         Some(Ok(y))
     }
 
-    fn fast_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
+    fn call_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
         if !matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly) {
             return Ok(false);
         }
@@ -178,10 +188,6 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         // call may write to `y`.
         unsafe { call.run(kernel32::<P, N>(), params, y) };
         Ok(true)
-    }
-
-    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
-        output_layout(x, &y.shape)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Asked, Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
+use crate::op::{Asked, Derivative, Fast, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -306,23 +306,8 @@ impl Op for Reduce {
         Ok(())
     }
 
-    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
-        let (x, n) = (x[0], x[0].numel());
-        let plain = (x.dtype(), self.dtype, x.device()) == (DType::F32, DType::F32, Device::Cpu);
-        if !plain || !(1..=WHOLE).contains(&n) || self.mask != all_dims(x) || !x.is_contiguous() {
-            return None;
-        }
-        let shape = reduced_shape(x.shape(), self.mask, self.keepdim);
-        Some(Tensor::empty(&shape, DType::F32, Device::Cpu).inspect(|y| {
-            // SAFETY: so many elements of the type in host memory, and a new tensor of one.
-            unsafe {
-                let out = y.slice_mut::<f32>();
-                out[0] = total(x.ptr::<f32>(), n, self.kind);
-                if self.mean {
-                    divide(out, n);
-                }
-            }
-        }))
+    fn fast(&self) -> Option<&dyn Fast> {
+        Some(self)
     }
 
     fn fold(&self, x: &Meta) -> Option<(Fold, DimSet)> {
@@ -371,6 +356,27 @@ impl Op for Reduce {
             y.write_from(&y.detach().div_scalar(n as f64)?)?;
         }
         Ok(done)
+    }
+}
+
+impl Fast for Reduce {
+    fn call(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        let (x, n) = (x[0], x[0].numel());
+        let plain = (x.dtype(), self.dtype, x.device()) == (DType::F32, DType::F32, Device::Cpu);
+        if !plain || !(1..=WHOLE).contains(&n) || self.mask != all_dims(x) || !x.is_contiguous() {
+            return None;
+        }
+        let shape = reduced_shape(x.shape(), self.mask, self.keepdim);
+        Some(Tensor::empty(&shape, DType::F32, Device::Cpu).inspect(|y| {
+            // SAFETY: so many elements of the type in host memory, and a new tensor of one.
+            unsafe {
+                let out = y.slice_mut::<f32>();
+                out[0] = total(x.ptr::<f32>(), n, self.kind);
+                if self.mean {
+                    divide(out, n);
+                }
+            }
+        }))
     }
 }
 

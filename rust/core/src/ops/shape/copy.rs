@@ -15,7 +15,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits};
+use crate::op::{
+    Asked, Derivative, Fast, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits,
+};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
 use crate::schema::{Args, MemoryFormat, Value};
@@ -326,7 +328,16 @@ impl Op for CopyInto {
             _ => transfer::ran(y[0].write_from(x[1])),
         }
     }
-    fn fast_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
+    fn fast(&self) -> Option<&dyn Fast> {
+        Some(self)
+    }
+    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+        each(1, x[1].dtype(), x[0].dtype())
+    }
+}
+
+impl Fast for CopyInto {
+    fn call_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
         let x = x[1];
         let alike = x.dtype() == y.dtype() && x.shape() == y.shape();
         let bytes = y.numel() * y.dtype().size();
@@ -336,9 +347,6 @@ impl Op for CopyInto {
         // SAFETY: two blocks of host memory of so many bytes, apart from each other.
         unsafe { std::ptr::copy_nonoverlapping(x.bytes_ptr(), y.bytes_ptr(), bytes) };
         Ok(true)
-    }
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
-        each(1, x[1].dtype(), x[0].dtype())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Rare, Repeats, TensorMeta, Traits};
+use crate::op::{Derivative, Fast, Grads, Metas, Op, Rare, Repeats, TensorMeta, Traits};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
@@ -166,7 +166,13 @@ impl Op for Fill {
     fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         y[0].write_scalar(self.value).map(|()| true)
     }
-    fn fast_into(&self, _x: &[&Tensor], y: &Tensor) -> Result<bool> {
+    fn fast(&self) -> Option<&dyn Fast> {
+        Some(self)
+    }
+}
+
+impl Fast for Fill {
+    fn call_into(&self, _x: &[&Tensor], y: &Tensor) -> Result<bool> {
         let small = super::copy::is_small(y);
         if small {
             y.write_scalar(self.value)?;

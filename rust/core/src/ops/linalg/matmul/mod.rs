@@ -25,7 +25,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
+    Asked, Derivative, Fast, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
 };
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
@@ -573,7 +573,45 @@ impl Op for MatMul {
         Ok(())
     }
 
-    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    fn fast(&self) -> Option<&dyn Fast> {
+        Some(self)
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if y[0].dtype().is_complex() {
+            return self.complex(x, &y[0], |op, x, y| op.gpu(gpu, x, y));
+        }
+        let Some(stacks) = self.stacks(gpu, x, &y[0])? else {
+            return Ok(false);
+        };
+        transfer::ran(stacks.product(gpu))
+    }
+
+    fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if y[0].dtype().is_complex() {
+            return self.complex(x, &y[0], |op, x, y| op.gpu_windows(gpu, x, y));
+        }
+        match self.stacks(gpu, x, &y[0])? {
+            // One matrix of the sum does not know what the others need.
+            Some(stacks) if stacks.sums => {
+                let (op, a, b) = self.in_depth(gpu, x)?;
+                let x = op.with(x, &a, &b);
+                op.gpu_windows(gpu, &x, y)
+            }
+            Some(stacks) => stacks.windows(gpu),
+            None => Ok(false),
+        }
+    }
+
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
+        let (a, _) = self.operands(x);
+        y[0].numel()
+            .saturating_mul(a.size(a.ndim().saturating_sub(1)))
+    }
+}
+
+impl Fast for MatMul {
+    fn call(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         const SMALL: usize = 1 << 17;
         let (a, b) = self.operands(x);
         let plain = |t: &Tensor| t.dtype() == DType::F32 && t.device() == Device::Cpu;
@@ -616,37 +654,5 @@ impl Op for MatMul {
         // SAFETY: sizes and steps are the tensors' own, and `y` is fresh.
         unsafe { product(&problem) };
         Some(Ok(y))
-    }
-
-    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if y[0].dtype().is_complex() {
-            return self.complex(x, &y[0], |op, x, y| op.gpu(gpu, x, y));
-        }
-        let Some(stacks) = self.stacks(gpu, x, &y[0])? else {
-            return Ok(false);
-        };
-        transfer::ran(stacks.product(gpu))
-    }
-
-    fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if y[0].dtype().is_complex() {
-            return self.complex(x, &y[0], |op, x, y| op.gpu_windows(gpu, x, y));
-        }
-        match self.stacks(gpu, x, &y[0])? {
-            // One matrix of the sum does not know what the others need.
-            Some(stacks) if stacks.sums => {
-                let (op, a, b) = self.in_depth(gpu, x)?;
-                let x = op.with(x, &a, &b);
-                op.gpu_windows(gpu, &x, y)
-            }
-            Some(stacks) => stacks.windows(gpu),
-            None => Ok(false),
-        }
-    }
-
-    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
-        let (a, _) = self.operands(x);
-        y[0].numel()
-            .saturating_mul(a.size(a.ndim().saturating_sub(1)))
     }
 }
