@@ -25,7 +25,7 @@ mod capabilities;
 mod cut;
 mod traits;
 
-pub use capabilities::{Drawn, Fast, Mapped, Told};
+pub use capabilities::{Drawn, Fast, Fusion, Mapped, Told};
 pub use cut::{Cut, Part};
 pub use traits::{Rare, Repeats, Traits};
 
@@ -321,20 +321,8 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// What computes one element of its one result from those of its inputs, whatever lies around them;
-    /// `None` where it is more than that, or may fail. What it gives is read while the op is there.
-    fn each(&self, _x: &[&Meta]) -> Option<Loop> {
-        None
-    }
-
-    /// The reduction that it is, along which dimensions of its one input.
-    fn fold(&self, _x: &Meta) -> Option<(Fold, DimSet)> {
-        None
-    }
-
-    /// The same op with one more input in front that its result is added to; that may be the
-    /// output's own memory.
-    fn adding(&self) -> Option<Arc<dyn Op>> {
+    /// How it can be one kernel with its neighbours.
+    fn fusion(&self) -> Option<&dyn Fusion> {
         None
     }
 
@@ -382,7 +370,9 @@ pub trait Op: Derivative + Keep {
     /// [waits](crate::storage::Storage::waits). Not of what draws random numbers.
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         let metas: SmallVec<[&Meta; 4]> = x.iter().map(|t| t.meta()).collect();
-        Ok(self.each(&metas).is_some() || matches!(x, [x] if self.fold(x).is_some()))
+        Ok(self.fusion().is_some_and(|f| {
+            f.element_loop(&metas).is_some() || matches!(x, [x] if f.reduction(x).is_some())
+        }))
     }
 
     /// Elements touched, as an estimate of time for releasing the host's lock.

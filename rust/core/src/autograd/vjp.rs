@@ -119,10 +119,10 @@ impl Vjp<'_> {
     }
 
     /// The gradient of input `i` that `op` computes from `x`. Where it goes to a leaf that has one,
-    /// and `op` [can add](Op::adding) to it, `None` stands for it, and the engine does the rest.
+    /// and `op` [can add](crate::op::Fusion::accumulating) to it, `None` stands for it, and the engine does the rest.
     pub fn grad_from<O: Op>(&self, i: usize, op: O, x: &[&Tensor]) -> Result<Option<Tensor>> {
         if self.adds_to_leaf(i) && op.infer(&dispatch::metas(x))?[0] == *self.input_meta(i)? {
-            if let Some(adding) = op.adding() {
+            if let Some(adding) = op.fusion().and_then(|f| f.accumulating()) {
                 let x = x.iter().map(|t| (*t).clone()).collect();
                 let op = op.keep();
                 self.sums.borrow_mut().push(Sum { i, op, adding, x });

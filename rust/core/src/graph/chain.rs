@@ -116,7 +116,7 @@ pub(super) fn chained(
             continue;
         }
         let metas: SmallVec<[&Meta; 4]> = step.x.iter().map(|v| &v.meta).collect();
-        let each = step.op.each(&metas)?;
+        let each = step.op.fusion()?.element_loop(&metas)?;
         let mut from: SmallVec<[From; 4]> = SmallVec::new();
         for (i, v) in step.x.iter().enumerate() {
             if let Some(&w) = index.get(&v.slot) {

@@ -106,7 +106,11 @@ fn is_each(step: &Step) -> bool {
         v.slot != y.slot || v.meta.layout() == y.meta.layout() && v.meta.dtype() == y.meta.dtype()
     };
     let plain = own && !y.meta.layout().overlaps_itself() && step.x.iter().all(apart);
-    plain && step.op.each(&metas).is_some()
+    plain
+        && step
+            .op
+            .fusion()
+            .is_some_and(|f| f.element_loop(&metas).is_some())
 }
 
 /// Whether it reduces the rows of a contiguous tensor, and to which length.
@@ -114,7 +118,7 @@ fn as_fold(step: &Step) -> Option<Link> {
     let ([x], [y], None, false) = (&step.x[..], &step.y[..], &step.into, step.varies) else {
         return None;
     };
-    let (fold, mask) = step.op.fold(&x.meta)?;
+    let (fold, mask) = step.op.fusion()?.reduction(&x.meta)?;
     let plain = x.meta.device() == Device::Cpu && x.meta.is_contiguous() && y.meta.is_contiguous();
     if !plain || x.slot == y.slot || x.meta.numel() < 2 {
         return None;

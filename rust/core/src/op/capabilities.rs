@@ -51,3 +51,23 @@ pub trait Fast {
         Ok(false)
     }
 }
+
+/// How an op can be one kernel with its neighbours.
+pub trait Fusion {
+    /// What computes one element of its one result from those of its inputs, whatever lies around them;
+    /// `None` where it is more than that, or may fail. What it gives is read while the op is there.
+    fn element_loop(&self, _x: &[&Meta]) -> Option<Loop> {
+        None
+    }
+
+    /// The reduction that it is, along which dimensions of its one input.
+    fn reduction(&self, _x: &Meta) -> Option<(Fold, DimSet)> {
+        None
+    }
+
+    /// The same op with one more input in front that its result is added to; that may be the
+    /// output's own memory.
+    fn accumulating(&self) -> Option<Arc<dyn Op>> {
+        None
+    }
+}

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Grads, Mapped, Metas, Op, Rare, Repeats, Save, TensorMeta, Tensors, Traits,
+    Derivative, Fusion, Grads, Mapped, Metas, Op, Rare, Repeats, Save, TensorMeta, Tensors, Traits,
 };
 use crate::ops::index::scatter;
 use crate::ops::pointwise::apply;
@@ -278,7 +278,13 @@ impl Op for MaskedFill {
         })
     }
 
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
+    }
+}
+
+impl Fusion for MaskedFill {
+    fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
         let dtype = x[0].dtype();
         // Others would lose bits of what is only moved.
         let kernel = match dtype {

@@ -16,7 +16,8 @@ use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Drawn, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Told, Traits,
+    Derivative, Drawn, Fusion, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Told,
+    Traits,
 };
 use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
@@ -297,7 +298,13 @@ impl Op for Masked {
         let y = transfer::whole(&y[0])?;
         transfer::ran(pointwise(gpu, acc, body, &views, y, &scale))
     }
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
+    }
+}
+
+impl Fusion for Masked {
+    fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
         let (compute, kernel) = match x[0].dtype() {
             DType::F64 => (DType::F64, erased(scaled::<f64>())),
             DType::F32 | DType::F16 | DType::BF16 => (DType::F32, erased(scaled::<f32>())),

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Fast, Grads, Metas, Op, Rare, TensorMeta, Traits};
+use crate::op::{Asked, Derivative, Fast, Fusion, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -132,7 +132,13 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn fast(&self) -> Option<&dyn Fast> {
         Some(self)
     }
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Fusion for PwGrad<P, N> {
+    fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
         each(&self.op, self.i, x)
     }
 }

@@ -31,7 +31,7 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Fast, Grads, Mask, Metas, Op, Rare, Repeats, Save, TensorMeta, Told, Traits,
+    Derivative, Fast, Fusion, Grads, Mask, Metas, Op, Rare, Repeats, Save, TensorMeta, Told, Traits,
 };
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
@@ -137,8 +137,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         formula::told(self, x)
     }
 
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
-        formula::each(self, x)
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
     }
 
     fn fast(&self) -> Option<&dyn Fast> {
@@ -147,6 +147,12 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
         output_layout(x, &y.shape)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Fusion for Pw<P, N> {
+    fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
+        formula::each(self, x)
     }
 }
 

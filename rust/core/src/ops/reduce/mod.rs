@@ -16,7 +16,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Asked, Derivative, Fast, Grads, Metas, Op, Rare, TensorMeta, Traits};
+use crate::op::{Asked, Derivative, Fast, Fusion, Grads, Metas, Op, Rare, TensorMeta, Traits};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -310,16 +310,8 @@ impl Op for Reduce {
         Some(self)
     }
 
-    fn fold(&self, x: &Meta) -> Option<(Fold, DimSet)> {
-        let (source, truth) = (x.dtype(), matches!(self.kind, Kind::Any | Kind::All));
-        let real = !source.is_complex() && !self.dtype.is_complex();
-        let fold = Fold {
-            kind: self.kind,
-            source,
-            compute: self.dtype.compute(),
-            mean: self.mean,
-        };
-        (real && !truth && !source.is_rare()).then_some((fold, self.mask))
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -356,6 +348,20 @@ impl Op for Reduce {
             y.write_from(&y.detach().div_scalar(n as f64)?)?;
         }
         Ok(done)
+    }
+}
+
+impl Fusion for Reduce {
+    fn reduction(&self, x: &Meta) -> Option<(Fold, DimSet)> {
+        let (source, truth) = (x.dtype(), matches!(self.kind, Kind::Any | Kind::All));
+        let real = !source.is_complex() && !self.dtype.is_complex();
+        let fold = Fold {
+            kind: self.kind,
+            source,
+            compute: self.dtype.compute(),
+            mean: self.mean,
+        };
+        (real && !truth && !source.is_rare()).then_some((fold, self.mask))
     }
 }
 

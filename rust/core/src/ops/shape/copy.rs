@@ -16,7 +16,7 @@ use crate::gpu::Gpu;
 use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Derivative, Fast, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits,
+    Asked, Derivative, Fast, Fusion, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits,
 };
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
@@ -262,7 +262,13 @@ impl Op for Copy {
     fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(copy(x[0], &y[0]))
     }
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
+    }
+}
+
+impl Fusion for Copy {
+    fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
         each(0, x[0].dtype(), self.dtype)
     }
 }
@@ -331,7 +337,13 @@ impl Op for CopyInto {
     fn fast(&self) -> Option<&dyn Fast> {
         Some(self)
     }
-    fn each(&self, x: &[&Meta]) -> Option<Loop> {
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
+    }
+}
+
+impl Fusion for CopyInto {
+    fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
         each(1, x[1].dtype(), x[0].dtype())
     }
 }

@@ -25,7 +25,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Derivative, Fast, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
+    Asked, Derivative, Fast, Fusion, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors,
+    Traits,
 };
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
@@ -477,12 +478,8 @@ impl Op for MatMul {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn adding(&self) -> Option<Arc<dyn Op>> {
-        let op = MatMul {
-            plus: true,
-            ..self.clone()
-        };
-        (!self.plus).then(|| Arc::new(op) as Arc<dyn Op>)
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
     }
     fn traits(&self) -> Traits {
         Traits {
@@ -607,6 +604,16 @@ impl Op for MatMul {
         let (a, _) = self.operands(x);
         y[0].numel()
             .saturating_mul(a.size(a.ndim().saturating_sub(1)))
+    }
+}
+
+impl Fusion for MatMul {
+    fn accumulating(&self) -> Option<Arc<dyn Op>> {
+        let op = MatMul {
+            plus: true,
+            ..self.clone()
+        };
+        (!self.plus).then(|| Arc::new(op) as Arc<dyn Op>)
     }
 }
 
