@@ -25,7 +25,7 @@ mod capabilities;
 mod cut;
 mod traits;
 
-pub use capabilities::{Drawn, Fast, Fusion, Mapped, Told};
+pub use capabilities::{Batching, Drawn, Fast, Fusion, Mapped, Told};
 pub use cut::{Cut, Part};
 pub use traits::{Rare, Repeats, Traits};
 
@@ -289,20 +289,8 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// The results for many slices at once, along a dimension in front; `None` where the
-    /// op has no such rule of its own.
-    fn map(&self, _x: &Mapped) -> Result<Option<Tensors>> {
-        Ok(None)
-    }
-
-    /// The results written with ops that have such rules, for slices too; `None` where the op has a rule or
-    /// must run for one after another.
-    fn map_by_ops(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
-        Ok(None)
-    }
-
-    /// The results where their shapes are known only once it ran, which it does here.
-    fn find(&self, _x: &[&Tensor]) -> Option<Result<Tensors>> {
+    /// Rules of `vmap` beyond [`Op::of_many`].
+    fn batching(&self) -> Option<&dyn Batching> {
         None
     }
 

@@ -74,7 +74,7 @@ pub(super) fn results(
 }
 
 fn by_rules(batch: &Batch, op: &dyn Op, m: &Mapped, logical: &[&Tensor]) -> Result<Tensors> {
-    if let Some(y) = op.map(m)? {
+    if let Some(y) = op.batching().map_or(Ok(None), |b| b.map(m))? {
         return Ok(y);
     }
     let metas = dispatch::metas(logical);
@@ -97,13 +97,13 @@ fn by_rules(batch: &Batch, op: &dyn Op, m: &Mapped, logical: &[&Tensor]) -> Resu
 
 /// The results by ops that have rules, which are asked for in the function again.
 fn by_ops(batch: &Batch, op: &dyn Op, logical: &[&Tensor]) -> Result<Option<Tensors>> {
-    let Some(me) = batch.me.upgrade() else {
+    let (Some(me), Some(rules)) = (batch.me.upgrade(), op.batching()) else {
         return Ok(None);
     };
     // Gradients within the function go by the op itself.
     let x: SmallVec<[Tensor; 4]> = logical.iter().map(|t| t.detach()).collect();
     let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
-    let Some(y) = dispatch::interpreted(me, || op.map_by_ops(&x))? else {
+    let Some(y) = dispatch::interpreted(me, || rules.map_by_ops(&x))? else {
         return Ok(None);
     };
     let whole = |t: &Tensor| match batch.whole(t)? {
@@ -136,6 +136,14 @@ pub(super) fn aligned_in_place(
     derived::aligned_to(&m, m.ndim(0)).map(Some)
 }
 
+/// The results of inputs without slices.
+pub(super) fn found(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
+    match op.batching().and_then(|b| b.find(x)) {
+        Some(y) => y,
+        None => dispatch::call_kept(op.keep(), x),
+    }
+}
+
 /// Runs an op for one slice after another.
 #[cold]
 pub(super) fn by_slices(op: &dyn Op, m: &Mapped, logical: &[&Tensor]) -> Result<Tensors> {
@@ -154,10 +162,7 @@ pub(super) fn by_slices(op: &dyn Op, m: &Mapped, logical: &[&Tensor]) -> Result<
             });
         }
         let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
-        match op.find(&x) {
-            Some(y) => y,
-            None => dispatch::call_kept(op.keep(), &x),
-        }
+        found(op, &x)
     };
     if m.size == 0 {
         let empty = |t: Tensor| stack(&[t], 0)?.narrow(0, 0, 0);

@@ -253,10 +253,7 @@ impl Batch {
         let inputs = self.inputs(request.x)?;
         let x: SmallVec<[&Tensor; 4]> = inputs.iter().map(|i| &i.t).collect();
         let y = match request.kind {
-            RequestKind::Compute { op } => match op.find(&x) {
-                Some(y) => y?,
-                None => dispatch::call_kept(op.keep(), &x)?,
-            },
+            RequestKind::Compute { op } => call::found(op, &x)?,
             RequestKind::View {
                 layouts,
                 dtype,

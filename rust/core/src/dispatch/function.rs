@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Tensors, Traits, Value};
+use crate::op::{Batching, Derivative, Grads, Metas, Op, Rare, TensorMeta, Tensors, Traits, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use std::hash::{Hash, Hasher};
@@ -184,14 +184,20 @@ impl<P: Value + Clone, R: Results> Op for Function<P, R> {
     fn infer(&self, _x: &[&Meta]) -> Result<Metas> {
         Ok(self.results.clone())
     }
-    fn find(&self, x: &[&Tensor]) -> Option<Result<Tensors>> {
-        let y = function(self.name, self.given.clone(), x, self.run);
-        Some(y.map(Results::list))
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         self.write(x, y)
     }
     fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         self.write(x, y).map(|()| true)
+    }
+}
+
+impl<P: Value + Clone, R: Results> Batching for Function<P, R> {
+    fn find(&self, x: &[&Tensor]) -> Option<Result<Tensors>> {
+        let y = function(self.name, self.given.clone(), x, self.run);
+        Some(y.map(Results::list))
     }
 }

@@ -71,3 +71,23 @@ pub trait Fusion {
         None
     }
 }
+
+/// Rules of `vmap` beyond [`Op::of_many`].
+pub trait Batching {
+    /// The results for many slices at once, along a dimension in front; `None` where the op has no such
+    /// rule of its own.
+    fn map(&self, _x: &Mapped) -> Result<Option<Tensors>> {
+        Ok(None)
+    }
+
+    /// The results written with ops that have such rules, for slices too; `None` where the op has a rule or
+    /// must run for one after another.
+    fn map_by_ops(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
+        Ok(None)
+    }
+
+    /// The results where their shapes are known only once it ran, which it does here.
+    fn find(&self, _x: &[&Tensor]) -> Option<Result<Tensors>> {
+        None
+    }
+}

@@ -15,7 +15,8 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Fusion, Grads, Mapped, Metas, Op, Rare, Repeats, Save, TensorMeta, Tensors, Traits,
+    Batching, Derivative, Fusion, Grads, Mapped, Metas, Op, Rare, Repeats, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::index::scatter;
 use crate::ops::pointwise::apply;
@@ -164,14 +165,8 @@ impl Derivative for MaskedFill {
 }
 
 impl Op for MaskedFill {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let ndim = x.ndim(0).max(x.ndim(1));
-        let (t, mask) = (x.aligned(0, ndim)?, x.aligned(1, ndim)?);
-        let y = match x.has(2) {
-            false => dispatch::call1(MaskedFill, &[&t, &mask, &x.x[2]])?,
-            true => where_(&mask, &x.aligned(2, ndim)?.to_dtype(t.dtype())?, &t)?,
-        };
-        Ok(Some(Tensors::from_buf([y])))
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn traits(&self) -> Traits {
         Traits {
@@ -280,6 +275,18 @@ impl Op for MaskedFill {
 
     fn fusion(&self) -> Option<&dyn Fusion> {
         Some(self)
+    }
+}
+
+impl Batching for MaskedFill {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let ndim = x.ndim(0).max(x.ndim(1));
+        let (t, mask) = (x.aligned(0, ndim)?, x.aligned(1, ndim)?);
+        let y = match x.has(2) {
+            false => dispatch::call1(MaskedFill, &[&t, &mask, &x.x[2]])?,
+            true => where_(&mask, &x.aligned(2, ndim)?.to_dtype(t.dtype())?, &t)?,
+        };
+        Ok(Some(Tensors::from_buf([y])))
     }
 }
 

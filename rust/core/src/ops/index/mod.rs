@@ -27,8 +27,8 @@ use crate::error::{Error, Kind, Result};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::op::{
-    all_are, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Rare, Repeats, Save, TensorMeta,
-    Tensors, Traits,
+    all_are, Batching, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Rare, Repeats, Save,
+    TensorMeta, Tensors, Traits,
 };
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
@@ -339,8 +339,8 @@ fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
 }
 
 impl Op for Index {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(self.bounds.hold(x[0].layout(), &self.dims, &x[1..]))
@@ -401,6 +401,12 @@ impl Op for Index {
             launched(gpu, x[0].layout(), &self.dims, &x[1..], self.bounds)
                 .and_then(|offsets| gpu::take(gpu, x[0], s.around(), &offsets, &y[0])),
         )
+    }
+}
+
+impl Batching for Index {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
     }
 }
 
@@ -515,8 +521,8 @@ fn check_values(x: &Layout, dims: &[usize], index: &[usize], values: &[usize]) -
 }
 
 impl Op for IndexPut {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn traits(&self) -> Traits {
         Traits {
@@ -615,6 +621,12 @@ impl Op for IndexPut {
             }
             gpu::put(gpu, y, s.around(), &offsets, &v, (self.mode, 1.0))
         }))
+    }
+}
+
+impl Batching for IndexPut {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::error::{Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{
-    Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
+    Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
 };
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -384,13 +384,8 @@ impl Derivative for Factor {
 }
 
 impl Op for Factor {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        // Batches broadcast, that of slices as the first of their dimensions.
-        let ndim = (0..x.x.len()).map(|i| x.ndim(i)).max().unwrap_or(0);
-        let all = (0..x.x.len()).map(|i| x.aligned(i, ndim));
-        let all: SmallVec<[Tensor; 2]> = all.collect::<Result<_>>()?;
-        let all: SmallVec<[&Tensor; 2]> = all.iter().collect();
-        dispatch::call(self.clone(), &all).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let a = x[0];
@@ -502,6 +497,17 @@ impl Op for Factor {
 
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[0].numel().saturating_mul(cols(x[0]))
+    }
+}
+
+impl Batching for Factor {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        // Batches broadcast, that of slices as the first of their dimensions.
+        let ndim = (0..x.x.len()).map(|i| x.ndim(i)).max().unwrap_or(0);
+        let all = (0..x.x.len()).map(|i| x.aligned(i, ndim));
+        let all: SmallVec<[Tensor; 2]> = all.collect::<Result<_>>()?;
+        let all: SmallVec<[&Tensor; 2]> = all.iter().collect();
+        dispatch::call(self.clone(), &all).map(Some)
     }
 }
 

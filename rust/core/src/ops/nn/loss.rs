@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{Batching, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::binary::Minimum;
 use crate::ops::pointwise::compare::{Eq, Le};
 use crate::ops::pointwise::pointwise;
@@ -223,18 +223,8 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Reduced<P, N> {
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let ndim = (0..N).map(|i| x.ndim(i)).max().unwrap_or(0);
-        let all = (0..N).map(|i| x.aligned(i, ndim));
-        let all: SmallVec<[Tensor; 4]> = all.collect::<Result<_>>()?;
-        let all: SmallVec<[&Tensor; 4]> = all.iter().collect();
-        let each = dispatch::call1(Pw(self.op.clone()), &all)?;
-        let over = DimSet::of(each.ndim(), |d| d > 0)?;
-        Ok(Some(Tensors::from_buf([match self.reduction {
-            NONE => each,
-            MEAN => each.mean_mask(over, false, None)?,
-            _ => each.sum_mask(over, false, Some(each.dtype()))?,
-        }])))
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -306,6 +296,22 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
             y = y.div_scalar(terms.numel() as f64)?;
         }
         Ok(Some(Tensors::from_buf([y.to_dtype(meta.dtype)?])))
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Batching for Reduced<P, N> {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let ndim = (0..N).map(|i| x.ndim(i)).max().unwrap_or(0);
+        let all = (0..N).map(|i| x.aligned(i, ndim));
+        let all: SmallVec<[Tensor; 4]> = all.collect::<Result<_>>()?;
+        let all: SmallVec<[&Tensor; 4]> = all.iter().collect();
+        let each = dispatch::call1(Pw(self.op.clone()), &all)?;
+        let over = DimSet::of(each.ndim(), |d| d > 0)?;
+        Ok(Some(Tensors::from_buf([match self.reduction {
+            NONE => each,
+            MEAN => each.mean_mask(over, false, None)?,
+            _ => each.sum_mask(over, false, Some(each.dtype()))?,
+        }])))
     }
 }
 

@@ -16,7 +16,8 @@ use crate::gpu::Gpu;
 use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Derivative, Fast, Fusion, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits,
+    Asked, Batching, Derivative, Fast, Fusion, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
@@ -202,16 +203,8 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
 }
 
 impl Op for Copy {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let format = match self.format {
-            MemoryFormat::Preserve => MemoryFormat::Preserve,
-            _ => MemoryFormat::Contiguous,
-        };
-        let copy = Copy {
-            format,
-            ..self.clone()
-        };
-        dispatch::call(copy, &[&x.x[0]]).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -264,6 +257,20 @@ impl Op for Copy {
     }
     fn fusion(&self) -> Option<&dyn Fusion> {
         Some(self)
+    }
+}
+
+impl Batching for Copy {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let format = match self.format {
+            MemoryFormat::Preserve => MemoryFormat::Preserve,
+            _ => MemoryFormat::Contiguous,
+        };
+        let copy = Copy {
+            format,
+            ..self.clone()
+        };
+        dispatch::call(copy, &[&x.x[0]]).map(Some)
     }
 }
 

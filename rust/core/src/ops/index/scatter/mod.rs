@@ -15,8 +15,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    lie_in, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Rare, Save, TensorMeta, Tensors,
-    Traits,
+    lie_in, Batching, Cut, Derivative, Grads, Mapped, Metas, Op, Part, Rare, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
@@ -258,21 +258,8 @@ impl Scatter {
 }
 
 impl Op for Scatter {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        if x.ndim(0) == 0 || x.ndim(1) == 0 {
-            return Ok(None);
-        }
-        let (to, idx) = (x.with_slices(0)?, x.with_slices(1)?);
-        let src = match (x.ndim(2), x.has(2)) {
-            (0, false) => x.x[2].clone(),
-            (0, true) => x.aligned(2, x.ndim(1))?.expand_to(idx.shape())?,
-            _ => x.with_slices(2)?,
-        };
-        let many = Scatter {
-            dim: self.dim + 1,
-            mode: self.mode,
-        };
-        dispatch::call(many, &[&to, &idx, &src]).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn traits(&self) -> Traits {
         Traits {
@@ -366,6 +353,25 @@ impl Op for Scatter {
         }
         let [y, index, src] = [y, index, &src.alias(part)].map(lined);
         transfer::ran(gpu::scatter(gpu, self.mode, &y, self.dim, &index, &src))
+    }
+}
+
+impl Batching for Scatter {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        if x.ndim(0) == 0 || x.ndim(1) == 0 {
+            return Ok(None);
+        }
+        let (to, idx) = (x.with_slices(0)?, x.with_slices(1)?);
+        let src = match (x.ndim(2), x.has(2)) {
+            (0, false) => x.x[2].clone(),
+            (0, true) => x.aligned(2, x.ndim(1))?.expand_to(idx.shape())?,
+            _ => x.with_slices(2)?,
+        };
+        let many = Scatter {
+            dim: self.dim + 1,
+            mode: self.mode,
+        };
+        dispatch::call(many, &[&to, &idx, &src]).map(Some)
     }
 }
 

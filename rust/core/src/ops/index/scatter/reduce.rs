@@ -6,7 +6,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mapped, Metas, Op, Save, Tensors, Traits};
+use crate::op::{Batching, Derivative, Grads, Mapped, Metas, Op, Save, Tensors, Traits};
 use crate::ops::index::Mode;
 use crate::ops::pointwise::{apply, binary, compare, ternary};
 use crate::ops::shape::copy::copy_host;
@@ -192,21 +192,8 @@ fn trimmed(mut src: Tensor, idx: &Tensor) -> Result<Tensor> {
 }
 
 impl Op for ScatterReduce {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        if x.ndim(0) == 0 || x.ndim(1) == 0 {
-            return Ok(None);
-        }
-        let (to, idx) = (x.with_slices(0)?, x.with_slices(1)?);
-        let src = match (x.ndim(2), x.has(2)) {
-            (0, false) => x.x[2].clone(),
-            (0, true) => x.aligned(2, x.ndim(1))?.expand_to(idx.shape())?,
-            _ => x.with_slices(2)?,
-        };
-        let many = ScatterReduce {
-            dim: self.dim + 1,
-            ..self.clone()
-        };
-        dispatch::call(many, &[&to, &idx, &src]).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn traits(&self) -> Traits {
         Traits {
@@ -285,6 +272,25 @@ impl Op for ScatterReduce {
             };
         }
         Ok(Some(SmallVec::from_elem(y, 1)))
+    }
+}
+
+impl Batching for ScatterReduce {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        if x.ndim(0) == 0 || x.ndim(1) == 0 {
+            return Ok(None);
+        }
+        let (to, idx) = (x.with_slices(0)?, x.with_slices(1)?);
+        let src = match (x.ndim(2), x.has(2)) {
+            (0, false) => x.x[2].clone(),
+            (0, true) => x.aligned(2, x.ndim(1))?.expand_to(idx.shape())?,
+            _ => x.with_slices(2)?,
+        };
+        let many = ScatterReduce {
+            dim: self.dim + 1,
+            ..self.clone()
+        };
+        dispatch::call(many, &[&to, &idx, &src]).map(Some)
     }
 }
 

@@ -25,8 +25,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Derivative, Fast, Fusion, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors,
-    Traits,
+    Asked, Batching, Derivative, Fast, Fusion, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
@@ -246,14 +246,8 @@ impl Derivative for Slopes {
 }
 
 impl Op for Slopes {
-    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        let product = MatMul {
-            ta: true,
-            ..MatMul::new(self.name())
-        };
-        let weight = dispatch::call1(product, x)?;
-        let bias = x[0].sum_mask([0].into(), false, None)?;
-        Ok(Some(Tensors::from_iter([weight, bias])))
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -297,6 +291,18 @@ impl Op for Slopes {
             stack(&y[0], false)?,
         );
         transfer::ran(gpu::matmul(gpu, &a, &b, None, 1.0, &to, Some(&y[1])))
+    }
+}
+
+impl Batching for Slopes {
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let product = MatMul {
+            ta: true,
+            ..MatMul::new(self.name())
+        };
+        let weight = dispatch::call1(product, x)?;
+        let bias = x[0].sum_mask([0].into(), false, None)?;
+        Ok(Some(Tensors::from_iter([weight, bias])))
     }
 }
 
@@ -472,8 +478,8 @@ impl Derivative for MatMul {
 }
 
 impl Op for MatMul {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -604,6 +610,12 @@ impl Op for MatMul {
         let (a, _) = self.operands(x);
         y[0].numel()
             .saturating_mul(a.size(a.ndim().saturating_sub(1)))
+    }
+}
+
+impl Batching for MatMul {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
     }
 }
 

@@ -16,7 +16,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
+    Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
+    Tensors,
 };
 use crate::schema::Value;
 use crate::shape::{DimSet, Dims, Show};
@@ -138,8 +139,8 @@ impl Derivative for Conv {
 }
 
 impl Op for Conv {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -242,6 +243,12 @@ impl Op for Conv {
         x[0].numel()
             .max(y[0].numel())
             .saturating_mul(self.kernel.iter().product())
+    }
+}
+
+impl Batching for Conv {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
     }
 }
 

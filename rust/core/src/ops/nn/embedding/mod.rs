@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{
-    lie_in, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Rare, Save, TensorMeta, Tensors,
-    Traits,
+    lie_in, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Rare, Save,
+    TensorMeta, Tensors, Traits,
 };
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
@@ -138,26 +138,8 @@ impl Derivative for Rows {
 }
 
 impl Op for Rows {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let (table, idx) = (&x.x[0], &x.x[1]);
-        if !x.has(0) {
-            return dispatch::call(self.clone(), &[table, idx]).map(Some);
-        }
-        // The tables below each other, with the numbers of rows moved on.
-        let plain = Rows {
-            padding: None,
-            ..self.clone()
-        };
-        let idx = x.with_slices(1)?;
-        let moved = moved_on(&idx, table.size(1))?;
-        let y = dispatch::call1(plain, &[&merged(table, 0)?, &moved])?;
-        Ok(Some(Tensors::from_buf([match self.padding {
-            None => y,
-            Some(row) => {
-                let padded = is_row(&idx, row, y.ndim())?;
-                where_(&padded, &y.detached()?, &y)?
-            }
-        }])))
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(x[1], 0..x[0].size(0)))
@@ -240,6 +222,30 @@ impl Op for Rows {
     }
 }
 
+impl Batching for Rows {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let (table, idx) = (&x.x[0], &x.x[1]);
+        if !x.has(0) {
+            return dispatch::call(self.clone(), &[table, idx]).map(Some);
+        }
+        // The tables below each other, with the numbers of rows moved on.
+        let plain = Rows {
+            padding: None,
+            ..self.clone()
+        };
+        let idx = x.with_slices(1)?;
+        let moved = moved_on(&idx, table.size(1))?;
+        let y = dispatch::call1(plain, &[&merged(table, 0)?, &moved])?;
+        Ok(Some(Tensors::from_buf([match self.padding {
+            None => y,
+            Some(row) => {
+                let padded = is_row(&idx, row, y.ndim())?;
+                where_(&padded, &y.detached()?, &y)?
+            }
+        }])))
+    }
+}
+
 impl Derivative for SumRows {
     fn name(&self) -> &'static str {
         "EmbeddingDenseBackwardBackward0"
@@ -265,19 +271,8 @@ impl Derivative for SumRows {
 }
 
 impl Op for SumRows {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let (mut g, idx) = (x.with_slices(0)?, x.with_slices(1)?);
-        if let Some(row) = self.padding {
-            let nothing = Tensor::constant(0.0, g.dtype())?;
-            g = where_(&is_row(&idx, row, g.ndim())?, &nothing, &g)?;
-        }
-        let all = SumRows {
-            count: self.count * x.size,
-            padding: None,
-            ..self.clone()
-        };
-        let y = dispatch::call1(all, &[&g, &moved_on(&idx, self.count)?])?;
-        Ok(Some(Tensors::from_buf([parted(&y, 0, x.size)?])))
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(lie_in(x[1], 0..self.count))
@@ -390,6 +385,23 @@ impl Op for SumRows {
             y[0].write_from(&y[0].detach().div(&counts)?)?;
         }
         Ok(done)
+    }
+}
+
+impl Batching for SumRows {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let (mut g, idx) = (x.with_slices(0)?, x.with_slices(1)?);
+        if let Some(row) = self.padding {
+            let nothing = Tensor::constant(0.0, g.dtype())?;
+            g = where_(&is_row(&idx, row, g.ndim())?, &nothing, &g)?;
+        }
+        let all = SumRows {
+            count: self.count * x.size,
+            padding: None,
+            ..self.clone()
+        };
+        let y = dispatch::call1(all, &[&g, &moved_on(&idx, self.count)?])?;
+        Ok(Some(Tensors::from_buf([parted(&y, 0, x.size)?])))
     }
 }
 

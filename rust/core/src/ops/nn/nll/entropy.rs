@@ -17,8 +17,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
-    Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::nn::loss::{reduced, MEAN, NONE, SUM};
 use crate::ops::nn::softmax::logsumexp_on;
@@ -62,8 +62,8 @@ impl Derivative for LogSumExp {
 }
 
 impl Op for LogSumExp {
-    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        self.decompose(x)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -90,6 +90,12 @@ impl Op for LogSumExp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let y = x[0].logsumexp_mask(self.classes(x[0])?, true)?;
         Ok(Some(Tensors::from_iter([y])))
+    }
+}
+
+impl Batching for LogSumExp {
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        self.decompose(x)
     }
 }
 
@@ -326,11 +332,8 @@ impl CrossEntropy {
 }
 
 impl Op for CrossEntropy {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x)
-    }
-    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        self.by_ops(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(x[1], Extent::of(x[0].shape()).c, self.ignore))
@@ -455,6 +458,16 @@ impl Op for CrossEntropy {
     }
 }
 
+impl Batching for CrossEntropy {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
+
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        self.by_ops(x).map(Some)
+    }
+}
+
 /// The gradient of [`CrossEntropy`], fused. Inputs: `g`, scores, target, sum of weights,
 /// log-sum-exps in two parts, weights if any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -497,8 +510,8 @@ per_isa! {
 }
 
 impl Op for CrossEntropyGrad {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(
@@ -595,12 +608,6 @@ impl Op for CrossEntropyGrad {
             false => Ok(None),
         }
     }
-    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        let wide = |i: usize| x[i].to_dtype(x[1].dtype().compute());
-        let weight = x.get(5).copied();
-        let d = (self.of).recorded(&wide(0)?, &wide(1)?, x[2], weight, &wide(3)?)?;
-        Ok(Some(Tensors::from_iter([d.to_dtype(x[1].dtype())?])))
-    }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !launchable(x[1], x[2]) || !transfer::small_floats(&[x[0]]) {
@@ -611,6 +618,19 @@ impl Op for CrossEntropyGrad {
         let weight = x.get(5).map(|w| transfer::dense(gpu, w)).transpose()?;
         let op = self.of.on_gpu(x[1]);
         transfer::ran(op.backward(gpu, all.each_ref(), weight.as_ref(), &y[0]))
+    }
+}
+
+impl Batching for CrossEntropyGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
+
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let wide = |i: usize| x[i].to_dtype(x[1].dtype().compute());
+        let weight = x.get(5).copied();
+        let d = (self.of).recorded(&wide(0)?, &wide(1)?, x[2], weight, &wide(3)?)?;
+        Ok(Some(Tensors::from_iter([d.to_dtype(x[1].dtype())?])))
     }
 }
 

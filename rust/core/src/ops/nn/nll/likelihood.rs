@@ -14,8 +14,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
-    Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::nn::loss::{MEAN, NONE, SUM};
 use crate::ops::pointwise::apply;
@@ -94,11 +94,8 @@ impl Nll {
 }
 
 impl Op for Nll {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x)
-    }
-    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        self.by_ops(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(x[1], Extent::of(x[0].shape()).c, self.ignore))
@@ -214,6 +211,16 @@ impl Op for Nll {
         let weight = x.get(2).map(|w| transfer::dense(gpu, w)).transpose()?;
         let (scores, target) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         self.launch(gpu, e, &scores, &target, weight.as_ref(), y)
+    }
+}
+
+impl Batching for Nll {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
+
+    fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        self.by_ops(x).map(Some)
     }
 }
 
@@ -395,8 +402,8 @@ impl Derivative for NllGrad {
 }
 
 impl Op for NllGrad {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, x: &[&Tensor]) -> Result<bool> {
         Ok(are_classes(x[1], Extent::of(&self.shape).c, self.of.ignore))
@@ -462,6 +469,22 @@ impl Op for NllGrad {
             false => Ok(None),
         }
     }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) {
+            return Ok(false);
+        }
+        let e = Extent::of(&self.shape);
+        self.of
+            .launch_backward(gpu, e, x[0], x[1], x[2], x.get(3), &y[0])
+    }
+}
+
+impl Batching for NllGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x)
+    }
+
     fn map_by_ops(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let wide = x[0].dtype().compute();
         let [class, weight] = picked(&self.shape, x[1], x.get(3), self.of.ignore, wide)?;
@@ -479,14 +502,5 @@ impl Op for NllGrad {
         let zeros = Tensor::zeros(&[e.n, e.c, e.d], x[0].dtype(), x[0].device())?;
         let d = zeros.scatter(1, &class, &each)?.reshape_to(&self.shape)?;
         Ok(Some(Tensors::from_buf([d])))
-    }
-
-    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !launchable(x[0], x[1]) {
-            return Ok(false);
-        }
-        let e = Extent::of(&self.shape);
-        self.of
-            .launch_backward(gpu, e, x[0], x[1], x[2], x.get(3), &y[0])
     }
 }

@@ -12,8 +12,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
-    Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -309,8 +309,8 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
 }
 
 impl Op for Norm {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -463,6 +463,12 @@ impl Op for Norm {
     }
 }
 
+impl Batching for Norm {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
+    }
+}
+
 /// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd (or the given variance) and weight; results are those
 /// of x and, if `affine`, of weight and bias.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -515,8 +521,8 @@ impl Derivative for NormGrad {
 }
 
 impl Op for NormGrad {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        self.of_slices(x).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -663,5 +669,11 @@ impl Op for NormGrad {
             out.extend(self.channel_sums(x)?);
         }
         Ok(Some(out))
+    }
+}
+
+impl Batching for NormGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        self.of_slices(x).map(Some)
     }
 }

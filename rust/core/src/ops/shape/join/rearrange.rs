@@ -12,7 +12,8 @@ use crate::gpu::{Acc, Gpu};
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Grads, Keep, Mapped, Metas, Op, Rare, Repeats, TensorMeta, Tensors, Traits,
+    Batching, Derivative, Grads, Keep, Mapped, Metas, Op, Rare, Repeats, TensorMeta, Tensors,
+    Traits,
 };
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::create::dense_strides;
@@ -223,11 +224,8 @@ impl Derivative for Repeat {
 }
 
 impl Op for Repeat {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let mut times = self.times.clone();
-        times.insert(0, 1);
-        let input = x.aligned(0, self.times.len())?;
-        dispatch::call(Repeat { times }, &[&input]).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -272,6 +270,15 @@ impl Op for Repeat {
     fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (from, to) = self.spread(x[0], &y[0]);
         transfer::ran(to.write_from(&from))
+    }
+}
+
+impl Batching for Repeat {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let mut times = self.times.clone();
+        times.insert(0, 1);
+        let input = x.aligned(0, self.times.len())?;
+        dispatch::call(Repeat { times }, &[&input]).map(Some)
     }
 }
 

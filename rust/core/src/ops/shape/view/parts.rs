@@ -11,7 +11,9 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits};
+use crate::op::{
+    Asked, Batching, Derivative, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors, Traits,
+};
 use crate::ops::shape::copy::copy_host;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -64,17 +66,8 @@ fn take_part(x: &Tensor, part: &Layout) -> Result<Tensor> {
 }
 
 impl Op for Assemble {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let step = shape::numel(&self.shape)? as isize;
-        let (name, dtype) = (self.name, self.dtype);
-        let parts = self.parts.iter();
-        let many = Assemble {
-            name,
-            dtype,
-            shape: shape::of_many(x.size, &self.shape),
-            parts: parts.map(|p| p.of_many(x.size, step)).collect(),
-        };
-        x.call(many).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -125,6 +118,21 @@ impl Op for Assemble {
             y.alias(Layout { offset, ..part }).write_from(x)?;
         }
         Ok(true)
+    }
+}
+
+impl Batching for Assemble {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let step = shape::numel(&self.shape)? as isize;
+        let (name, dtype) = (self.name, self.dtype);
+        let parts = self.parts.iter();
+        let many = Assemble {
+            name,
+            dtype,
+            shape: shape::of_many(x.size, &self.shape),
+            parts: parts.map(|p| p.of_many(x.size, step)).collect(),
+        };
+        x.call(many).map(Some)
     }
 }
 
@@ -401,13 +409,8 @@ impl Derivative for Patch {
 }
 
 impl Op for Patch {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let step = x.x[0].numel() / if x.has(0) { x.size.max(1) } else { 1 };
-        let many = Patch {
-            name: self.name,
-            part: self.part.of_many(x.size, step as isize),
-        };
-        x.call(many).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -438,6 +441,17 @@ impl Op for Patch {
         let part = self.part.clone();
         y[0].alias(Layout { offset, ..part }).write_from(x[1])?;
         Ok(true)
+    }
+}
+
+impl Batching for Patch {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let step = x.x[0].numel() / if x.has(0) { x.size.max(1) } else { 1 };
+        let many = Patch {
+            name: self.name,
+            part: self.part.of_many(x.size, step as isize),
+        };
+        x.call(many).map(Some)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors, Traits};
+use crate::op::{Batching, Derivative, Grads, Mapped, Metas, Op, TensorMeta, Tensors, Traits};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
 use crate::tensor::Tensor;
@@ -47,19 +47,8 @@ impl Derivative for StridedAdjoint {
 }
 
 impl Op for StridedAdjoint {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        let layouts = [Some(&self.view), Some(&self.base), self.shared.as_ref()];
-        let mut step = 0;
-        for layout in layouts.into_iter().flatten() {
-            step = step.max(layout.extent()?);
-        }
-        let many = |l: &Layout| l.of_many(x.size, step as isize);
-        let all = StridedAdjoint {
-            view: many(&self.view),
-            base: many(&self.base),
-            shared: self.shared.as_ref().map(many),
-        };
-        x.call(all).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -126,6 +115,23 @@ impl Op for StridedAdjoint {
             read = read.div(&count.alias(from(&self.base)))?;
         }
         y.write_from(&read).map(|()| true)
+    }
+}
+
+impl Batching for StridedAdjoint {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        let layouts = [Some(&self.view), Some(&self.base), self.shared.as_ref()];
+        let mut step = 0;
+        for layout in layouts.into_iter().flatten() {
+            step = step.max(layout.extent()?);
+        }
+        let many = |l: &Layout| l.of_many(x.size, step as isize);
+        let all = StridedAdjoint {
+            view: many(&self.view),
+            base: many(&self.base),
+            shared: self.shared.as_ref().map(many),
+        };
+        x.call(all).map(Some)
     }
 }
 

@@ -13,8 +13,8 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout};
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta, Tensors,
-    Told, Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
+    Tensors, Told, Traits,
 };
 use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::many::{merged, parted};
@@ -278,8 +278,8 @@ impl Derivative for Flash {
 }
 
 impl Op for Flash {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        of_slices(self, x, 3).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -371,6 +371,12 @@ impl Op for Flash {
     }
 }
 
+impl Batching for Flash {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        of_slices(self, x, 3).map(Some)
+    }
+}
+
 impl Derivative for FlashGrad {
     fn name(&self) -> &'static str {
         self.0.name()
@@ -389,8 +395,8 @@ impl Derivative for FlashGrad {
 }
 
 impl Op for FlashGrad {
-    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
-        of_slices(self, x, 6).map(Some)
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
@@ -468,6 +474,12 @@ impl Op for FlashGrad {
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         self.0.work(&x[3..], y)
+    }
+}
+
+impl Batching for FlashGrad {
+    fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
+        of_slices(self, x, 6).map(Some)
     }
 }
 
