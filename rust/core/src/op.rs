@@ -25,7 +25,7 @@ mod capabilities;
 mod cut;
 mod traits;
 
-pub use capabilities::{Batching, Drawn, Fast, Fusion, Mapped, Told};
+pub use capabilities::{Batching, Drawn, Fast, Fusion, Large, Mapped, Told};
 pub use cut::{Cut, Part};
 pub use traits::{Rare, Repeats, Traits};
 
@@ -259,11 +259,9 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
-    /// [`Op::gpu`] where tensors may be larger than a kernel can bind, through windows on them that the op
-    /// chooses: for work that cutting in two again and again would do in many more parts. `false` where it is
-    /// cut as [`Op::cuts`] says.
-    fn gpu_windows(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
-        Ok(false)
+    /// What it knows of tensors larger than a kernel can bind, beyond its cuts.
+    fn large(&self) -> Option<&dyn Large> {
+        None
     }
 
     /// The results, as `infer` describes them, written with other ops; what runs on the GPU where
@@ -276,11 +274,6 @@ pub trait Op: Derivative + Keep {
     /// kernel can bind.
     fn cuts(&self, _x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
         Vec::new()
-    }
-
-    /// The same op for such a half of its inputs, where it knows their sizes.
-    fn part(&self, _x: &[&Meta]) -> Option<Arc<dyn Op>> {
-        None
     }
 
     /// The same op where every input has one dimension more in front, that of `size` slices, and so has

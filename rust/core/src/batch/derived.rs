@@ -126,7 +126,7 @@ pub(super) fn folded(op: &dyn Op, m: &Mapped, logical: &[&Meta]) -> Result<Optio
         });
     }
     let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
-    let part = op.part(&dispatch::metas(&x));
+    let part = op.large().and_then(|l| l.part(&dispatch::metas(&x)));
     let found = dispatch::call_kept(part.unwrap_or_else(|| op.keep()), &x)?;
     let split = |(t, part): (Tensor, &Part)| match part {
         Part::Along(d) => parted(&t, *d, m.size),

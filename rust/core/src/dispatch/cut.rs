@@ -64,7 +64,10 @@ pub(super) fn smaller(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Re
 
 /// Runs an op on windows that it chooses; `false` where it chooses none.
 fn chose(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-    working_for(op.name(), || implemented(op.gpu_windows(gpu, x, y)))
+    let Some(large) = op.large() else {
+        return Ok(false);
+    };
+    working_for(op.name(), || implemented(large.gpu_windows(gpu, x, y)))
 }
 
 /// The bytes that the elements of a tensor take, wherever they lie.
@@ -150,7 +153,7 @@ fn halves(gpu: &Gpu, op: &dyn Op, cut: &Cut, x: &[&Tensor], y: &[Tensor]) -> Res
                 }
             })
             .collect::<Result<_>>()?;
-        let own = op.part(&metas(&inputs));
+        let own = op.large().and_then(|l| l.part(&metas(&inputs)));
         run(gpu, own.as_deref().unwrap_or(op), &inputs, &results)?;
         for (i, (place, result)) in places.iter().zip(&results).enumerate() {
             if added(i) {

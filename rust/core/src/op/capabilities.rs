@@ -91,3 +91,17 @@ pub trait Batching {
         None
     }
 }
+
+/// Work on tensors that may be larger than a GPU's kernel can bind, beyond [`Op::cuts`].
+pub trait Large {
+    /// [`Op::gpu`] through windows on them that the op chooses: for work that cutting in two again and
+    /// again would do in many more parts. `false` where it is cut as [`Op::cuts`] says.
+    fn gpu_windows(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The same op for such a half of its inputs, where it knows their sizes.
+    fn part(&self, _x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        None
+    }
+}

@@ -25,8 +25,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Asked, Batching, Derivative, Fast, Fusion, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta,
-    Tensors, Traits,
+    Asked, Batching, Derivative, Fast, Fusion, Grads, Large, Mapped, Mask, Metas, Op, Save,
+    TensorMeta, Tensors, Traits,
 };
 use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
@@ -265,16 +265,8 @@ impl Op for Slopes {
         product.cpu(x, &y[..1])?;
         y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)
     }
-    fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let product = MatMul {
-            ta: true,
-            ..MatMul::new(self.name())
-        };
-        if !product.gpu_windows(gpu, x, &y[..1])? {
-            return Ok(false);
-        }
-        y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)?;
-        Ok(true)
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -291,6 +283,20 @@ impl Op for Slopes {
             stack(&y[0], false)?,
         );
         transfer::ran(gpu::matmul(gpu, &a, &b, None, 1.0, &to, Some(&y[1])))
+    }
+}
+
+impl Large for Slopes {
+    fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let product = MatMul {
+            ta: true,
+            ..MatMul::new(self.name())
+        };
+        if !product.gpu_windows(gpu, x, &y[..1])? {
+            return Ok(false);
+        }
+        y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)?;
+        Ok(true)
     }
 }
 
@@ -590,6 +596,18 @@ impl Op for MatMul {
         transfer::ran(stacks.product(gpu))
     }
 
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
+    }
+
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
+        let (a, _) = self.operands(x);
+        y[0].numel()
+            .saturating_mul(a.size(a.ndim().saturating_sub(1)))
+    }
+}
+
+impl Large for MatMul {
     fn gpu_windows(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if y[0].dtype().is_complex() {
             return self.complex(x, &y[0], |op, x, y| op.gpu_windows(gpu, x, y));
@@ -604,12 +622,6 @@ impl Op for MatMul {
             Some(stacks) => stacks.windows(gpu),
             None => Ok(false),
         }
-    }
-
-    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
-        let (a, _) = self.operands(x);
-        y[0].numel()
-            .saturating_mul(a.size(a.ndim().saturating_sub(1)))
     }
 }
 

@@ -14,8 +14,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
-    Tensors, Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Large, Mapped, Mask, Metas, Op, Part, Save,
+    TensorMeta, Tensors, Traits,
 };
 use crate::ops::nn::loss::{MEAN, NONE, SUM};
 use crate::ops::pointwise::apply;
@@ -454,13 +454,8 @@ impl Op for NllGrad {
         positions(y[0].ndim()).map(cut).collect()
     }
 
-    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
-        let mut shape = self.shape.clone();
-        for (of, d) in positions(shape.len()) {
-            shape[of] = x[1].size(d);
-        }
-        let of = self.of.clone();
-        Some(Arc::new(NllGrad { of, shape }))
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
@@ -477,6 +472,17 @@ impl Op for NllGrad {
         let e = Extent::of(&self.shape);
         self.of
             .launch_backward(gpu, e, x[0], x[1], x[2], x.get(3), &y[0])
+    }
+}
+
+impl Large for NllGrad {
+    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        let mut shape = self.shape.clone();
+        for (of, d) in positions(shape.len()) {
+            shape[of] = x[1].size(d);
+        }
+        let of = self.of.clone();
+        Some(Arc::new(NllGrad { of, shape }))
     }
 }
 

@@ -12,8 +12,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
-    Tensors, Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Large, Mapped, Mask, Metas, Op, Part, Save,
+    TensorMeta, Tensors, Traits,
 };
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -395,8 +395,8 @@ impl Op for Norm {
         )]
     }
 
-    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(self.of_part(x[0])))
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -460,6 +460,12 @@ impl Op for Norm {
             out.push(t.reshape_to(&[self.stats()])?);
         }
         Ok(Some(out))
+    }
+}
+
+impl Large for Norm {
+    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.of_part(x[0])))
     }
 }
 
@@ -615,11 +621,8 @@ impl Op for NormGrad {
         )]
     }
 
-    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(NormGrad {
-            norm: self.norm.of_part(x[1]),
-            ..*self
-        }))
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -669,6 +672,15 @@ impl Op for NormGrad {
             out.extend(self.channel_sums(x)?);
         }
         Ok(Some(out))
+    }
+}
+
+impl Large for NormGrad {
+    fn part(&self, x: &[&Meta]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(NormGrad {
+            norm: self.norm.of_part(x[1]),
+            ..*self
+        }))
     }
 }
 
