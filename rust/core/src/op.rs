@@ -25,7 +25,7 @@ mod capabilities;
 mod cut;
 mod traits;
 
-pub use capabilities::{Batching, Drawn, Fast, Fusion, Large, Mapped, Told};
+pub use capabilities::{Batching, Drawn, Fast, Fusion, Large, Mapped, Replay, ReplayArgs};
 pub use cut::{Cut, Part};
 pub use traits::{Rare, Repeats, Traits};
 
@@ -307,43 +307,9 @@ pub trait Op: Derivative + Keep {
         None
     }
 
-    /// Whether it [tells](Op::told) what is another thing in each call that runs it on a GPU.
-    fn tells(&self) -> bool {
-        false
-    }
-
-    /// Whether what it tells are the numbers of the host among its inputs, as its kernel has them.
-    fn tells_numbers(&self) -> bool {
-        false
-    }
-
-    /// Words of its kernels' parameters for the next call, by whose numbers its launches name them
-    /// ([`Launch::told`](crate::gpu::launch::Launch::told)): a random key that is drawn now, numbers of
-    /// an optimiser's step. In the place of a call, where what that dispatches is kept.
-    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
-        Ok(Told::new())
-    }
-
-    /// The same op with fixed numbers for those that it [tells](Op::told) and are its own: where two are
-    /// equal so, what one dispatches can be kept for the other.
-    fn untold(&self) -> Option<Arc<dyn Op>> {
-        self.keyed(Some([0; 4]))
-    }
-
-    /// The key of random numbers that its kernels make, where it was drawn when the op was made.
-    fn key(&self) -> Option<[u32; 4]> {
+    /// What is another thing in each call that replays what it dispatched to a GPU.
+    fn replay(&self) -> Option<&dyn Replay> {
         None
-    }
-
-    /// The same op with this key, or with one that is drawn now.
-    fn keyed(&self, _key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
-        None
-    }
-
-    /// Draws its random numbers now, for a call whose inputs are computed later; `None` where they are drawn
-    /// with the rest.
-    fn drawn(&self, _x: &[&Meta]) -> Result<Option<Drawn>> {
-        Ok(None)
     }
 
     /// Whether its kernel computes whatever the elements are, so that it may run later than it was asked

@@ -41,7 +41,8 @@ impl Batch {
                 return Ok(y.iter().map(|t| self.shared(t)).collect());
             }
             // Numbers of one slice, for all of them.
-            let Some(drawn) = op.drawn(&dispatch::metas(x))? else {
+            let x_metas = dispatch::metas(x);
+            let Some(drawn) = op.replay().map_or(Ok(None), |r| r.drawn(&x_metas))? else {
                 return refuse_same();
             };
             let all: SmallVec<[&Tensor; 4]> = x.iter().copied().chain(&drawn.more).collect();

@@ -493,15 +493,15 @@ impl Interpreter for Recorder {
                 ),
             };
             let keys = &mut trace.keys;
-            let key = op
-                .key()
-                .map(|k| match keys.iter().position(|&known| known == k) {
+            let key = op.replay().and_then(|r| r.key()).map(|k| {
+                match keys.iter().position(|&known| known == k) {
                     Some(i) => i,
                     None => {
                         keys.push(k);
                         keys.len() - 1
                     }
-                });
+                }
+            });
             trace.steps.push(Step {
                 op: op.keep(),
                 x,

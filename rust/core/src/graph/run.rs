@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Buffer;
 use crate::host;
-use crate::op::{Grads, Metas, Op, TensorMeta, Told};
+use crate::op::{Grads, Metas, Op, ReplayArgs, TensorMeta};
 use crate::storage::{Held, Storage, WeakStorage};
 use crate::tensor::Tensor;
 use reel::{Reel, Work};
@@ -276,9 +276,10 @@ impl Run {
         if self.reels.iter().all(Option::is_none) || **new == *old {
             return;
         }
-        let told = matches!((new.untold(), old.untold()), (Some(a), Some(b)) if *a == *b);
+        let plain = |op: &dyn Op| op.replay()?.without_args();
+        let alike = matches!((plain(&**new), plain(&*old)), (Some(a), Some(b)) if *a == *b);
         for reel in self.reels.iter_mut().flatten() {
-            reel.forget(at, told);
+            reel.forget(at, alike);
         }
     }
 
@@ -500,17 +501,20 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// What a step tells kernels that are kept.
-    pub fn told(&mut self, step: &Ready) -> Result<Told> {
+    /// The arguments of kernels that are kept.
+    pub fn replay_args(&mut self, step: &Ready) -> Result<ReplayArgs> {
         let x: SmallVec<[&Tensor; 8]> = step.x.iter().collect();
-        self.op(step).told(&x)
+        match self.op(step).replay() {
+            Some(replay) => replay.args(&x),
+            None => Ok(ReplayArgs::new()),
+        }
     }
 }
 
 /// The op of a step with the key of this call, which its first user draws.
 fn keyed(op: &dyn Op, keys: &mut HashMap<usize, [u32; 4]>, k: usize) -> Option<Arc<dyn Op>> {
-    let op = op.keyed(keys.get(&k).copied())?;
-    if let Some(key) = op.key() {
+    let op = op.replay()?.with_key(keys.get(&k).copied())?;
+    if let Some(key) = op.replay()?.key() {
         keys.insert(k, key);
     }
     Some(op)

@@ -270,7 +270,7 @@ impl Interpreter for Session {
         };
         if op.traits().draws && into.is_none() {
             let x = dispatch::metas(request.x);
-            if let Some(drawn) = op.drawn(&x)? {
+            if let Some(drawn) = op.replay().map_or(Ok(None), |r| r.drawn(&x))? {
                 let x: SmallVec<[&Tensor; 4]> =
                     request.x.iter().copied().chain(&drawn.more).collect();
                 let kind = RequestKind::Compute { op: &*drawn.op };

@@ -1,8 +1,13 @@
 //! What some ops can do beyond being computed. An op hands out each as an object, so that the others need
 //! not know of it.
 
-use super::Op;
-use super::{Mask, Tensors};
+use super::{Mask, Op, Tensors};
+use crate::cpu::pointwise::chain::Loop;
+use crate::cpu::reduce::Fold;
+use crate::error::Result;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -36,8 +41,8 @@ impl Mapped<'_> {
     }
 }
 
-/// Words that an op tells its kernels.
-pub type Told = SmallVec<[u32; 4]>;
+/// Words of the parameters of kernels that are replayed.
+pub type ReplayArgs = SmallVec<[u32; 4]>;
 
 /// The way of small calls, past what large ones need.
 pub trait Fast {
@@ -103,5 +108,41 @@ pub trait Large {
     /// The same op for such a half of its inputs, where it knows their sizes.
     fn part(&self, _x: &[&Meta]) -> Option<Arc<dyn Op>> {
         None
+    }
+}
+
+/// Replaying what an op dispatched to a GPU, where words of its kernels' parameters are other ones in
+/// each call: a random key that is drawn then, numbers of an optimiser's step.
+pub trait Replay {
+    /// These words, by whose places its launches name them
+    /// ([`Launch::told`](crate::gpu::launch::Launch::told)). In the place of a call, where what that
+    /// dispatches is kept.
+    fn args(&self, x: &[&Tensor]) -> Result<ReplayArgs>;
+
+    /// Whether they are the numbers of the host among its inputs, as its kernel has them.
+    fn args_are_inputs(&self) -> bool {
+        false
+    }
+
+    /// The same op with fixed numbers for those that are its own: where two are equal so, what one
+    /// dispatches can be kept for the other.
+    fn without_args(&self) -> Option<Arc<dyn Op>> {
+        self.with_key(Some([0; 4]))
+    }
+
+    /// The key of random numbers that its kernels make, where it was drawn when the op was made.
+    fn key(&self) -> Option<[u32; 4]> {
+        None
+    }
+
+    /// The same op with this key, or with one that is drawn now.
+    fn with_key(&self, _key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// Draws its random numbers now, for a call whose inputs are computed later; `None` where they are
+    /// drawn with the rest.
+    fn drawn(&self, _x: &[&Meta]) -> Result<Option<Drawn>> {
+        Ok(None)
     }
 }

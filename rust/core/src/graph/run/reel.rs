@@ -1,7 +1,7 @@
 //! The steps of a run on a GPU, in parts: the dispatches of most are kept ([`Tape`]) when they are first
 //! recorded, and are recorded again without asking any op. What is another thing in each call (a random
 //! key, numbers of the host) goes into the parameters of the kept dispatches before that
-//! ([`Op::told`](crate::op::Op::told)), and so do steps in memory of the host alone. Steps where the host
+//! ([`Replay::args`](crate::op::Replay::args)), and so do steps in memory of the host alone. Steps where the host
 //! reads or writes memory of the GPU run as they are, between them.
 
 use super::{Calls, Ready};
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::gpu::{Buffer, Gpu, Tape};
 use crate::graph::{Program, Slot, Source, Value};
 use crate::host;
+use crate::op::Replay;
 use crate::storage::Storage;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -22,7 +23,7 @@ pub(super) struct Reel {
     steps: Range<usize>,
     /// Of the steps from the first one on, what is known of each.
     kinds: Vec<Kind>,
-    /// Whether what they tell are numbers of the host.
+    /// Whether the arguments of their replays are numbers of the host.
     numbers: Vec<bool>,
     parts: Vec<Part>,
     /// Slots whose memory may be other memory next time.
@@ -33,8 +34,8 @@ pub(super) struct Reel {
 enum Kind {
     /// It records the same in every call.
     Same,
-    /// The same but for the words that the op tells.
-    Told,
+    /// The same but for the arguments of replays.
+    Args,
     /// It works in memory of the host alone.
     Host,
     /// It has to be asked.
@@ -106,17 +107,18 @@ impl Reel {
             }
             // Where nothing is computed nothing is drawn.
             let some = s.y.iter().all(|v| v.meta.numel() > 0);
-            // Numbers of the host among its inputs are told, and those that are the op's own are not.
-            let told = s.op.tells() && !(s.varies && s.op.tells_numbers());
+            // Numbers of the host among its inputs are arguments, and those that are the op's own are not.
+            let of_host = |r: &dyn Replay| s.varies && r.args_are_inputs();
+            let has_args = s.op.replay().is_some_and(|r| !of_host(r));
             match drawn || varied().next().is_some() {
-                true if told && some && varied().all(on_host) => Kind::Told,
-                false if s.varies && told => Kind::Told,
+                true if has_args && some && varied().all(on_host) => Kind::Args,
+                false if s.varies && has_args => Kind::Args,
                 false if !s.varies => Kind::Same,
                 _ => Kind::Other,
             }
         });
         let numbers = program.steps[steps.clone()].iter();
-        let numbers = numbers.map(|s| s.op.tells_numbers());
+        let numbers = numbers.map(|s| s.op.replay().is_some_and(|r| r.args_are_inputs()));
         let moves = |s: &usize| slots[*s].escapes || matches!(slots[*s].source, Source::Input(_));
         let mut reel = Reel {
             gpu,
@@ -139,7 +141,7 @@ impl Reel {
         self.parts.clear();
         let mut at = self.steps.start;
         let class = |k: &Kind| match k {
-            Kind::Same | Kind::Told | Kind::Host => Kind::Same,
+            Kind::Same | Kind::Args | Kind::Host => Kind::Same,
             _ => *k,
         };
         for alike in self.kinds.chunk_by(|a, b| class(a) == class(b)) {
@@ -148,7 +150,7 @@ impl Reel {
                 steps: at..at + alike.len(),
                 kept: alike[0] != Kind::Other,
                 asked: kinds
-                    .filter(|(_, k)| matches!(k, Kind::Told | Kind::Host))
+                    .filter(|(_, k)| matches!(k, Kind::Args | Kind::Host))
                     .collect(),
                 tape: None,
                 vain: 0,
@@ -157,12 +159,12 @@ impl Reel {
         }
     }
 
-    /// Says that a step has become another one, which differs in what it tells alone where it is `told`.
-    pub fn forget(&mut self, step: usize, told: bool) {
+    /// Says that a step has become another one, which differs in arguments of replays alone where it is `alike`.
+    pub fn forget(&mut self, step: usize, alike: bool) {
         let kind = step
             .checked_sub(self.steps.start)
             .and_then(|i| self.kinds.get(i));
-        if told && kind == Some(&Kind::Told) {
+        if alike && kind == Some(&Kind::Args) {
             return;
         }
         if let Some(part) = self.parts.iter_mut().find(|p| p.steps.contains(&step)) {
@@ -186,7 +188,7 @@ impl Reel {
                         let step = &work.steps[i];
                         match kind {
                             Kind::Host => calls.perform(step)?,
-                            _ => tape.tell(i, &calls.told(step)?)?,
+                            _ => tape.tell(i, &calls.replay_args(step)?)?,
                         }
                     }
                     gpu.replay(tape)?;

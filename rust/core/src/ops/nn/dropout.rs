@@ -16,8 +16,8 @@ use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Drawn, Fusion, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors, Told,
-    Traits,
+    Derivative, Drawn, Fusion, Grads, Keep, Mask, Metas, Op, Replay, ReplayArgs, Save, TensorMeta,
+    Tensors, Traits,
 };
 use crate::ops::pointwise::{output_layout, Float};
 use crate::ops::random::gpu::{below, bernoulli, PHILOX};
@@ -85,39 +85,8 @@ impl Op for Dropout {
             ..Traits::NONE
         }
     }
-    fn tells(&self) -> bool {
-        true
-    }
-    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
-        Ok(self.generator.philox().words().into())
-    }
-    fn drawn(&self, x: &[&Meta]) -> Result<Option<Drawn>> {
-        let mut meta = TensorMeta::of(x[0]);
-        meta.dtype = DType::Bool;
-        let layout = self.layout(x, &meta);
-        let layout = layout.unwrap_or_else(|| Layout::contiguous(&meta.shape));
-        let mask = Tensor::of(Meta::new(layout, DType::Bool, meta.device))?;
-        match meta.device {
-            Device::Cpu => self.draw(&mask)?,
-            Device::Wgpu(index) => {
-                let gpu = Gpu::at(index)?;
-                if !transfer::ran(bernoulli(
-                    gpu,
-                    self.generator.philox(),
-                    1.0 - self.p.0,
-                    &mask,
-                ))? {
-                    return Ok(None);
-                }
-            }
-            Device::Meta => {}
-        }
-        let scale = self.scale;
-        Ok(Some(Drawn {
-            op: Arc::new(Masked { scale }),
-            more: Tensors::from_iter([mask.clone()]),
-            rest: Tensors::from_iter([mask]),
-        }))
+    fn replay(&self) -> Option<&dyn Replay> {
+        Some(self)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
@@ -159,6 +128,41 @@ impl Op for Dropout {
                 pointwise(gpu, acc, body, &views, transfer::whole(&y[0])?, &scale)
             }),
         )
+    }
+}
+
+impl Replay for Dropout {
+    fn args(&self, _x: &[&Tensor]) -> Result<ReplayArgs> {
+        Ok(self.generator.philox().words().into())
+    }
+
+    fn drawn(&self, x: &[&Meta]) -> Result<Option<Drawn>> {
+        let mut meta = TensorMeta::of(x[0]);
+        meta.dtype = DType::Bool;
+        let layout = self.layout(x, &meta);
+        let layout = layout.unwrap_or_else(|| Layout::contiguous(&meta.shape));
+        let mask = Tensor::of(Meta::new(layout, DType::Bool, meta.device))?;
+        match meta.device {
+            Device::Cpu => self.draw(&mask)?,
+            Device::Wgpu(index) => {
+                let gpu = Gpu::at(index)?;
+                if !transfer::ran(bernoulli(
+                    gpu,
+                    self.generator.philox(),
+                    1.0 - self.p.0,
+                    &mask,
+                ))? {
+                    return Ok(None);
+                }
+            }
+            Device::Meta => {}
+        }
+        let scale = self.scale;
+        Ok(Some(Drawn {
+            op: Arc::new(Masked { scale }),
+            more: Tensors::from_iter([mask.clone()]),
+            rest: Tensors::from_iter([mask]),
+        }))
     }
 }
 

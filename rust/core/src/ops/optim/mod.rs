@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, TensorMeta, Told, Traits};
+use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Replay, ReplayArgs, TensorMeta, Traits};
 use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -44,10 +44,10 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
-    /// The same with fixed numbers for those of its own that it tells.
-    fn untold(&self) -> Self;
-    /// Words that the kernels for parameters that took so many steps are told anew each time.
-    fn told(&self, times: &[f64]) -> Told;
+    /// The same with fixed numbers for those of its own that are arguments of replays.
+    fn without_args(&self) -> Self;
+    /// As [`Replay::args`], for parameters that took so many steps.
+    fn replay_args(&self, times: &[f64]) -> ReplayArgs;
     /// The same on the GPU for as many parameters as there are `times`, whose tensors are
     /// contiguous and stand in lists as those of [`Update`], by a kernel for `room` of them; false where
     /// there is no kernel.
@@ -290,23 +290,25 @@ impl<S: Step> Op for Update<S> {
         Ok(true)
     }
 
-    fn untold(&self) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Update {
-            step: self.step.untold(),
-            ..self.clone()
-        }))
-    }
-
-    fn tells(&self) -> bool {
-        true
-    }
-
-    fn told(&self, x: &[&Tensor]) -> Result<Told> {
-        Ok(self.step.told(&self.times(x)?))
+    fn replay(&self) -> Option<&dyn Replay> {
+        Some(self)
     }
 
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[..self.n].iter().map(|p| p.numel()).sum()
+    }
+}
+
+impl<S: Step> Replay for Update<S> {
+    fn without_args(&self) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Update {
+            step: self.step.without_args(),
+            ..self.clone()
+        }))
+    }
+
+    fn args(&self, x: &[&Tensor]) -> Result<ReplayArgs> {
+        Ok(self.step.replay_args(&self.times(x)?))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{gpu, Step};
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::op::Told;
+use crate::op::ReplayArgs;
 use crate::ops::pointwise::Float;
 use crate::tensor::Tensor;
 use crate::transfer;
@@ -27,7 +27,7 @@ impl Step for Sgd {
         "_fused_sgd_"
     }
 
-    fn untold(&self) -> Self {
+    fn without_args(&self) -> Self {
         Sgd {
             lr: Bitwise(0.0),
             momentum: Bitwise(0.0),
@@ -35,7 +35,7 @@ impl Step for Sgd {
         }
     }
 
-    fn told(&self, _: &[f64]) -> Told {
+    fn replay_args(&self, _: &[f64]) -> ReplayArgs {
         [*self.lr, *self.momentum]
             .map(|v| (v as f32).to_bits())
             .into_iter()
@@ -108,7 +108,7 @@ impl Step for Adam {
         self.name
     }
 
-    fn untold(&self) -> Self {
+    fn without_args(&self) -> Self {
         Adam {
             lr: Bitwise(0.0),
             beta1: Bitwise(0.0),
@@ -116,7 +116,7 @@ impl Step for Adam {
         }
     }
 
-    fn told(&self, times: &[f64]) -> Told {
+    fn replay_args(&self, times: &[f64]) -> ReplayArgs {
         let shared = [*self.lr as f32, (1.0 - *self.beta1) as f32];
         let own = times.iter().flat_map(|&time| self.sizes(time));
         shared.into_iter().chain(own).map(f32::to_bits).collect()
@@ -207,12 +207,12 @@ impl Step for RmsProp {
         "_fused_rmsprop_"
     }
 
-    fn untold(&self) -> Self {
+    fn without_args(&self) -> Self {
         self.clone()
     }
 
-    fn told(&self, _: &[f64]) -> Told {
-        Told::new()
+    fn replay_args(&self, _: &[f64]) -> ReplayArgs {
+        ReplayArgs::new()
     }
 
     #[inline(always)]

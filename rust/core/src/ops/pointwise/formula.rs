@@ -21,7 +21,7 @@ use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
-use crate::op::{function_name, Derivative, Grads, Mask, Metas, TensorMeta, Told};
+use crate::op::{function_name, Derivative, Grads, Mask, Metas, ReplayArgs, TensorMeta};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -665,14 +665,14 @@ fn has_zero(x: &Tensor) -> Result<bool> {
 }
 
 /// The numbers of the host among the inputs, as shaders have them.
-pub fn told(op: &dyn Formula, x: &[&Tensor]) -> Result<Told> {
+pub fn replay_args(op: &dyn Formula, x: &[&Tensor]) -> Result<ReplayArgs> {
     let t = types(op, &dispatch::metas(x))?.0;
     let settled = settled(op.facts(), t, x)?;
     let x: SmallVec<[&Tensor; 4]> = match &settled {
         Some(x) => x.iter().collect(),
         None => x.into(),
     };
-    let mut words = Told::new();
+    let mut words = ReplayArgs::new();
     for x in x.iter().filter(|x| !x.device().is_gpu()) {
         words.extend(
             gpu::number(Acc::of_any(t)?, x)?

@@ -31,7 +31,8 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Fast, Fusion, Grads, Mask, Metas, Op, Rare, Repeats, Save, TensorMeta, Told, Traits,
+    Derivative, Fast, Fusion, Grads, Mask, Metas, Op, Rare, Repeats, Replay, ReplayArgs, Save,
+    TensorMeta, Traits,
 };
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
@@ -125,16 +126,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         formula::gpu(self, gpu, x, y)
     }
 
-    fn tells(&self) -> bool {
-        true
-    }
-
-    fn tells_numbers(&self) -> bool {
-        true
-    }
-
-    fn told(&self, x: &[&Tensor]) -> Result<Told> {
-        formula::told(self, x)
+    fn replay(&self) -> Option<&dyn Replay> {
+        Some(self)
     }
 
     fn fusion(&self) -> Option<&dyn Fusion> {
@@ -147,6 +140,16 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
         output_layout(x, &y.shape)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Replay for Pw<P, N> {
+    fn args_are_inputs(&self) -> bool {
+        true
+    }
+
+    fn args(&self, x: &[&Tensor]) -> Result<ReplayArgs> {
+        formula::replay_args(self, x)
     }
 }
 

@@ -7,7 +7,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMeta, Told, Traits};
+use crate::op::{
+    function_name, one, Derivative, Grads, Metas, Op, Replay, ReplayArgs, Save, TensorMeta, Traits,
+};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Minimum};
 use crate::rng::{Generator, Sample};
@@ -93,11 +95,8 @@ impl Op for Draws {
             ..Traits::NONE
         }
     }
-    fn tells(&self) -> bool {
-        true
-    }
-    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
-        Ok(self.generator.philox().words().into())
+    fn replay(&self) -> Option<&dyn Replay> {
+        Some(self)
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (key, [least, most]) = (self.generator.philox(), bounds(y[0].dtype()));
@@ -157,6 +156,12 @@ impl Op for Draws {
             }
         });
         Ok(())
+    }
+}
+
+impl Replay for Draws {
+    fn args(&self, _x: &[&Tensor]) -> Result<ReplayArgs> {
+        Ok(self.generator.philox().words().into())
     }
 }
 

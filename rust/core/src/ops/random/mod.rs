@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Told, Traits};
+use crate::op::{Derivative, Grads, Metas, Op, Rare, Replay, ReplayArgs, TensorMeta, Traits};
 use crate::ops::shape::create::{asked_like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Dest, Value};
@@ -128,11 +128,8 @@ impl Op for Draw {
             ..Traits::POINTWISE
         }
     }
-    fn tells(&self) -> bool {
-        true
-    }
-    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
-        Ok(self.generator.philox().words().into())
+    fn replay(&self) -> Option<&dyn Replay> {
+        Some(self)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -154,6 +151,12 @@ impl Op for Draw {
             }
             false => gpu::draw(gpu, key, self.what, y),
         })
+    }
+}
+
+impl Replay for Draw {
+    fn args(&self, _x: &[&Tensor]) -> Result<ReplayArgs> {
+        Ok(self.generator.philox().words().into())
     }
 }
 

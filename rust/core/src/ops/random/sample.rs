@@ -10,7 +10,9 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Keep, Metas, Op, TensorMeta, Tensors, Told, Traits};
+use crate::op::{
+    Derivative, Grads, Keep, Metas, Op, Replay, ReplayArgs, TensorMeta, Tensors, Traits,
+};
 use crate::ops::index::search::search;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Minimum;
@@ -214,11 +216,8 @@ impl Op for Poisson {
             ..Traits::NONE
         }
     }
-    fn tells(&self) -> bool {
-        true
-    }
-    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
-        Ok(self.0.philox().words().into())
+    fn replay(&self) -> Option<&dyn Replay> {
+        Some(self)
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let zero = Tensor::zeros(&[], x[0].dtype(), x[0].device())?;
@@ -239,6 +238,12 @@ impl Op for Poisson {
             self.0.poisson(slice::<T>(&y[0]), rate);
         });
         Ok(())
+    }
+}
+
+impl Replay for Poisson {
+    fn args(&self, _x: &[&Tensor]) -> Result<ReplayArgs> {
+        Ok(self.0.philox().words().into())
     }
 }
 

@@ -13,8 +13,8 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout};
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
-    Tensors, Told, Traits,
+    mask, Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Replay,
+    ReplayArgs, Save, TensorMeta, Tensors, Traits,
 };
 use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::many::{merged, parted};
@@ -284,17 +284,8 @@ impl Op for Flash {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn key(&self) -> Option<[u32; 4]> {
-        self.dropped.map(|d| d.key())
-    }
-    fn keyed(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Flash::keyed(self, key)?))
-    }
-    fn tells(&self) -> bool {
-        self.dropped.is_some()
-    }
-    fn told(&self, _x: &[&Tensor]) -> Result<Told> {
-        Ok(self.dropped.map_or_else(Told::new, |d| d.key().into()))
+    fn replay(&self) -> Option<&dyn Replay> {
+        self.dropped.is_some().then_some(self as &dyn Replay)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (q, v) = (x[0], x[2]);
@@ -371,6 +362,22 @@ impl Op for Flash {
     }
 }
 
+impl Replay for Flash {
+    fn key(&self) -> Option<[u32; 4]> {
+        self.dropped.map(|d| d.key())
+    }
+
+    fn with_key(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Flash::keyed(self, key)?))
+    }
+
+    fn args(&self, _x: &[&Tensor]) -> Result<ReplayArgs> {
+        Ok(self
+            .dropped
+            .map_or_else(ReplayArgs::new, |d| d.key().into()))
+    }
+}
+
 impl Batching for Flash {
     fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
         of_slices(self, x, 3).map(Some)
@@ -401,17 +408,8 @@ impl Op for FlashGrad {
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
     }
-    fn key(&self) -> Option<[u32; 4]> {
-        Op::key(&self.0)
-    }
-    fn keyed(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(FlashGrad(Flash::keyed(&self.0, key)?)))
-    }
-    fn tells(&self) -> bool {
-        self.0.tells()
-    }
-    fn told(&self, x: &[&Tensor]) -> Result<Told> {
-        self.0.told(x)
+    fn replay(&self) -> Option<&dyn Replay> {
+        self.0.dropped.is_some().then_some(self as &dyn Replay)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(x[3..6].iter().map(|t| TensorMeta::of(t)).collect())
@@ -474,6 +472,20 @@ impl Op for FlashGrad {
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         self.0.work(&x[3..], y)
+    }
+}
+
+impl Replay for FlashGrad {
+    fn key(&self) -> Option<[u32; 4]> {
+        self.0.key()
+    }
+
+    fn with_key(&self, key: Option<[u32; 4]>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(FlashGrad(Flash::keyed(&self.0, key)?)))
+    }
+
+    fn args(&self, x: &[&Tensor]) -> Result<ReplayArgs> {
+        self.0.args(x)
     }
 }
 
