@@ -242,7 +242,7 @@ impl<O: Op + Clone> Keep for O {
     }
 }
 
-/// An op with kernels.
+/// An op with kernels: its shape rule, what computes it, and what the engine may do with it.
 pub trait Op: Derivative + Keep {
     /// Checks the inputs and gives the results' shapes and types, which depend on metas alone: what
     /// depends on data (how many elements a mask takes, how long targets are) is read before the op
@@ -259,57 +259,31 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
-    /// What it knows of tensors larger than a kernel can bind, beyond its cuts.
-    fn large(&self) -> Option<&dyn Large> {
+    /// The memory order of the result where it is not row-major.
+    fn layout(&self, _x: &[&Meta], _y: &TensorMeta) -> Option<Layout> {
         None
+    }
+
+    /// Computes `y` from `x` in host memory. Inputs may have any strides and type that `infer`
+    /// accepted; outputs are contiguous unless the op is pointwise.
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()>;
+
+    /// Computes on `gpu`, where `x` and `y` live (0-d inputs may be on the host); `false` where
+    /// this op has no kernel for these arguments.
+    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Computes on `gpu`, where `x` and `y` live (0-d inputs may be on the host); `false` where
+    /// this op has no kernel for these arguments.
+    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
+        Ok(false)
     }
 
     /// The results, as `infer` describes them, written with other ops; what runs on the GPU where
     /// there is no kernel. `None` where nothing is gained over the host.
     fn decompose(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
         Ok(None)
-    }
-
-    /// The ways to cut its work in two, the best first: where its tensors are larger than a GPU's
-    /// kernel can bind.
-    fn cuts(&self, _x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
-        Vec::new()
-    }
-
-    /// The same op where every input has one dimension more in front, that of `size` slices, and so has
-    /// every result; `x` are those of one slice.
-    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
-        None
-    }
-
-    /// Rules of `vmap` beyond [`Op::of_many`].
-    fn batching(&self) -> Option<&dyn Batching> {
-        None
-    }
-
-    /// The way of its small calls, where it has one.
-    fn fast(&self) -> Option<&dyn Fast> {
-        None
-    }
-
-    /// What else there is to say of it in a word or two.
-    fn traits(&self) -> Traits {
-        Traits::NONE
-    }
-
-    /// The memory order of the result where it is not row-major.
-    fn layout(&self, _x: &[&Meta], _y: &TensorMeta) -> Option<Layout> {
-        None
-    }
-
-    /// How it can be one kernel with its neighbours.
-    fn fusion(&self) -> Option<&dyn Fusion> {
-        None
-    }
-
-    /// What is another thing in each call that replays what it dispatched to a GPU.
-    fn replay(&self) -> Option<&dyn Replay> {
-        None
     }
 
     /// Whether its kernel computes whatever the elements are, so that it may run later than it was asked
@@ -325,6 +299,50 @@ pub trait Op: Derivative + Keep {
     /// Elements touched, as an estimate of time for releasing the host's lock.
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         largest(x, y)
+    }
+
+    /// The ways to cut its work in two, the best first: where its tensors are larger than a GPU's
+    /// kernel can bind.
+    fn cuts(&self, _x: &[&Meta], _y: &[&Meta]) -> Vec<Cut> {
+        Vec::new()
+    }
+
+    /// The same op where every input has one dimension more in front, that of `size` slices, and so has
+    /// every result; `x` are those of one slice.
+    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// What else there is to say of it in a word or two: whether it is pointwise, draws random numbers, ..
+    fn traits(&self) -> Traits {
+        Traits::NONE
+    }
+
+    // What few ops can do beyond that, each as an object.
+
+    /// The way of its small calls, where it has one.
+    fn fast(&self) -> Option<&dyn Fast> {
+        None
+    }
+
+    /// How it can be one kernel with its neighbours.
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        None
+    }
+
+    /// What it knows of tensors larger than a kernel can bind, beyond its cuts.
+    fn large(&self) -> Option<&dyn Large> {
+        None
+    }
+
+    /// Rules of `vmap` beyond [`Op::of_many`].
+    fn batching(&self) -> Option<&dyn Batching> {
+        None
+    }
+
+    /// What is another thing in each call that replays what it dispatched to a GPU.
+    fn replay(&self) -> Option<&dyn Replay> {
+        None
     }
 }
 
