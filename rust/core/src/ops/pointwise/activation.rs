@@ -4,7 +4,8 @@ use super::binary::Mul;
 use super::pointwise;
 use super::ternary::ClampTensor;
 use super::unary::no_bool;
-use super::{apply, c, k};
+use super::{apply, c, k, Cpu, Own};
+use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::rng::Generator;
@@ -45,9 +46,8 @@ pointwise! {
         let s = x.sigmoid();
         g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
     };
-    own super::cpu::exp::own::<super::cpu::exp::Silu>;
-    own64 super::cpu::exp::own64::<super::cpu::exp::Silu>;
     complex Forward;
+    cpu impl;
 
     /// max(x, 0); NaN stays.
     op Relu[1] = "ReluBackward0", Same;
@@ -60,7 +60,7 @@ pointwise! {
         Ok(())
     };
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Relu, 1>(t);
+    facts { half_loops: true };
 
     /// x tanh(log(1 + e^x)). Misra 2019, arXiv:1908.08681.
     op Mish[1] = "MishBackward0", FloatOnly;
@@ -79,9 +79,7 @@ pointwise! {
         let area = c::<R>(0.5) * (c::<R>(1.0) + erf);
         g * (area + x * (c::<R>(1.0 / (2.0 * PI).sqrt()) * exp))
     };
-    half |_, [x]| x * crate::cpu::math::f32x::ndtr_half(x);
-    own super::cpu::gelu::own;
-    bits |_, t| super::cpu::gelu::own_bits(t);
+    cpu impl;
 
     /// The same with a tanh for the area.
     op GeluTanh[1] = "GeluBackward0", FloatOnly;
@@ -135,7 +133,7 @@ pointwise! {
         Ok(())
     };
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Hardtanh, 1>(t);
+    facts { half_loops: true };
 
     /// x / 6 + 1 / 2 within [0, 1].
     op Hardsigmoid[1] = "HardsigmoidBackward0", FloatOnly;
@@ -143,7 +141,7 @@ pointwise! {
     df |_, [x], _, g| R::select(
         R::both(x.gt(c(-3.0)), x.lt(c(3.0))), g * c(1.0 / 6.0), c(0.0));
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Hardsigmoid, 1>(t);
+    facts { half_loops: true };
 
     /// x hardsigmoid(x). Howard et al. 2019, arXiv:1905.02244.
     op Hardswish[1] = "HardswishBackward0", FloatOnly;
@@ -152,7 +150,7 @@ pointwise! {
         let middle = R::select(x.ge(c(3.0)), g, g * (x / c(3.0) + c(0.5)));
         R::select(x.le(c(-3.0)), c(0.0), middle)
     };
-    bits |_, t| super::cpu::halves::formula::<Hardswish, 1>(t);
+    facts { half_loops: true };
 
     /// x outside [-lambda, lambda], 0 within.
     op Hardshrink { lambda: f64 }[1] = "HardshrinkBackward0", FloatOnly;
@@ -160,7 +158,7 @@ pointwise! {
     df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Hardshrink, 1>(t);
+    facts { half_loops: true };
 
     /// x moved by lambda toward 0, and 0 within lambda of it.
     op Softshrink { lambda: f64 }[1] = "SoftshrinkBackward0", FloatOnly;
@@ -172,7 +170,7 @@ pointwise! {
     df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Softshrink, 1>(t);
+    facts { half_loops: true };
 
     /// log(1 + e^(beta x)) / beta; x where beta x is above the threshold.
     op Softplus { beta: f64, threshold: f64 }[1] = "SoftplusBackward0", FloatOnly;
@@ -191,7 +189,7 @@ pointwise! {
     df |p, [x], _, g| R::select(x.gt(c(0.0)), g, g * k(p.slope));
     overwritten |p| invertible("leaky_relu", p.slope);
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<LeakyRelu, 1>(t);
+    facts { half_loops: true };
 
     /// x sigmoid(y).
     op Glu[2] = "GluBackward0", FloatOnly;
@@ -208,7 +206,7 @@ pointwise! {
         R::select(x.gt(c(0.0)), g, g * y),
         R::select(x.gt(c(0.0)), c(0.0), g * x);
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Prelu, 2>(t);
+    facts { half_loops: true };
 
     /// x above the threshold, the value elsewhere.
     op Threshold { threshold: Scalar, value: Scalar }[1] = "ThresholdBackward0", Same;
@@ -226,13 +224,41 @@ pointwise! {
         crate::dtype::check_range(p.value, t)
     };
     steps |_| true;
-    bits |_, t| super::cpu::halves::formula::<Threshold, 1>(t);
-    repeats Changes;
+    facts { half_loops: true, repeats: Repeats::Changes };
 
     /// log(sigmoid(x)).
     op LogSigmoid[1] = "LogSigmoidBackward0", FloatOnly;
     f |_, [x]| x.min(c(0.0)) - (-x.abs()).exp().log1p();
     df |_, [x], _, g| g * (-x).sigmoid();
+}
+
+impl Cpu<1> for Silu {
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::exp::own::<super::cpu::exp::Silu>(which)
+    }
+
+    #[inline(always)]
+    fn own64(which: Own) -> Option<Kernel<f64>> {
+        super::cpu::exp::own64::<super::cpu::exp::Silu>(which)
+    }
+}
+
+impl Cpu<1> for Gelu {
+    const HALF: bool = true;
+    #[inline(always)]
+    fn half(&self, [x]: [f32; 1]) -> f32 {
+        x * crate::cpu::math::f32x::ndtr_half(x)
+    }
+
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::gelu::own(which)
+    }
+
+    fn own_bits(&self, t: DType) -> Option<Kernel<u16>> {
+        super::cpu::gelu::own_bits(t)
+    }
 }
 
 fn gelu(a: &Args) -> Result<Value> {

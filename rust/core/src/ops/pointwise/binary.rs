@@ -1,9 +1,11 @@
 //! Functions of two tensors, which broadcast against each other.
 
-use super::cpu::{complex as parts, halves};
+use super::cpu::complex::{self as parts, Parts};
+use super::cpu::halves;
 use super::pointwise;
 use super::unary::{no_bool, no_complex, refuse_complex};
-use super::{c, k, Half, Real, Special2};
+use super::{c, k, Cpu, Half, Integer, Own, Real, Special2};
+use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
@@ -63,13 +65,10 @@ pointwise! {
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| g, g * k(p.alpha.f64());
     check |p, t, _| alpha_fits(p.alpha, t);
-    halves |p, [x, y]| halves::sums([x, scaled(p.alpha, y)]);
-    bits |_, t| halves::formula::<Add, 2>(t);
-    numbers true;
     complex Analytic;
-    parts |p, t| is_one(p.alpha).then(|| parts::sums(t)).flatten();
-    exact 2;
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
+    facts { half_loops: true, numbers: true, exact: 2 };
+    cpu impl;
 
     /// x - alpha * y. Bool raises.
     op Sub { alpha: Scalar }[2] = "SubBackward0", Same;
@@ -77,37 +76,27 @@ pointwise! {
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| g, -g * k(p.alpha.f64());
     check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
-    halves |p, [x, y]| halves::differences([x, scaled(p.alpha, y)]);
-    bits |_, t| halves::formula::<Sub, 2>(t);
-    numbers true;
     complex Analytic;
-    parts |p, t| is_one(p.alpha).then(|| parts::differences(t)).flatten();
     direct |_, i, g| (i == 0).then(|| Ok(g.clone()));
+    facts { half_loops: true, numbers: true };
+    cpu impl;
 
     /// x * y.
     op Mul[2] = "MulBackward0", Same;
     f |_, [x, y]| x * y;
     int |_, [x, y]| x.wrapping_mul(y);
     df |_, [x, y], _, g| g * y, g * x;
-    halves |_, x| halves::products(x);
-    bits |_, t| halves::formula::<Mul, 2>(t);
-    numbers true;
     complex Analytic;
-    parts |_, t| parts::products(t);
-    unsigned true;
-    float8 true;
-    exact 2;
+    facts { half_loops: true, numbers: true, unsigned: true, float8: true, exact: 2 };
+    cpu impl;
 
     /// x / y; integers become floating.
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
-    halves |_, x| halves::quotients(x);
-    bits |_, t| halves::formula::<Div, 2>(t);
-    numbers true;
     complex Analytic;
-    parts |_, t| parts::quotients(t);
-    exact 2;
+    facts { half_loops: true, numbers: true, exact: 2 };
+    cpu impl;
 
     /// x ** y.
     op Pow[2] = "PowBackward1", Same;
@@ -131,77 +120,68 @@ pointwise! {
     op Fmod[2] = "FmodBackward0", Same;
     f |_, [x, y]| x.fmod(y);
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_rem(y) };
-    narrow |_, [x, y]| I::remains(x, y);
     df |_, [x, y], _, g| g, -g * (x / y).trunc();
     check |_, t, _| no_bool("fmod", t);
-    divides |_, [x, y]| x - (x / y).trunc() * y;
-    guarded true;
+    facts { divides: true, guarded: true };
+    cpu impl;
 
     /// The remainder with the sign of y.
     op Remainder[2] = "RemainderBackward0", Same;
     f |_, [x, y]| modulo(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_modulo(x, y) };
-    narrow |_, [x, y]| I::modulo(x, y);
     df |_, [x, y], _, g| g, -g * floor_quotient(x, y);
     check |_, t, _| no_bool("remainder", t);
-    divides |_, [x, y]| x - (x / y).floor() * y;
-    guarded true;
+    facts { divides: true, guarded: true };
+    cpu impl;
 
     /// x / y rounded toward zero.
     op DivTrunc[2] = "DivBackward2", Same;
     f |_, [x, y]| (x / y).trunc();
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_div(y) };
-    narrow |_, [x, y]| I::truncated(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_trunc", t);
-    divides |_, [x, y]| (x / y).trunc();
-    exact 2;
     wgsl |_| "m_trunc_div(t0, t1)";
+    facts { divides: true, exact: 2 };
+    cpu impl;
 
     /// x / y rounded down.
     op DivFloor[2] = "DivBackward2", Same;
     f |_, [x, y]| floor_quotient(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
-    narrow |_, [x, y]| I::floored(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
-    divides |_, [x, y]| (x / y).floor();
-    guarded true;
-    exact 2;
     wgsl |_| "m_floor_div(t0, t1)";
+    facts { divides: true, guarded: true, exact: 2 };
+    cpu impl;
 
     /// x / y rounded down, without a derivative.
     op FloorDivide[2] = "FloorDivideBackward0", Same;
     f |_, [x, y]| floor_quotient(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
-    narrow |_, [x, y]| I::floored(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
-    divides |_, [x, y]| (x / y).floor();
-    opaque 3;
-    guarded true;
-    exact 2;
     wgsl |_| "m_floor_div(t0, t1)";
+    facts { divides: true, opaque: 3, guarded: true, exact: 2 };
+    cpu impl;
 
     /// x / y rounded toward zero, or down, where each step of that is rounded to a half type.
     op HalfQuotient { down: bool, to: Half }[2] = "DivBackward2", FloatOnly;
     f |p, [x, y]| half_quotient(x, y, p.down, p.to);
     df |_, _, _, _g| c(0.0), c(0.0);
-    guarded true;
+    facts { guarded: true };
 
     /// The same of `floor_divide`, which has no derivative.
     op HalfFloorDivide { to: Half }[2] = "FloorDivideBackward0", FloatOnly;
     f |p, [x, y]| half_quotient(x, y, true, p.to);
     df |_, _, _, _g| c(0.0), c(0.0);
-    opaque 3;
-    guarded true;
+    facts { opaque: 3, guarded: true };
 
     /// |x| with the sign of y.
     op Copysign[2] = "CopysignBackward0", Float;
     f |_, [x, y]| x.copysign(y);
     df |_, [x, _y], r, g|
         R::select(x.equal(c(0.0)), c(0.0), g * (r / x)), c(0.0);
-    bits |_, t| t.is_half().then(halves::copysign);
+    cpu impl;
 
     /// The larger; NaN if either is. A tie shares the gradient.
     op Maximum[2] = "MaximumBackward0", Same;
@@ -211,10 +191,8 @@ pointwise! {
         R::select(x.lt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
         R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
     check |_, t, _| no_complex("maximum", t);
-    half |_, [x, y]| if x.is_nan() { x + y } else if y < x { x } else { y };
-    halves |_, x| halves::maxima(x);
-    bits |_, t| halves::formula::<Maximum, 2>(t);
-    numbers true;
+    facts { half_loops: true, numbers: true };
+    cpu impl;
 
     /// The smaller; NaN if either is. A tie shares the gradient.
     op Minimum[2] = "MinimumBackward0", Same;
@@ -224,10 +202,8 @@ pointwise! {
         R::select(x.gt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
         R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
     check |_, t, _| no_complex("minimum", t);
-    half |_, [x, y]| if x.is_nan() { x + y } else if x < y { x } else { y };
-    halves |_, x| halves::minima(x);
-    bits |_, t| halves::formula::<Minimum, 2>(t);
-    numbers true;
+    facts { half_loops: true, numbers: true };
+    cpu impl;
 
     /// The larger, where a tie goes to x (`clamp_min`).
     op ClampMin[2] = "ClampMinBackward1", Same;
@@ -235,7 +211,7 @@ pointwise! {
     int |_, [x, y]| x.max(y);
     df |_, [x, y], _, g|
         R::select(x.ge(y), g, c(0.0)), R::select(x.lt(y), g, c(0.0));
-    bits |_, t| halves::formula::<ClampMin, 2>(t);
+    facts { half_loops: true };
 
     /// The smaller, where a tie goes to x (`clamp_max`).
     op ClampMax[2] = "ClampMaxBackward1", Same;
@@ -243,7 +219,7 @@ pointwise! {
     int |_, [x, y]| x.min(y);
     df |_, [x, y], _, g|
         R::select(x.le(y), g, c(0.0)), R::select(x.gt(y), g, c(0.0));
-    bits |_, t| halves::formula::<ClampMax, 2>(t);
+    facts { half_loops: true };
 
     /// The larger; a NaN counts as missing. A tie goes to x.
     op Fmax[2] = "FmaxBackward0", Same;
@@ -253,7 +229,7 @@ pointwise! {
         R::select(R::either(x.ge(y), y.is_nan()), g, c(0.0)),
         R::select(R::either(x.ge(y), y.is_nan()), c(0.0), g);
     check |_, t, _| no_complex("fmax", t);
-    bits |_, t| halves::formula::<Fmax, 2>(t);
+    facts { half_loops: true };
 
     /// The smaller; a NaN counts as missing. A tie goes to x.
     op Fmin[2] = "FminBackward0", Same;
@@ -263,7 +239,7 @@ pointwise! {
         R::select(R::either(x.le(y), y.is_nan()), g, c(0.0)),
         R::select(R::either(x.le(y), y.is_nan()), c(0.0), g);
     check |_, t, _| no_complex("fmin", t);
-    bits |_, t| halves::formula::<Fmin, 2>(t);
+    facts { half_loops: true };
 
     /// sqrt(x^2 + y^2) without overflow.
     op Hypot[2] = "HypotBackward0", FloatOnly;
@@ -295,7 +271,7 @@ pointwise! {
         );
         Ok(())
     };
-    opaque 3;
+    facts { opaque: 3 };
 
     /// x * 2^y.
     op Ldexp[2] = "LdexpBackward0", Float;
@@ -351,7 +327,7 @@ pointwise! {
     df |_, [x, y], _, g|
         c(0.0),
         g * (-x * (x + c(1.0)).special2(y, Special2::Zeta));
-    opaque 1;
+    facts { opaque: 1 };
 
     /// The greatest common divisor, not negative.
     op Gcd[2] = "GcdBackward0", IntOnly;
@@ -359,8 +335,8 @@ pointwise! {
     int |_, [x, y]| gcd(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("gcd", t);
-    iterates true;
     wgsl |_| "m_gcd(t0, t1)";
+    facts { iterates: true };
 
     /// The least common multiple, not negative.
     op Lcm[2] = "LcmBackward0", IntOnly;
@@ -371,24 +347,186 @@ pointwise! {
     };
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lcm", t);
-    iterates true;
     wgsl |_| "m_lcm(t0, t1)";
+    facts { iterates: true };
 
     /// The regularised lower incomplete gamma function of order x at y.
     op Igamma[2] = "IgammaBackward0", FloatOnly;
     f |_, [x, y]| x.special2(y, Special2::Igamma);
     df |_, [x, y], _, g|
         c(0.0), g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
-    opaque 1;
-    own super::cpu::incomplete::lower;
+    facts { opaque: 1 };
+    cpu impl;
 
     /// The regularised upper incomplete gamma function of order x at y.
     op Igammac[2] = "IgammacBackward0", FloatOnly;
     f |_, [x, y]| x.special2(y, Special2::Igammac);
     df |_, [x, y], _, g|
         c(0.0), -g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
-    opaque 1;
-    own super::cpu::incomplete::upper;
+    facts { opaque: 1 };
+    cpu impl;
+}
+
+impl Cpu<2> for Add {
+    #[inline(always)]
+    fn halves<const W: usize>(&self, [x, y]: [[f32; W]; 2]) -> [f32; W] {
+        halves::sums([x, scaled(self.alpha, y)])
+    }
+
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        is_one(self.alpha).then(|| parts::sums(t)).flatten()
+    }
+}
+
+impl Cpu<2> for Sub {
+    #[inline(always)]
+    fn halves<const W: usize>(&self, [x, y]: [[f32; W]; 2]) -> [f32; W] {
+        halves::differences([x, scaled(self.alpha, y)])
+    }
+
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        is_one(self.alpha).then(|| parts::differences(t)).flatten()
+    }
+}
+
+impl Cpu<2> for Mul {
+    #[inline(always)]
+    fn halves<const W: usize>(&self, x: [[f32; W]; 2]) -> [f32; W] {
+        halves::products(x)
+    }
+
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        parts::products(t)
+    }
+}
+
+impl Cpu<2> for Div {
+    #[inline(always)]
+    fn halves<const W: usize>(&self, x: [[f32; W]; 2]) -> [f32; W] {
+        halves::quotients(x)
+    }
+
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        parts::quotients(t)
+    }
+}
+
+impl Cpu<2> for Fmod {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::remains(x, y)
+    }
+
+    #[inline(always)]
+    fn divided(&self, [x, y]: [f64; 2]) -> f64 {
+        x - (x / y).trunc() * y
+    }
+}
+
+impl Cpu<2> for Remainder {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::modulo(x, y)
+    }
+
+    #[inline(always)]
+    fn divided(&self, [x, y]: [f64; 2]) -> f64 {
+        x - (x / y).floor() * y
+    }
+}
+
+impl Cpu<2> for DivTrunc {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::truncated(x, y)
+    }
+
+    #[inline(always)]
+    fn divided(&self, [x, y]: [f64; 2]) -> f64 {
+        (x / y).trunc()
+    }
+}
+
+impl Cpu<2> for DivFloor {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::floored(x, y)
+    }
+
+    #[inline(always)]
+    fn divided(&self, [x, y]: [f64; 2]) -> f64 {
+        (x / y).floor()
+    }
+}
+
+impl Cpu<2> for FloorDivide {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::floored(x, y)
+    }
+
+    #[inline(always)]
+    fn divided(&self, [x, y]: [f64; 2]) -> f64 {
+        (x / y).floor()
+    }
+}
+
+impl Cpu<2> for Copysign {
+    fn own_bits(&self, t: DType) -> Option<Kernel<u16>> {
+        t.is_half().then(halves::copysign)
+    }
+}
+
+impl Cpu<2> for Maximum {
+    const HALF: bool = true;
+    #[inline(always)]
+    fn half(&self, [x, y]: [f32; 2]) -> f32 {
+        if x.is_nan() {
+            x + y
+        } else if y < x {
+            x
+        } else {
+            y
+        }
+    }
+
+    #[inline(always)]
+    fn halves<const W: usize>(&self, x: [[f32; W]; 2]) -> [f32; W] {
+        halves::maxima(x)
+    }
+}
+
+impl Cpu<2> for Minimum {
+    const HALF: bool = true;
+    #[inline(always)]
+    fn half(&self, [x, y]: [f32; 2]) -> f32 {
+        if x.is_nan() {
+            x + y
+        } else if x < y {
+            x
+        } else {
+            y
+        }
+    }
+
+    #[inline(always)]
+    fn halves<const W: usize>(&self, x: [[f32; W]; 2]) -> [f32; W] {
+        halves::minima(x)
+    }
+}
+
+impl Cpu<2> for Igamma {
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::incomplete::lower(which)
+    }
+}
+
+impl Cpu<2> for Igammac {
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::incomplete::upper(which)
+    }
 }
 
 /// z / (x^2 + y^2); 0 at the origin.

@@ -2,7 +2,7 @@
 
 use super::pointwise;
 use super::unary::{no_bool, refuse_complex, Abs, IsNan, LogicalNot};
-use super::{apply, apply_, c, Pointwise};
+use super::{apply, apply_, c, Cpu, Integer, Pointwise};
 use crate::device::Device;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
@@ -15,17 +15,17 @@ pointwise! {
     op Lt[2] = "LtBackward0", Bool;
     f |_, [x, y]| R::of(x.lt(y));
     int |_, [x, y]| (x < y) as i64;
-    narrow |_, [x, y]| I::low((x < y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
-    unsigned true;
+    facts { unsigned: true };
+    cpu impl;
 
     /// x <= y.
     op Le[2] = "LeBackward0", Bool;
     f |_, [x, y]| R::of(x.le(y));
     int |_, [x, y]| (x <= y) as i64;
-    narrow |_, [x, y]| I::low((x <= y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
-    unsigned true;
+    facts { unsigned: true };
+    cpu impl;
 
     /// x == y.
     op Eq[2] = "EqBackward0", Bool;
@@ -33,8 +33,7 @@ pointwise! {
     int |_, [x, y]| (x == y) as i64;
     df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
-    unsigned true;
-    float8 true;
+    facts { unsigned: true, float8: true };
 
     /// Whether both are nonzero.
     op LogicalAnd[2] = "LogicalAndBackward0", Bool;
@@ -56,24 +55,23 @@ pointwise! {
     int |_, [x, y]| (x != y) as i64;
     df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
-    unsigned true;
-    float8 true;
+    facts { unsigned: true, float8: true };
 
     /// x > y.
     op Gt[2] = "GtBackward0", Bool;
     f |_, [x, y]| R::of(x.gt(y));
     int |_, [x, y]| (x > y) as i64;
-    narrow |_, [x, y]| I::low((x > y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
-    unsigned true;
+    facts { unsigned: true };
+    cpu impl;
 
     /// x >= y.
     op Ge[2] = "GeBackward0", Bool;
     f |_, [x, y]| R::of(x.ge(y));
     int |_, [x, y]| (x >= y) as i64;
-    narrow |_, [x, y]| I::low((x >= y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
-    unsigned true;
+    facts { unsigned: true };
+    cpu impl;
 
     /// Whether exactly one is nonzero.
     op LogicalXor[2] = "LogicalXorBackward0", Bool;
@@ -90,9 +88,8 @@ pointwise! {
     int |_, _| 0;
     df |_, _, _, _g| c(0.0);
     complex Analytic;
-    unsigned true;
-    float8 true;
     wgsl |_| "m_never(t0)";
+    facts { unsigned: true, float8: true };
 
     /// Whether x is neither infinite nor NaN.
     op IsFinite[1] = "IsfiniteBackward0", Bool;
@@ -100,9 +97,8 @@ pointwise! {
     int |_, _| 1;
     df |_, _, _, _g| c(0.0);
     complex Analytic;
-    unsigned true;
-    float8 true;
     wgsl |_| "m_always(t0)";
+    facts { unsigned: true, float8: true };
 
     /// Whether x is positive infinity.
     op IsPosInf[1] = "IsposinfBackward0", Bool;
@@ -132,27 +128,24 @@ pointwise! {
     f |_, [x, _y]| x;
     int |_, [x, y]| x & y;
     df |_, _, _, _g| c(0.0), c(0.0);
-    numbers true;
-    unsigned true;
     wgsl |_| "t0 & t1";
+    facts { numbers: true, unsigned: true };
 
     /// The bits set in either.
     op BitwiseOr[2] = "BitwiseOrBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x | y;
     df |_, _, _, _g| c(0.0), c(0.0);
-    numbers true;
-    unsigned true;
     wgsl |_| "t0 | t1";
+    facts { numbers: true, unsigned: true };
 
     /// The bits set in exactly one.
     op BitwiseXor[2] = "BitwiseXorBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x ^ y;
     df |_, _, _, _g| c(0.0), c(0.0);
-    numbers true;
-    unsigned true;
     wgsl |_| "t0 ^ t1";
+    facts { numbers: true, unsigned: true };
 
     /// All bits inverted; the other truth value for bool.
     op BitwiseNot { bool: bool }[1] = "BitwiseNotBackward0", IntOnly;
@@ -165,7 +158,6 @@ pointwise! {
     op LeftShift { bits: i64 }[2] = "BitwiseLeftShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| if (0..p.bits).contains(&y) { x << y } else { 0 };
-    narrow |_, [x, y]| I::left(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lshift", t);
     wgsl |p| match p.bits {
@@ -174,12 +166,12 @@ pointwise! {
         32 => "m_left_shift(t0, t1, 32)",
         _ => "m_left_shift(t0, t1, 64)",
     };
+    cpu impl;
 
     /// x / 2^y rounded down; the sign remains where y is negative or not less than the size.
     op RightShift { bits: i64 }[2] = "BitwiseRightShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| x >> if (0..p.bits).contains(&y) { y } else { 63 };
-    narrow |_, [x, y]| I::right(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("rshift", t);
     wgsl |p| match p.bits {
@@ -188,6 +180,49 @@ pointwise! {
         32 => "m_right_shift(t0, t1, 32)",
         _ => "m_right_shift(t0, t1, 64)",
     };
+    cpu impl;
+}
+
+impl Cpu<2> for Lt {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::low((x < y) as i32)
+    }
+}
+
+impl Cpu<2> for Le {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::low((x <= y) as i32)
+    }
+}
+
+impl Cpu<2> for Gt {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::low((x > y) as i32)
+    }
+}
+
+impl Cpu<2> for Ge {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::low((x >= y) as i32)
+    }
+}
+
+impl Cpu<2> for LeftShift {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::left(x, y)
+    }
+}
+
+impl Cpu<2> for RightShift {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        I::right(x, y)
+    }
 }
 
 fn promoted(x: &Tensor, y: &Tensor) -> Result<DType> {

@@ -61,9 +61,9 @@ pub fn gradient_grain<P: Pointwise<N>, const N: usize>(op: &P, i: usize, double:
 /// The same for integers of a size in bytes.
 pub fn int_grain<P: Pointwise<N>, const N: usize>(op: &P, size: usize) -> usize {
     // Division has no vector instruction, and some ops are loops.
-    if P::ITERATES {
+    if P::FACTS.iterates {
         GRAIN / 64
-    } else if P::DIVIDES || op.f([Account::NOTHING; N]).cost >= 8 {
+    } else if P::FACTS.divides || op.f([Account::NOTHING; N]).cost >= 8 {
         GRAIN / 16
     } else {
         GRAIN * 4 / size

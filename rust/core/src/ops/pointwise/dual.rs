@@ -182,7 +182,7 @@ fn law<P: Pointwise<N>, const N: usize>(op: P, range: [(f64, f64); N]) {
             range[j].0 + t * (range[j].1 - range[j].0)
         });
         for i in 0..N {
-            if P::OPAQUE >> i & 1 == 1 {
+            if P::FACTS.opaque >> i & 1 == 1 {
                 continue;
             }
             let dual = std::array::from_fn(|j| Dual(x[j], if i == j { 1.0 } else { 0.0 }));

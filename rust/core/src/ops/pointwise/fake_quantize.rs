@@ -34,7 +34,7 @@ pointwise! {
             within(quantized(x, scale.recip(), zero), k(p.low), k(p.high)), g, c(0.0)),
         c(0.0),
         c(0.0);
-    exact 0b110;
+    facts { exact: 0b110 };
 
     /// The same with a scale and a zero for each channel. Zeros with a fraction are added before q
     /// is rounded.

@@ -8,7 +8,7 @@ use super::cpu::{number32, number64, number_bool};
 use super::cpu::{number_i16, number_i32, number_i64, number_i8, number_u8};
 use super::gpu::Wgsl;
 use super::gradient::PwGrad;
-use super::{complex, cost, expr, gpu, Complex, Pointwise, Pw, Types};
+use super::{complex, cost, expr, gpu, Complex, Facts, Pointwise, Pw, Types};
 use crate::autograd::{mode, step, Vjp};
 use crate::cpu::convert;
 use crate::cpu::elements::{Bool, Compute, Element};
@@ -27,19 +27,6 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use half::{bf16, f16};
 use smallvec::SmallVec;
-
-/// What [`Pointwise`] says in constants.
-pub struct Facts {
-    types: Types,
-    int: bool,
-    divides: bool,
-    opaque: Mask,
-    half: bool,
-    unsigned: bool,
-    float8: bool,
-    exact: Mask,
-    complex: Complex,
-}
 
 /// The loops of an op over elements of one type.
 pub struct Loops<T> {
@@ -78,7 +65,7 @@ pub trait Formula: Derivative {
     fn int_grain(&self, size: usize) -> usize;
     /// The loop over complex numbers of an op that takes them.
     fn loop_complex(&self) -> complex::Loop;
-    /// As [`Pointwise::own_parts`].
+    /// As [`Cpu::own_parts`](super::Cpu::own_parts).
     fn loop_parts(&self, dtype: DType) -> Option<Parts>;
     /// The formula as shader text.
     fn shade(&self, x: &[Wgsl]) -> Wgsl;
@@ -107,7 +94,7 @@ pub trait Formula: Derivative {
 /// The loops of an op for either input of two that is a number, where it has such loops.
 macro_rules! by_number {
     ($P:ident, $N:ident, $of:ident) => {
-        match const { $P::NUMBERS && $N == 2 } {
+        match const { $P::FACTS.numbers && $N == 2 } {
             true => Some([$of::<$P, $N, 0>(), $of::<$P, $N, 1>()]),
             false => None,
         }
@@ -116,19 +103,7 @@ macro_rules! by_number {
 
 impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     fn facts(&self) -> &'static Facts {
-        const {
-            &Facts {
-                types: P::TYPES,
-                int: P::INT,
-                divides: P::DIVIDES,
-                opaque: P::OPAQUE,
-                half: P::HALF,
-                unsigned: P::UNSIGNED,
-                float8: P::FLOAT8,
-                exact: P::EXACT,
-                complex: P::COMPLEX,
-            }
-        }
+        const { &P::FACTS }
     }
     fn check(&self, dtype: DType, x: &[&Meta]) -> Result<()> {
         self.0.check(dtype, x)
@@ -149,7 +124,10 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
         }
     }
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
-        self.0.own_bits(dtype)
+        match const { P::FACTS.half_loops } {
+            true => halves::formula::<P, N>(dtype),
+            false => self.0.own_bits(dtype),
+        }
     }
     fn number_f32(&self) -> Option<[Kernel<f32>; 2]> {
         by_number!(P, N, number32)
@@ -158,13 +136,13 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
         by_number!(P, N, number64)
     }
     fn number_bits(&self, dtype: DType) -> Option<[Kernel<u16>; 2]> {
-        match const { P::NUMBERS && N == 2 } {
+        match const { P::FACTS.numbers && N == 2 } {
             true => halves::numbered::<P, N>(dtype),
             false => None,
         }
     }
     fn int_loops(&self) -> Option<IntLoops> {
-        if !P::INT {
+        if const { !P::FACTS.int } {
             return None;
         }
         macro_rules! loops {
@@ -448,9 +426,7 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     unsafe {
         match t.compute() {
             DType::F64 => run::<f64, _>(op.loop_f64(), params, &inputs, &y[0], grain),
-            _ if facts.half && t.is_half() => {
-                run::<f32, _>(op.loop_half(), params, &inputs, &y[0], grain)
-            }
+            _ if t.is_half() => run::<f32, _>(op.loop_half(), params, &inputs, &y[0], grain),
             _ => run::<f32, _>(op.loop_f32(), params, &inputs, &y[0], grain),
         }
     }
@@ -588,7 +564,7 @@ pub fn each(op: &dyn Formula, x: &[&Meta]) -> Option<Loop> {
     }
     let mut each = match t.compute() {
         DType::F64 => of(DType::F64, erased(op.loop_f64()), grain),
-        _ if facts.half && t.is_half() => of(DType::F32, erased(op.loop_half()), grain),
+        _ if t.is_half() => of(DType::F32, erased(op.loop_half()), grain),
         _ => of(DType::F32, erased(op.loop_f32()), grain),
     };
     if t.is_half() || t.is_float8() {

@@ -40,7 +40,7 @@ pub use complex::Complex;
 use cost::reads;
 use cpu::kernel32;
 pub(crate) use declare::pointwise;
-pub use declare::{Own, Parameter, Pointwise, Types};
+pub use declare::{Cpu, Facts, Own, Parameter, Pointwise, Types};
 pub use formula::Formula;
 pub use gradient::fused_gradient;
 pub use integer::Integer;
@@ -107,10 +107,10 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     fn traits(&self) -> Traits {
         Traits {
             rare: Rare::ALL,
-            opaque: P::OPAQUE != 0,
-            casts: P::CASTS,
-            repeats: P::REPEATS,
-            detached: P::DETACHED as Mask,
+            opaque: P::FACTS.opaque != 0,
+            casts: P::FACTS.casts || N != 1 || matches!(P::FACTS.types, Types::Float | Types::Bool),
+            repeats: P::FACTS.repeats,
+            detached: P::FACTS.detached as Mask,
             ..Traits::POINTWISE
         }
     }
@@ -161,7 +161,7 @@ impl<P: Pointwise<N>, const N: usize> Fusion for Pw<P, N> {
 
 impl<P: Pointwise<N>, const N: usize> Fast for Pw<P, N> {
     fn call(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
-        let dtype = match P::TYPES {
+        let dtype = match P::FACTS.types {
             Types::Same | Types::Float | Types::FloatOnly => DType::F32,
             Types::Bool => DType::Bool,
             Types::IntOnly => return None,
@@ -184,7 +184,10 @@ impl<P: Pointwise<N>, const N: usize> Fast for Pw<P, N> {
     }
 
     fn call_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
-        if !matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly) {
+        if !matches!(
+            P::FACTS.types,
+            Types::Same | Types::Float | Types::FloatOnly
+        ) {
             return Ok(false);
         }
         let mut call = fast::Call::new(x);

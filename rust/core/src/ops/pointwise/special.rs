@@ -1,7 +1,7 @@
 //! Special functions.
 
 use super::pointwise;
-use super::{c, Polynomial, Special, Special2};
+use super::{c, Cpu, Polynomial, Real, Special, Special2};
 use crate::cpu::math::f64x::CLOSE;
 
 const PI: f64 = std::f64::consts::PI;
@@ -35,7 +35,7 @@ pointwise! {
     op Ndtri[1] = "SpecialNdtriBackward0", Float;
     f |_, [x]| x.special(Special::Ndtri);
     df |_, _, y, g| g * (c::<R>((2.0 * PI).sqrt()) * (y * y * c(0.5)).exp());
-    guarded true;
+    facts { guarded: true };
 
     /// The logarithm of the area under the standard normal density left of x.
     op LogNdtr[1] = "SpecialLogNdtrBackward0", Float;
@@ -80,56 +80,83 @@ pointwise! {
         R::select(x.abs().equal(c(f64::INFINITY)), c(0.0), y)
     };
     df |_, _, _, _g| c(0.0);
-    detached true;
-    guarded true;
+    facts { detached: true, guarded: true };
 
     /// The Bessel function of the first kind of order 0.
     op BesselJ0[1] = "SpecialBesselJ0Backward0", Float;
     f |_, [x]| x.special(Special::BesselJ0);
     df |_, _, _, _g| c(0.0);
-    detached true;
-    guarded true;
-    close CLOSE, |_, [x]| x.special(Special::CloseJ0);
+    facts { detached: true, guarded: true };
+    cpu impl;
 
     /// The Bessel function of the first kind of order 1.
     op BesselJ1[1] = "SpecialBesselJ1Backward0", Float;
     f |_, [x]| x.special(Special::BesselJ1);
     df |_, _, _, _g| c(0.0);
-    detached true;
-    guarded true;
-    close CLOSE, |_, [x]| x.special(Special::CloseJ1);
+    facts { detached: true, guarded: true };
+    cpu impl;
 
     /// The Bessel function of the second kind of order 0.
     op BesselY0[1] = "SpecialBesselY0Backward0", Float;
     f |_, [x]| x.special(Special::BesselY0);
     df |_, _, _, _g| c(0.0);
-    detached true;
-    guarded true;
-    close CLOSE, |_, [x]| x.special(Special::CloseY0);
+    facts { detached: true, guarded: true };
+    cpu impl;
 
     /// The Bessel function of the second kind of order 1.
     op BesselY1[1] = "SpecialBesselY1Backward0", Float;
     f |_, [x]| x.special(Special::BesselY1);
     df |_, _, _, _g| c(0.0);
-    detached true;
-    guarded true;
-    close CLOSE, |_, [x]| x.special(Special::CloseY1);
+    facts { detached: true, guarded: true };
+    cpu impl;
 
     /// A modified Bessel or Airy function without a derivative.
     op Bessel { f: Special }[1] = "SpecialBesselBackward0", Float;
     f |p, [x]| x.special(p.f);
     df |_, _, _, _g| c(0.0);
-    detached true;
+    facts { detached: true };
 
     /// An orthogonal polynomial of x; y is the degree.
     op Orthogonal { family: Polynomial }[2] = "SpecialPolynomialBackward0", Float;
     f |p, [x, y]| x.special2(y, Special2::Polynomial(p.family));
     df |_, _, _, _g| c(0.0), c(0.0);
-    detached true;
+    facts { detached: true };
 
     /// The same polynomial at 2x - 1.
     op Shifted { family: Polynomial }[2] = "SpecialShiftedPolynomialBackward0", Float;
     f |p, [x, y]| (x + x - c(1.0)).special2(y, Special2::Polynomial(p.family));
     df |_, _, _, _g| c(0.0), c(0.0);
-    detached true;
+    facts { detached: true };
+}
+
+impl Cpu<1> for BesselJ0 {
+    const CLOSE: f64 = CLOSE;
+    #[inline(always)]
+    fn close<R: Real>(&self, [x]: [R; 1]) -> R {
+        x.special(Special::CloseJ0)
+    }
+}
+
+impl Cpu<1> for BesselJ1 {
+    const CLOSE: f64 = CLOSE;
+    #[inline(always)]
+    fn close<R: Real>(&self, [x]: [R; 1]) -> R {
+        x.special(Special::CloseJ1)
+    }
+}
+
+impl Cpu<1> for BesselY0 {
+    const CLOSE: f64 = CLOSE;
+    #[inline(always)]
+    fn close<R: Real>(&self, [x]: [R; 1]) -> R {
+        x.special(Special::CloseY0)
+    }
+}
+
+impl Cpu<1> for BesselY1 {
+    const CLOSE: f64 = CLOSE;
+    #[inline(always)]
+    fn close<R: Real>(&self, [x]: [R; 1]) -> R {
+        x.special(Special::CloseY1)
+    }
 }

@@ -1,7 +1,6 @@
 //! Functions of three tensors.
 
 use super::compare::Ne;
-use super::cpu::halves;
 use super::formula::promoted;
 use super::pointwise;
 use super::unary::no_bool;
@@ -44,7 +43,7 @@ pointwise! {
         R::select(m.equal(c(0.0)), g, c(0.0)),
         c(0.0);
     complex Analytic;
-    unsigned true;
+    facts { unsigned: true };
 
     /// x + w (y - x), from the nearer end.
     op Lerp[3] = "LerpBackward1", FloatOnly;
@@ -55,8 +54,8 @@ pointwise! {
     df |_, [x, y, w], _, g|
         g * (c::<R>(1.0) - w), g * w, g * (y - x);
     check |_, _, x| same_types(["end", "weight"], x);
-    bits |_, t| halves::formula::<Lerp, 3>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// The same with a number for w.
     op LerpNumber { w: f64 }[2] = "LerpBackward0", FloatOnly;
@@ -67,8 +66,8 @@ pointwise! {
     df |p, [_x, _y], _, g|
         g * k(1.0 - p.w), g * k(p.w);
     check |_, _, x| same_types(["end"], x);
-    bits |_, t| halves::formula::<LerpNumber, 2>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// x + value * y * z.
     op Addcmul { value: Scalar }[3] = "AddcmulBackward0", Same;
@@ -79,8 +78,8 @@ pointwise! {
         g * (z * k(p.value.f64())),
         g * (y * k(p.value.f64()));
     check |_, t, _| no_bool("addcmul", t);
-    bits |_, t| halves::formula::<Addcmul, 3>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// x + value * y / z.
     op Addcdiv { value: Scalar }[3] = "AddcdivBackward0", Same;
@@ -102,8 +101,8 @@ pointwise! {
         }
         Ok(())
     };
-    bits |_, t| halves::formula::<Addcdiv, 3>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// x within [low, high], which are tensors; NaN stays. Where low > high, high.
     op ClampTensor[3] = "ClampBackward0", Same;

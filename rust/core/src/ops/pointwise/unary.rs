@@ -1,8 +1,9 @@
 //! Functions of one tensor.
 
-use super::cpu::{complex as parts, halves};
+use super::cpu::complex::{self as parts, Parts};
 use super::pointwise;
-use super::{c, k, Real};
+use super::{c, k, Cpu, Integer, Own, Real};
+use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::{bail, ensure};
@@ -86,9 +87,8 @@ pointwise! {
     } else {
         Ok(())
     };
-    bits |_, _| Some(neg_bits);
     complex Analytic;
-    parts |_, t| parts::negatives(t);
+    cpu impl;
 
     /// |x|. The gradient at 0 is 0.
     op Abs[1] = "AbsBackward0", Same;
@@ -96,10 +96,9 @@ pointwise! {
     int |_, [x]| x.wrapping_abs();
     df |_, [x], _, g| g * x.sign().conj();
     check |_, t, _| no_bool("abs", t);
-    bits |_, _| Some(abs_bits);
     complex Modulus;
-    parts |_, t| parts::moduli(t);
-    float8 true;
+    facts { float8: true };
+    cpu impl;
 
     /// The complex conjugate.
     op Conj[1] = "ConjBackward0", Same;
@@ -107,16 +106,16 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, g| g.conj();
     complex Analytic;
-    parts |_, t| parts::conjugates(t);
-    casts true;
+    facts { casts: true };
+    cpu impl;
 
     /// -1, 0 or 1; z / |z| for complex numbers.
     op Sign[1] = "SignBackward0", Same;
     f |_, [x]| x.sign();
     int |_, [x]| (x > 0) as i64 - (x < 0) as i64;
-    narrow |_, [x]| I::low((x > I::low(0)) as i32 - (x < I::low(0)) as i32);
     df |_, _, _, _g| c(0.0);
     complex Forward;
+    cpu impl;
 
     /// z / |z|, and 0 for 0, whose gradient is 0: what `sign` is for complex numbers.
     op Sgn[1] = "SgnBackward0", Same;
@@ -137,8 +136,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("floor", t);
-    bits |_, t| halves::formula::<Floor, 1>(t);
-    unsigned true;
+    facts { half_loops: true, unsigned: true };
 
     /// The smallest integer not below x.
     op Ceil[1] = "CeilBackward0", Same;
@@ -146,8 +144,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("ceil", t);
-    bits |_, t| halves::formula::<Ceil, 1>(t);
-    unsigned true;
+    facts { half_loops: true, unsigned: true };
 
     /// The integer part of x.
     op Trunc[1] = "TruncBackward0", Same;
@@ -155,8 +152,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("trunc", t);
-    bits |_, t| halves::formula::<Trunc, 1>(t);
-    unsigned true;
+    facts { half_loops: true, unsigned: true };
 
     /// To the nearest integer, ties to even.
     op Round[1] = "RoundBackward0", Same;
@@ -164,17 +160,15 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("round", t);
-    bits |_, t| halves::formula::<Round, 1>(t);
-    unsigned true;
+    facts { half_loops: true, unsigned: true };
 
     /// x * x.
     op Square[1] = "PowBackward0", Same;
     f |_, [x]| x * x;
     int |_, [x]| x.wrapping_mul(x);
     df |_, [x], _, g| g * (c::<R>(2.0) * x);
-    bits |_, t| halves::formula::<Square, 1>(t);
     complex Analytic;
-    casts true;
+    facts { half_loops: true, casts: true };
 
     /// x to the power of `e`; integers to the power of `n`, which is the same number.
     op PowNumber { e: f64, n: i64 }[1] = "PowBackward0", Same;
@@ -186,7 +180,7 @@ pointwise! {
         g * (k::<R>(p.e) * x.pow(k(p.e - 1.0)))
     };
     complex Analytic;
-    casts true;
+    facts { casts: true };
 
     /// x * x * x.
     op Cube[1] = "PowBackward0", Same;
@@ -194,7 +188,7 @@ pointwise! {
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
     df |_, [x], _, g| g * (c::<R>(3.0) * x.square());
     complex Analytic;
-    casts true;
+    facts { casts: true };
 
     /// x to the power of -2, -1, 0, 1 or 4, by products.
     op SmallPower { e: i64 }[1] = "PowBackward0", Same;
@@ -208,7 +202,7 @@ pointwise! {
     };
     steps |p| p.e == 1;
     complex Analytic;
-    casts true;
+    facts { casts: true };
 
     /// x to the power of 1/2 or -1/2.
     op RootPower { inverse: bool }[1] = "PowBackward0", FloatOnly;
@@ -218,13 +212,13 @@ pointwise! {
     } else {
         c::<R>(0.5) * g / y
     };
-    casts true;
+    facts { casts: true };
 
     /// x minus its integer part.
     op Frac[1] = "FracBackward0", FloatOnly;
     f |_, [x]| x - x.trunc();
     df |_, _, _, g| g;
-    bits |_, t| halves::formula::<Frac, 1>(t);
+    facts { half_loops: true };
 
     /// To a number of decimal digits, ties to even.
     op RoundDecimals { decimals: i64 }[1] = "RoundBackward1", FloatOnly;
@@ -243,10 +237,6 @@ pointwise! {
     int |p, [x]| {
         let x = match p.low { Some(l) => x.max(l.i64()), None => x };
         match p.high { Some(h) => x.min(h.i64()), None => x }
-    };
-    narrow |p, [x]| {
-        let x = match p.low { Some(l) => x.max(I::nearest(l.i64())), None => x };
-        match p.high { Some(h) => x.min(I::nearest(h.i64())), None => x }
     };
     df |p, [x], _, g| {
         // Without branches: a compiler may compare with what is no bound before it asks.
@@ -267,16 +257,17 @@ pointwise! {
         );
         Ok(())
     };
-    bits |_, t| halves::formula::<Clamp, 1>(t);
+    facts { half_loops: true };
+    cpu impl;
 
     /// Numbers for NaN and the infinities.
     op NanToNum { nan: f64, high: f64, low: f64 }[1] = "NanToNumBackward0", Same;
     f |p, [x]| x.finite(p.nan, p.high, p.low);
     int |_, [x]| x;
     df |_, [x], _, g| R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
-    bits |_, t| halves::formula::<NanToNum, 1>(t);
     complex Analytic;
     wgsl |_| "m_finite(t0)";
+    facts { half_loops: true };
 
     /// Degrees to radians.
     op Deg2rad[1] = "Deg2RadBackward0", Float;
@@ -299,30 +290,29 @@ pointwise! {
     op Reciprocal[1] = "ReciprocalBackward0", Float;
     f |_, [x]| c::<R>(1.0) / x;
     df |_, _, y, g| -g * (y * y);
-    bits |_, t| halves::formula::<Reciprocal, 1>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// Square root; NaN below 0.
     op Sqrt[1] = "SqrtBackward0", Float;
     f |_, [x]| x.sqrt();
     df |_, _, y, g| g / (c::<R>(2.0) * y);
-    bits |_, t| halves::formula::<Sqrt, 1>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// 1 / sqrt(x).
     op Rsqrt[1] = "RsqrtBackward0", Float;
     f |_, [x]| x.rsqrt();
     df |_, _, y, g| c::<R>(-0.5) * g * (y * y * y);
-    bits |_, t| halves::formula::<Rsqrt, 1>(t);
     complex Analytic;
+    facts { half_loops: true };
 
     /// e^x.
     op Exp[1] = "ExpBackward0", Float;
     f |_, [x]| x.exp();
     df |_, _, y, g| g * y;
-    own super::cpu::exp::own::<super::cpu::exp::Exponential>;
-    own64 super::cpu::exp::own64::<super::cpu::exp::Exponential>;
     complex Analytic;
+    cpu impl;
 
     /// 2^x.
     op Exp2[1] = "Exp2Backward0", Float;
@@ -340,8 +330,8 @@ pointwise! {
     op Log[1] = "LogBackward0", Float;
     f |_, [x]| x.ln();
     df |_, [x], _, g| g / x;
-    own super::cpu::log::own;
     complex Analytic;
+    cpu impl;
 
     /// Logarithm to base 2.
     op Log2[1] = "Log2Backward0", Float;
@@ -365,22 +355,22 @@ pointwise! {
     op Sin[1] = "SinBackward0", Float;
     f |_, [x]| x.sin();
     df |_, [x], _, g| g * x.cos();
-    guarded true;
     complex Analytic;
+    facts { guarded: true };
 
     /// Cosine of x in radians.
     op Cos[1] = "CosBackward0", Float;
     f |_, [x]| x.cos();
     df |_, [x], _, g| -g * x.sin();
-    guarded true;
     complex Analytic;
+    facts { guarded: true };
 
     /// Tangent of x in radians.
     op Tan[1] = "TanBackward0", Float;
     f |_, [x]| x.tan();
     df |_, _, y, g| g * (c::<R>(1.0) + y * y);
-    guarded true;
     complex Analytic;
+    facts { guarded: true };
 
     /// Arc sine in radians.
     op Asin[1] = "AsinBackward0", Float;
@@ -444,9 +434,8 @@ pointwise! {
     op Sigmoid[1] = "SigmoidBackward0", Float;
     f |_, [x]| x.sigmoid();
     df |_, _, y, g| g * ((c::<R>(1.0) - y) * y);
-    own super::cpu::exp::own::<super::cpu::exp::Sigmoid>;
-    own64 super::cpu::exp::own64::<super::cpu::exp::Sigmoid>;
     complex Analytic;
+    cpu impl;
 
     /// Error function.
     op Erf[1] = "ErfBackward0", Float;
@@ -462,25 +451,25 @@ pointwise! {
     op Erfinv[1] = "ErfinvBackward0", Float;
     f |_, [x]| x.erfinv();
     df |_, _, y, g| g * (c::<R>(PI.sqrt() / 2.0) * (y * y).exp());
-    guarded true;
+    facts { guarded: true };
 
     /// log |gamma(x)|.
     op Lgamma[1] = "LgammaBackward0", Float;
     f |_, [x]| x.lgamma();
     df |_, [x], _, g| g * x.digamma();
-    guarded true;
+    facts { guarded: true };
 
     /// The logarithmic derivative of gamma.
     op Digamma[1] = "DigammaBackward0", Float;
     f |_, [x]| x.digamma();
     df |_, [x], _, g| g * x.polygamma(1);
-    guarded true;
+    facts { guarded: true };
 
     /// The derivative of digamma.
     op Trigamma[1] = "PolygammaBackward0", Float;
     f |_, [x]| x.polygamma(1);
     df |_, [x], _, g| g * x.polygamma(2);
-    guarded true;
+    facts { guarded: true };
 
     /// The n-th derivative of digamma.
     op Polygamma { n: u32 }[1] = "PolygammaBackward0", Float;
@@ -493,8 +482,7 @@ pointwise! {
     int |_, _| 0;
     df |_, _, _, _g| c(0.0);
     complex Analytic;
-    unsigned true;
-    float8 true;
+    facts { unsigned: true, float8: true };
 
     /// Whether x is zero.
     op LogicalNot[1] = "LogicalNotBackward0", Bool;
@@ -532,6 +520,84 @@ pointwise! {
         let slope = (far * far.cos() - far.sin()) / (far * far);
         g * (c::<R>(PI) * R::select(small, t * series, slope))
     };
-    guarded true;
     complex Analytic;
+    facts { guarded: true };
+}
+
+impl Cpu<1> for Neg {
+    fn own_bits(&self, _: DType) -> Option<Kernel<u16>> {
+        Some(neg_bits)
+    }
+
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        parts::negatives(t)
+    }
+}
+
+impl Cpu<1> for Abs {
+    fn own_bits(&self, _: DType) -> Option<Kernel<u16>> {
+        Some(abs_bits)
+    }
+
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        parts::moduli(t)
+    }
+}
+
+impl Cpu<1> for Conj {
+    fn own_parts(&self, t: DType) -> Option<Parts> {
+        parts::conjugates(t)
+    }
+}
+
+impl Cpu<1> for Sign {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x]: [I; 1]) -> I {
+        I::low((x > I::low(0)) as i32 - (x < I::low(0)) as i32)
+    }
+}
+
+impl Cpu<1> for Clamp {
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, [x]: [I; 1]) -> I {
+        let x = match self.low {
+            Some(l) => x.max(I::nearest(l.i64())),
+            None => x,
+        };
+        match self.high {
+            Some(h) => x.min(I::nearest(h.i64())),
+            None => x,
+        }
+    }
+}
+
+impl Cpu<1> for Exp {
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::exp::own::<super::cpu::exp::Exponential>(which)
+    }
+
+    #[inline(always)]
+    fn own64(which: Own) -> Option<Kernel<f64>> {
+        super::cpu::exp::own64::<super::cpu::exp::Exponential>(which)
+    }
+}
+
+impl Cpu<1> for Log {
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::log::own(which)
+    }
+}
+
+impl Cpu<1> for Sigmoid {
+    #[inline(always)]
+    fn own(which: Own) -> Option<Kernel<f32>> {
+        super::cpu::exp::own::<super::cpu::exp::Sigmoid>(which)
+    }
+
+    #[inline(always)]
+    fn own64(which: Own) -> Option<Kernel<f64>> {
+        super::cpu::exp::own64::<super::cpu::exp::Sigmoid>(which)
+    }
 }

@@ -184,7 +184,7 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
         // A copy, so that no store through `y` can be a store to a parameter.
         let op = (*params.cast::<P>()).settled(false);
         let x = *x.cast::<[*const R; N]>();
-        if P::GUARDED {
+        if const { P::FACTS.guarded } {
             return marked(y, n, Values { op: &op, x }, |i| op.f(at(&x, i)));
         }
         if std::ptr::eq(x[0], y) {
@@ -365,7 +365,7 @@ unsafe fn forward_i64<P: Pointwise<N>, R: Element, const N: usize>(
     const SHIFT: f64 = 6755399441055744.0;
     // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
     unsafe {
-        if !P::DIVIDES {
+        if const { !P::FACTS.divides } {
             return forward_int::<P, i64, N>(params, x, y, n);
         }
         let op = (*params.cast::<P>()).settled(true);
@@ -464,7 +464,7 @@ unsafe fn gradient<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize>(
         let op = (*params.cast::<P>()).settled(false);
         let (g, y) = (*x, *x.add(1));
         let x = *x.add(2).cast::<[*const R; N]>();
-        if P::GUARDED {
+        if const { P::FACTS.guarded } {
             let (op, of) = (&op, Slopes::<P, R, N, I> { op: &op, x, y, g });
             return marked(d, n, of, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
         }
