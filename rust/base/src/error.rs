@@ -1,5 +1,6 @@
 //! One error type. Its kind maps one to one to a Python exception class.
 
+use crate::dtype::DType;
 use crate::words::{self, WrongOut};
 use std::borrow::Cow;
 use std::fmt;
@@ -12,6 +13,8 @@ pub enum Kind {
     Type,
     Index,
     NotImplemented,
+    /// As `NotImplemented`: no kernel for these types or sizes. Who asked for it may compute in another way.
+    NoKernel,
     OutOfMemory,
     /// A device's driver gave up.
     Accelerator,
@@ -36,6 +39,8 @@ pub struct Fault {
     pub text: String,
     /// Where it is the type of `out=`: functions have words of their own for that.
     pub wrong_out: Option<WrongOut>,
+    /// Whether the text begins where the name of the op belongs, in quotes, which its kernel does not know.
+    pub unnamed: bool,
     /// Whether it is that elements of slices were read, which are computed at once.
     pub unread: bool,
     /// The host's own exception object, carried through the engine unchanged.
@@ -52,6 +57,7 @@ impl Error {
             op: None,
             text: text.into(),
             wrong_out: None,
+            unnamed: false,
             unread: false,
             host: None,
         }))
@@ -67,6 +73,20 @@ impl Error {
     }
     pub fn index(text: impl Into<String>) -> Self {
         Error::new(Kind::Index, text)
+    }
+
+    /// Of a kernel that is chosen by type, where there is none for `dtype`; who calls it says whose it is.
+    #[cold]
+    pub fn no_loop(dtype: DType) -> Self {
+        let mut e = Error::new(
+            Kind::NoKernel,
+            format!(
+                "not implemented for '{}'; convert the tensor with .to(dtype)",
+                dtype.scalar_name()
+            ),
+        );
+        e.unnamed = true;
+        e
     }
 
     /// Raised by a call of `op`, unless it is known whose.

@@ -126,7 +126,7 @@ pub fn of_call(op: &str, fault: &mut Fault) {
     if let Some(wrong) = fault.wrong_out.take() {
         out_type(op, wrong, fault);
     }
-    if fault.kind == Kind::NotImplemented {
+    if matches!(fault.kind, Kind::NotImplemented | Kind::NoKernel) {
         kernel(op, fault);
     }
     // PyTorch says `linalg.inv: ..` of some functions and `torch.linalg.inv: ..` of others.

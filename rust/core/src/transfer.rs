@@ -77,7 +77,7 @@ pub fn count_fallback(node: &str, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let how = chosen.unwrap_or_else(asked_for);
     if how == Fallback::Error {
         bail!(
-            NotImplemented,
+            NoKernel,
             "wgpu: {name} has no GPU kernel for these arguments{why}; allow it to run on the CPU with \
              pytensorlib.wgpu.set_fallback(\"warn\")"
         );
@@ -121,7 +121,7 @@ pub fn runs_on_host(name: &str, x: &[&Tensor], dtype: DType) -> Result<bool> {
 pub fn ran(launched: Result<()>) -> Result<bool> {
     match launched {
         Ok(()) => Ok(true),
-        Err(e) if e.kind == Kind::NotImplemented => Ok(false),
+        Err(e) if e.kind == Kind::NoKernel => Ok(false),
         Err(e) => Err(e),
     }
 }
@@ -303,7 +303,7 @@ pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
 pub fn check_type(dtype: DType) -> Result<()> {
     ensure!(
         !dtype.is_rare(),
-        NotImplemented,
+        NoKernel,
         "wgpu: {dtype} tensors live on the CPU only; convert the tensor with .to(dtype) first"
     );
     Ok(())

@@ -351,11 +351,7 @@ macro_rules! with_element {
                 Bool => $crate::elements::Bool, U8 => u8, I8 => i8, I16 => i16, I32 => i32,
                 I64 => i64, F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64
             ],
-            other => $crate::bail!(
-                NotImplemented,
-                "not implemented for '{}'; convert the tensor with .to(dtype)",
-                other.scalar_name()
-            )
+            other => return Err($crate::error::Error::no_loop(other))
         )
     };
 }
@@ -368,11 +364,7 @@ macro_rules! with_compute {
             $dtype.compute(),
             $T => $body,
             [F32 => f32, F64 => f64, I64 => i64],
-            _ => $crate::bail!(
-                NotImplemented,
-                "not implemented for '{}'; convert the tensor with .to(dtype)",
-                $dtype.scalar_name()
-            )
+            _ => return Err($crate::error::Error::no_loop($dtype))
         )
     };
 }
@@ -386,7 +378,7 @@ macro_rules! with_float {
             $T => $body,
             [F16 | BF16 | F32 => f32, F64 => f64],
             other => $crate::bail!(
-                NotImplemented,
+                NoKernel,
                 "\"{}\" not implemented for '{}'",
                 $op,
                 other.scalar_name()

@@ -73,7 +73,7 @@ pub fn centred(
     let bound = [x, y, centre].iter().all(|v| v.too_wide(gpu).is_none());
     ensure!(
         bound,
-        NotImplemented,
+        NoKernel,
         "wgpu: a centred reduction of more than a binding"
     );
     if let Some(rows) = in_rows(gpu, x, dims)? {

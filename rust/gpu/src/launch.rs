@@ -306,7 +306,7 @@ impl Gpu {
         };
         ensure!(
             ok,
-            NotImplemented,
+            NoKernel,
             "wgpu: {what}: this adapter ({}) has no {}",
             self.info().name,
             acc.dtype()

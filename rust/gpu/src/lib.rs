@@ -792,7 +792,7 @@ impl Gpu {
         if let Some(big) = buffers.iter().find(|b| b.is_refused(self)) {
             REFUSED.set(true);
             bail!(
-                NotImplemented,
+                NoKernel,
                 "wgpu: {name}: a tensor of {} bytes is larger than one binding of this adapter, \
                  {most} bytes",
                 big.buffer.bytes()
@@ -839,7 +839,7 @@ impl Gpu {
         let rows = groups.div_ceil(max);
         ensure!(
             rows <= max,
-            NotImplemented,
+            NoKernel,
             "wgpu: a grid of {groups} workgroups is too large"
         );
         Ok([groups.div_ceil(rows) as u32, rows as u32, 1])

@@ -84,7 +84,7 @@ fn key_bits(dtype: DType, by: By) -> Result<u32> {
         DType::I16 | DType::F16 | DType::BF16 => 16,
         DType::I32 | DType::F32 => 32,
         DType::I64 | DType::F64 => 64,
-        _ => bail!(NotImplemented, "wgpu: sort: no kernel sorts {dtype}"),
+        _ => bail!(NoKernel, "wgpu: sort: no kernel sorts {dtype}"),
     })
 }
 
@@ -113,7 +113,7 @@ impl Room {
 fn keyed(gpu: &Gpu, x: View, lines: Span, by: By) -> Result<(Room, u32)> {
     ensure!(
         x.is_contiguous() && x.numel() > 0 && x.numel() <= u32::MAX as usize / 2,
-        NotImplemented,
+        NoKernel,
         "wgpu: sort: {} elements",
         x.numel()
     );
@@ -149,7 +149,7 @@ fn keyed(gpu: &Gpu, x: View, lines: Span, by: By) -> Result<(Room, u32)> {
 pub fn at_place(gpu: &Gpu, x: View, lines: Span, k: usize) -> Result<Scratch> {
     ensure!(
         lines.length <= SELECTED,
-        NotImplemented,
+        NoKernel,
         "wgpu: select: lines of {}",
         lines.length
     );

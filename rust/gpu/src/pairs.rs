@@ -46,7 +46,7 @@ pub fn pairs(gpu: &Gpu, what: Pairs, x: [View; 3], y: [View; 4]) -> Result<()> {
     let known = y[1..].iter().all(|v| v.offset == 0);
     ensure!(
         bound && known && (1..=MAX_LENGTH).contains(&length) && dims.sizes.len() <= 8,
-        NotImplemented,
+        NoKernel,
         "wgpu: rows of {length} elements in {} dimensions",
         n + 1
     );

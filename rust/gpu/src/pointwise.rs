@@ -171,7 +171,7 @@ pub(super) fn launch(
     }
     ensure!(
         x.len() <= MAX_INPUTS && scalars.len() <= MAX_SCALARS,
-        NotImplemented,
+        NoKernel,
         "wgpu: pointwise: {} inputs and {} scalars are more than {MAX_INPUTS} and {MAX_SCALARS}",
         x.len(),
         scalars.len()
@@ -183,7 +183,7 @@ pub(super) fn launch(
     };
     if let Some(v) = [y].iter().chain(x).find(|v| !known(v.dtype)) {
         bail!(
-            NotImplemented,
+            NoKernel,
             "wgpu: pointwise: {} in a kernel that computes in {}",
             v.dtype,
             acc.dtype()
@@ -191,7 +191,7 @@ pub(super) fn launch(
     }
     ensure!(
         y.numel() <= u32::MAX as usize,
-        NotImplemented,
+        NoKernel,
         "wgpu: pointwise: {} elements are more than a shader can count",
         y.numel()
     );
@@ -224,7 +224,7 @@ pub(super) fn launch(
         }
         ensure!(
             outer || !names_position(body.text),
-            NotImplemented,
+            NoKernel,
             "wgpu: pointwise: a result in another order than its memory is larger than one binding"
         );
         let inner: usize = y.shape[d + 1..].iter().product();

@@ -121,7 +121,7 @@ pub(super) fn plan(x: View, dims: DimSet) -> Result<Plan> {
     }
     ensure!(
         kept.sizes.len() <= 8 && reduced.sizes.len() <= 8,
-        NotImplemented,
+        NoKernel,
         "wgpu: reduction over {} separate dimensions",
         kept.sizes.len() + reduced.sizes.len()
     );
@@ -139,7 +139,7 @@ pub(super) fn plan(x: View, dims: DimSet) -> Result<Plan> {
     let splits = length.div_ceil(part);
     ensure!(
         rows * splits <= u32::MAX as usize && length <= u32::MAX as usize,
-        NotImplemented,
+        NoKernel,
         "wgpu: reduction of {rows} rows of {length}"
     );
     Ok(Plan {
@@ -455,7 +455,7 @@ pub fn arg_reduce(
     };
     ensure!(
         second.length <= second.lanes as usize * MAX_TRIPS,
-        NotImplemented,
+        NoKernel,
         "wgpu: arg reduction of {} elements",
         x.numel()
     );

@@ -156,7 +156,7 @@ impl Scan<'_> {
         );
         ensure!(
             acc.has_functions(self.blend),
-            NotImplemented,
+            NoKernel,
             "wgpu: scan: no {} kernel",
             acc.dtype()
         );
@@ -181,7 +181,7 @@ impl Scan<'_> {
         let splits = length.div_ceil(part);
         ensure!(
             lines * splits.max(length) <= u32::MAX as usize,
-            NotImplemented,
+            NoKernel,
             "wgpu: scan: {lines} lines of {length}"
         );
         let words = if splits > 1 {
@@ -243,7 +243,7 @@ impl Scan<'_> {
         let walk = Walk::of(p.part as usize, most);
         ensure!(
             p.part as usize <= walk.step() * MAX_TRIPS,
-            NotImplemented,
+            NoKernel,
             "wgpu: scan: lines of {} parts",
             p.part
         );

@@ -76,7 +76,7 @@ impl Acc {
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => Acc::I32,
             DType::I64 => Acc::I64,
             DType::F64 => Acc::F64,
-            _ => bail!(NotImplemented, "wgpu: no kernel computes in {dtype}"),
+            _ => bail!(NoKernel, "wgpu: no kernel computes in {dtype}"),
         })
     }
 

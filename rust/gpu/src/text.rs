@@ -55,14 +55,14 @@ impl Source {
     ) -> Result<String> {
         ensure!(
             self.accs.contains(&acc),
-            NotImplemented,
+            NoKernel,
             "wgpu: {} does not compute in {}",
             self.name,
             acc.dtype()
         );
         ensure!(
             acc.has_functions(tail[0]),
-            NotImplemented,
+            NoKernel,
             "wgpu: {}: a function of this op has no {} kernel",
             self.name,
             acc.dtype()

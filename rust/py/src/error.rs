@@ -34,7 +34,7 @@ pub fn to_py(mut e: Error) -> PyErr {
             Kind::Value => PyValueError::new_err(text),
             Kind::Type => PyTypeError::new_err(text),
             Kind::Index => PyIndexError::new_err(text),
-            Kind::NotImplemented => PyNotImplementedError::new_err(text),
+            Kind::NotImplemented | Kind::NoKernel => PyNotImplementedError::new_err(text),
             Kind::Overflow => PyOverflowError::new_err(text),
             Kind::Assertion => PyAssertionError::new_err(text),
             Kind::Buffer => PyBufferError::new_err(text),

@@ -600,9 +600,10 @@ fn untangled(gpu: &Gpu, op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool
     launched(gpu, op, &x, y)
 }
 
+/// Whether there was a kernel.
 fn implemented(done: Result<bool>) -> Result<bool> {
     match done {
-        Err(e) if e.kind == Kind::NotImplemented => Ok(false),
+        Err(e) if e.kind == Kind::NoKernel => Ok(false),
         done => done,
     }
 }
@@ -610,7 +611,7 @@ fn implemented(done: Result<bool>) -> Result<bool> {
 /// Says which op has no kernel for a type, where the loop that was chosen by type could not.
 #[cold]
 fn named(op: &dyn Op, mut e: Error) -> Error {
-    if e.kind == Kind::NotImplemented && e.text.starts_with("not implemented for") {
+    if std::mem::take(&mut e.unnamed) {
         let name = crate::op::function_name(op.name());
         e.text.insert_str(0, &format!("\"{name}\" "));
     }
@@ -634,7 +635,7 @@ pub fn refuse_sparse(name: &str, x: &Meta) -> Result<()> {
 #[cold]
 fn refuse_type(op: &dyn Op, dtype: DType) -> Result<()> {
     bail!(
-        NotImplemented,
+        NoKernel,
         "\"{}\" not implemented for '{}'; convert the tensor with .to(dtype), such as .to(torch.{})",
         crate::op::function_name(op.name()),
         dtype.scalar_name(),

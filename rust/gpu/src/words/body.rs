@@ -350,7 +350,7 @@ impl<'a, 'b> Body<'a, 'b> {
                 }))
             }
             _ => bail!(
-                NotImplemented,
+                NoKernel,
                 "wgpu: {fun:?} of 64-bit integers, which the adapter does not have"
             ),
         }
@@ -375,7 +375,7 @@ impl<'a, 'b> Body<'a, 'b> {
                 (ScalarKind::Bool, _) => self.call("words_true", vec![x]),
                 (ScalarKind::Float, 4) if signed => self.call("words_float_signed", vec![x]),
                 (ScalarKind::Float, 4) => self.call("words_float_unsigned", vec![x]),
-                _ => bail!(NotImplemented, "wgpu: 64-bit integers as {to:?}"),
+                _ => bail!(NoKernel, "wgpu: 64-bit integers as {to:?}"),
             };
         }
         match (from.kind, from.width) {
@@ -385,7 +385,7 @@ impl<'a, 'b> Body<'a, 'b> {
             (ScalarKind::Float, 4) if to.kind == ScalarKind::Sint => {
                 self.call("words_of_float", vec![x])
             }
-            _ => bail!(NotImplemented, "wgpu: {from:?} as 64-bit integers"),
+            _ => bail!(NoKernel, "wgpu: {from:?} as 64-bit integers"),
         }
     }
 
@@ -422,7 +422,7 @@ impl<'a, 'b> Body<'a, 'b> {
             }
             E::ArrayLength(of) => vec![of],
             other => bail!(
-                NotImplemented,
+                NoKernel,
                 "wgpu: {other:?} in a kernel with 64-bit integers, which the adapter does not have"
             ),
         };
@@ -565,7 +565,7 @@ impl<'a, 'b> Body<'a, 'b> {
                 result: self.given(*result),
             },
             other => bail!(
-                NotImplemented,
+                NoKernel,
                 "wgpu: {other:?} in a kernel with 64-bit integers, which the adapter does not have"
             ),
         };

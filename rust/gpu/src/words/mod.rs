@@ -237,7 +237,7 @@ impl<'a> Lowering<'a> {
                 left: at(left),
                 right: at(right),
             },
-            other => bail!(NotImplemented, "wgpu: a constant of a kernel is {other:?}"),
+            other => bail!(NoKernel, "wgpu: a constant of a kernel is {other:?}"),
         };
         Ok(self.new.global_expressions.append(new, SPAN))
     }

@@ -661,7 +661,7 @@ fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
 fn repeated(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     ensure!(
         matches!(repeats.dtype(), DType::I64 | DType::I32),
-        NotImplemented,
+        NoKernel,
         "\"repeat_interleave_cpu\" not implemented for '{}': repeats has to be Long or Int tensor",
         repeats.dtype().scalar_name()
     );

@@ -209,7 +209,7 @@ fn windows(gpu: &Gpu, x: &Tensor, around: &Around, offsets: &Offsets) -> Result<
     let most = (most - Window::ALIGN) as usize / x.dtype().size();
     ensure!(
         one && low == 0 && span < most,
-        NotImplemented,
+        NoKernel,
         "wgpu: index: lines of {span} elements in a tensor that is larger than a binding"
     );
     let window = |start: usize| {
@@ -260,7 +260,7 @@ impl<'a> Around<'a> {
         let inner = coalesce(&sizes, [&strides], |_| true);
         ensure!(
             outer.sizes.len() <= 8 && inner.sizes.len() <= 8,
-            NotImplemented,
+            NoKernel,
             "wgpu: index: {} separate dimensions",
             outer.sizes.len() + inner.sizes.len()
         );

@@ -70,7 +70,7 @@ pub fn put(
     let length = lines.length;
     ensure!(
         places.others.sizes.len() <= 8 && places.size < u32::MAX as usize,
-        NotImplemented,
+        NoKernel,
         "wgpu: put: {} separate dimensions",
         places.others.sizes.len()
     );

@@ -116,7 +116,7 @@ fn search_in(gpu: &Gpu, edges: &Tensor, values: &Tensor, right: bool, y: &Tensor
     };
     ensure!(
         edges.numel().max(values.numel()) < 1 << 31,
-        NotImplemented,
+        NoKernel,
         "wgpu: search: {} values",
         values.numel()
     );

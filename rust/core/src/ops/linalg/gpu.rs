@@ -72,7 +72,7 @@ impl Job<'_> {
         let count = self.work.numel() / (m * n);
         ensure!(
             self.work.numel() < 1 << 31,
-            NotImplemented,
+            NoKernel,
             "wgpu: linalg: {} elements",
             self.work.numel()
         );
@@ -108,7 +108,7 @@ impl Job<'_> {
             let (mut end, mut sum) = (first, 0);
             ensure!(
                 trips(first) <= MAX_TRIPS,
-                NotImplemented,
+                NoKernel,
                 "wgpu: linalg: matrices of {m} by {n}"
             );
             while end < steps && (end == first || sum + trips(end) <= MAX_TRIPS) {

@@ -38,7 +38,7 @@ fn in_parts(
     let count: usize = batch_of(work).iter().product();
     ensure!(
         work.numel().max(a.numel()) < 1 << 31 && trips <= MAX_TRIPS,
-        NotImplemented,
+        NoKernel,
         "wgpu: linalg: matrices of {n} by {n}"
     );
     let most = MAX_TRIPS / trips;

@@ -51,7 +51,7 @@ pub fn check_float(name: &str, a: &Tensor) -> Result<()> {
     );
     ensure!(
         matches!(a.dtype().part(), DType::F32 | DType::F64),
-        NotImplemented,
+        NoKernel,
         "{name}: Low precision dtypes not supported. Got {}",
         a.dtype().scalar_name()
     );
@@ -490,7 +490,7 @@ impl Op for Factor {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         match self.on_gpu(gpu, x, y) {
-            Err(e) if e.kind == ErrorKind::NotImplemented => Ok(false),
+            Err(e) if e.kind == ErrorKind::NoKernel => Ok(false),
             done => done,
         }
     }

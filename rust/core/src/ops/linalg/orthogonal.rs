@@ -53,7 +53,7 @@ impl<'a> Job<'a> {
         let (m, n) = (rows(work), cols(work));
         ensure!(
             work.numel().max(more.numel()) < 1 << 31 && m.max(n) < LONGEST,
-            NotImplemented,
+            NoKernel,
             "wgpu: linalg: matrices of {m} by {n}"
         );
         let real = work.dtype().part();
@@ -191,7 +191,7 @@ fn turned_by_blocks(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
     let width = (room / 2).min(n.div_ceil(2)).min(LONGEST / 4);
     ensure!(
         width > 0 && m < LONGEST,
-        NotImplemented,
+        NoKernel,
         "wgpu: linalg: matrices of {m} by {n}"
     );
     let blocks = |t: &Tensor| -> Result<Vec<Tensor>> {

@@ -106,7 +106,7 @@ impl Patches {
 fn float_or_bool(x: &Tensor, kernel: &str) -> Result<()> {
     ensure!(
         x.dtype().is_float() || x.dtype() == DType::Bool,
-        NotImplemented,
+        NoKernel,
         "\"{kernel}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

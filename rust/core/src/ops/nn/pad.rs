@@ -211,7 +211,7 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
     );
     ensure!(
         how == Fold::Circular || x.dtype() != DType::Bool,
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -212,7 +212,7 @@ impl<S: Step> Op for Update<S> {
         for (i, p) in x[..self.n].iter().enumerate() {
             ensure!(
                 p.dtype().is_float(),
-                NotImplemented,
+                NoKernel,
                 "\"{name}\" not implemented for '{}'",
                 p.dtype().scalar_name()
             );

@@ -351,7 +351,7 @@ fn glu(a: &Args) -> Result<Value> {
     );
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"glu_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
@@ -383,7 +383,7 @@ fn rrelu(a: &Args) -> Result<Value> {
     );
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"rrelu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -82,7 +82,7 @@ fn grid<'a>(a: &'a Args, name: &str, i: usize) -> Result<(&'a Tensor, f64, f64)>
     );
     ensure!(
         x.dtype().is_float() && !x.dtype().is_rare(),
-        NotImplemented,
+        NoKernel,
         "\"{name}_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -265,7 +265,7 @@ fn refuse<T>(op: &dyn Derivative, t: DType, more: &str) -> Result<T> {
         false => String::new(),
     };
     bail!(
-        NotImplemented,
+        NoKernel,
         "\"{name}_cpu\" not implemented for '{}'{more}{advice}",
         t.scalar_name()
     )

@@ -16,7 +16,7 @@ fn same_types<const N: usize>(names: [&str; N], x: &[impl AsRef<Meta>]) -> Resul
     let first = x[0].as_ref();
     ensure!(
         first.dtype().differentiable(),
-        NotImplemented,
+        NoKernel,
         "\"lerp_cpu\" not implemented for '{}'",
         first.dtype().scalar_name()
     );

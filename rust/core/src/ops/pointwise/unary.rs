@@ -12,7 +12,7 @@ use crate::{bail, ensure};
 pub fn no_bool(name: &str, t: DType) -> Result<()> {
     ensure!(
         t != DType::Bool,
-        NotImplemented,
+        NoKernel,
         "\"{name}_cpu\" not implemented for 'Bool'"
     );
     Ok(())

@@ -160,7 +160,7 @@ fn full(dtype: DType) -> Result<u64> {
         DType::F16 => (1 << 11) + 1,
         DType::F32 => (1 << 24) + 1,
         DType::F64 => (1 << 53) + 1,
-        other => bail!(NotImplemented, "wgpu: random numbers: no {other}"),
+        other => bail!(NoKernel, "wgpu: random numbers: no {other}"),
     })
 }
 
@@ -172,7 +172,7 @@ fn integers(gpu: &Gpu, s: Philox, base: i64, range: u64, y: &Tensor) -> Result<(
         // Counted in integers, and rounded once.
         (Acc::F64 | Acc::I64, false) => Acc::I64,
         _ => bail!(
-            NotImplemented,
+            NoKernel,
             "wgpu: random numbers: a range of {range} in {}",
             y.dtype()
         ),
@@ -239,7 +239,7 @@ fn fill(
 ) -> Result<()> {
     ensure!(
         y.numel() <= u32::MAX as usize,
-        NotImplemented,
+        NoKernel,
         "wgpu: random numbers: {} elements",
         y.numel()
     );

@@ -280,7 +280,7 @@ fn fill_(a: &Args, name: &'static str, what: Distribution, g: usize) -> Result<V
 pub(super) fn need_float(dtype: DType, name: &str) -> Result<()> {
     ensure!(
         dtype.is_float(),
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         dtype.scalar_name()
     );
@@ -314,7 +314,7 @@ fn check(dtype: DType, what: Distribution) -> Result<()> {
             D::Full => "random_full_64_bits_range",
             D::Permutation => "randperm",
         };
-        bail!(NotImplemented, "\"{kernel}\" not implemented for '{name}'");
+        bail!(NoKernel, "\"{kernel}\" not implemented for '{name}'");
     }
     let dtype = dtype.part();
     match what {
@@ -399,7 +399,7 @@ fn check(dtype: DType, what: Distribution) -> Result<()> {
             );
             ensure!(
                 dtype != DType::Bool,
-                NotImplemented,
+                NoKernel,
                 "\"geometric_cpu\" not implemented for 'Bool'"
             );
         }
@@ -558,7 +558,7 @@ fn randperm(a: &Args) -> Result<Value> {
     let dtype = o.dtype_or(a, || DType::I64)?;
     ensure!(
         dtype != DType::Bool,
-        NotImplemented,
+        NoKernel,
         "\"randperm\" not implemented for '{}'",
         dtype.scalar_name()
     );

@@ -47,7 +47,7 @@ fn occurrences(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Ten
     );
     ensure!(
         x.dtype().is_int(),
-        NotImplemented,
+        NoKernel,
         "\"bincount_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
@@ -252,7 +252,7 @@ fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
 fn tallied(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
     if !x.dtype().is_float() {
         bail!(
-            NotImplemented,
+            NoKernel,
             "\"histogram_cpu\" not implemented for '{}'",
             x.dtype().scalar_name()
         );
@@ -463,7 +463,7 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
         bail!(
-            NotImplemented,
+            NoKernel,
             "\"histogram_cpu\" not implemented for '{}'",
             x.dtype().scalar_name()
         );
@@ -566,7 +566,7 @@ fn histogramdd(a: &Args) -> Result<Value> {
     );
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
         bail!(
-            NotImplemented,
+            NoKernel,
             "\"histogramdd\" not implemented for '{}'",
             x.dtype().scalar_name()
         );
@@ -668,7 +668,7 @@ crate::entries! {
             bins.dtype().scalar_name()
         );
         if !matches!(x.dtype(), DType::F32 | DType::F64) {
-            bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+            bail!(NoKernel, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
         }
         let y = histogram(&x, bins, a.opt_tensor(2), a.bool(3)?)?;
         counted(&[Some(a.tensor(0)?), Some(bins), a.opt_tensor(2)], y)

@@ -594,7 +594,7 @@ fn nansum(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Resu
     let dtype = dtype.unwrap_or(x.dtype());
     ensure!(
         !dtype.is_complex(),
-        NotImplemented,
+        NoKernel,
         "\"nansum\" not implemented for '{}'",
         dtype.scalar_name()
     );

@@ -193,7 +193,7 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
         },
         [F32 => f32, F64 => f64, I64 => i64, I32 => i32, I16 => i16, I8 => i8, U8 => u8, Bool => Bool],
         _ => bail!(
-            NotImplemented,
+            NoKernel,
             "no conversion from {} to {}",
             a.scalar_name(),
             b.scalar_name()

@@ -66,7 +66,7 @@ impl Number for i64 {
 fn refuse_bool(name: &str, dtype: DType) -> Result<()> {
     ensure!(
         dtype != DType::Bool && !dtype.is_complex(),
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         dtype.scalar_name()
     );
@@ -175,7 +175,7 @@ fn range(a: &Args) -> Result<Value> {
     refuse_bool("range_cpu", dtype)?;
     ensure!(
         !dtype.is_wide_unsigned(),
-        NotImplemented,
+        NoKernel,
         "\"range_cpu\" not implemented for '{}'",
         dtype.scalar_name()
     );
@@ -372,7 +372,7 @@ fn triangle(a: &Args, lower: bool) -> Result<Value> {
     let dtype = o.dtype.unwrap_or(DType::I64);
     ensure!(
         matches!(dtype, DType::I32 | DType::I64),
-        NotImplemented,
+        NoKernel,
         "\"{}\" not implemented for '{}'",
         a.schema.name,
         dtype.scalar_name()

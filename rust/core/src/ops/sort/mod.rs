@@ -476,14 +476,8 @@ fn has_order(node: &str, x: &Tensor) -> Result<()> {
     match &name[..] {
         "sort" | "argsort" => bail!(Runtime, " Sort does not support complex dtypes on CPU"),
         "topk" => bail!(Runtime, " topk does not support complex dtypes on CPU"),
-        "median" | "nanmedian" => bail!(
-            NotImplemented,
-            "\"median_cpu\" not implemented for '{what}'"
-        ),
-        _ => bail!(
-            NotImplemented,
-            "\"{name}_cpu\" not implemented for '{what}'"
-        ),
+        "median" | "nanmedian" => bail!(NoKernel, "\"median_cpu\" not implemented for '{what}'"),
+        _ => bail!(NoKernel, "\"{name}_cpu\" not implemented for '{what}'"),
     }
 }
 

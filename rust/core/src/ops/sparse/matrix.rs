@@ -9,7 +9,7 @@ use crate::cpu::pool::parallel_chunks;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::tensor::Tensor;
@@ -182,12 +182,9 @@ fn by_parts(
     y: &Tensor,
     f: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<()> {
-    ensure!(
-        y.dtype() != DType::Bool,
-        NotImplemented,
-        "not implemented for '{}'; convert the tensor with .to(dtype)",
-        y.dtype().scalar_name()
-    );
+    if y.dtype() == DType::Bool {
+        return Err(Error::no_loop(y.dtype()));
+    }
     let (a, b) = (a.detach(), b.detach());
     if !y.dtype().is_complex() {
         let own = y.dtype().compute();

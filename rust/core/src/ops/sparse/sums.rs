@@ -88,7 +88,7 @@ fn softmax(x: &Tensor, dim: i64, log: bool, dtype: Option<DType>) -> Result<Tens
     };
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"softmax\" not implemented for '{}'; convert the tensor with .to(dtype)",
         x.dtype().scalar_name()
     );

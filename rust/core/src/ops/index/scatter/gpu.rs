@@ -224,11 +224,7 @@ fn scatter_sorted(
 }
 
 fn check_dims(what: &str, n: usize) -> Result<()> {
-    ensure!(
-        n <= 8,
-        NotImplemented,
-        "wgpu: {what}: {n} separate dimensions"
-    );
+    ensure!(n <= 8, NoKernel, "wgpu: {what}: {n} separate dimensions");
     Ok(())
 }
 

@@ -485,7 +485,7 @@ fn index_reduce(a: &Args) -> Result<Value> {
     );
     ensure!(
         !x.dtype().is_complex(),
-        NotImplemented,
+        NoKernel,
         "\"index_func_\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

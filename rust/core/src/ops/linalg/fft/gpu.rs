@@ -379,7 +379,7 @@ pub(super) fn run(gpu: &Gpu, op: &Fft, x: &Tensor, y: &Tensor) -> Result<()> {
     let m = smooth.as_ref().map_or_else(|| convolved(n), |_| n);
     ensure!(
         (lines * m).max(x.numel()).max(y.numel()) < 1 << 30,
-        NotImplemented,
+        NoKernel,
         "wgpu: fft: {lines} lines of {n} elements"
     );
     let x = dense(gpu, x)?;

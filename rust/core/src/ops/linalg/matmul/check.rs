@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 pub(super) fn unsupported(what: &str, dtype: DType) -> Result<()> {
     bail!(
-        NotImplemented,
+        NoKernel,
         "\"{what}\" not implemented for '{}'",
         dtype.scalar_name()
     )

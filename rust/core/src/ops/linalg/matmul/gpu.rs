@@ -225,7 +225,7 @@ impl Product<'_> {
         let [batches, m, n] = self.sizes();
         ensure!(
             self.splits * batches * m * n <= u32::MAX as usize,
-            NotImplemented,
+            NoKernel,
             "wgpu: matmul: a result of {} elements",
             batches * m * n
         );

@@ -214,7 +214,7 @@ fn mend(y: &Tensor, x: &[&Tensor]) -> Result<()> {
         }
         Ok(())
     }, [F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64], other => bail!(
-        NotImplemented,
+        NoKernel,
         "\"scaled_dot_product_attention\" not implemented for '{}'",
         other.scalar_name()
     ))

@@ -176,7 +176,7 @@ impl Call<'_> {
         );
         ensure!(
             q.dtype().is_float(),
-            NotImplemented,
+            NoKernel,
             "\"scaled_dot_product_attention\" not implemented for '{}'",
             q.dtype().scalar_name()
         );

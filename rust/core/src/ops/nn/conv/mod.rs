@@ -315,7 +315,7 @@ impl Call<'_> {
         }
         ensure!(
             x.dtype() != DType::Bool,
-            NotImplemented,
+            NoKernel,
             "\"{}\" not implemented for '{}'",
             self.name,
             x.dtype().scalar_name()

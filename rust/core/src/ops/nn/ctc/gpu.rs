@@ -104,7 +104,7 @@ impl<'a> Job<'a> {
         let (places, part) = (batch.places(), part(batch, x));
         ensure!(
             part > 0,
-            NotImplemented,
+            NoKernel,
             "wgpu: ctc_loss: {steps} steps of {places} places"
         );
         let (words, most) = table(batch);

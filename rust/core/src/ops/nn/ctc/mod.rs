@@ -378,7 +378,7 @@ fn ctc_loss(
 ) -> Result<Tensor> {
     ensure!(
         matches!(x.dtype(), DType::F32 | DType::F64),
-        NotImplemented,
+        NoKernel,
         "\"ctc_loss_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -340,7 +340,7 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
     let dtype = x.dtype().promote(y.dtype());
     ensure!(
         dtype != DType::Bool,
-        NotImplemented,
+        NoKernel,
         "\"cross\" not implemented for '{}'",
         dtype.scalar_name()
     );

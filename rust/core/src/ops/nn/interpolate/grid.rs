@@ -342,7 +342,7 @@ pub fn sample(x: &Tensor, grid: &Tensor, how: i64, border: i64, corners: bool) -
     );
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"grid_sampler_{n}d_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

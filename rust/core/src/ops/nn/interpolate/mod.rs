@@ -165,7 +165,7 @@ impl Call<'_> {
         let bytes = n == 2 || matches!(self.mode, Mode::Nearest | Mode::NearestExact);
         ensure!(
             x.dtype().is_float() || (bytes && x.dtype() == DType::U8),
-            NotImplemented,
+            NoKernel,
             "\"{}\" not implemented for '{}'",
             self.name,
             x.dtype().scalar_name()

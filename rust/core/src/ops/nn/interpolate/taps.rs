@@ -44,7 +44,7 @@ impl Taps {
         let (n, own, t) = (x.ndim() - 2, grid.dtype(), grid.dtype().compute());
         ensure!(
             x.numel().max(grid.numel() * 64) < 1 << 31,
-            NotImplemented,
+            NoKernel,
             "wgpu: grid_sampler: {} points of {n} dimensions",
             grid.numel() / n
         );

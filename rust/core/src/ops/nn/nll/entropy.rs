@@ -671,7 +671,7 @@ pub(super) fn cross_entropy(
     );
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"log_softmax_lastdim_kernel_impl\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

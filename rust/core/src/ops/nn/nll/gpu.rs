@@ -187,7 +187,7 @@ pub fn sums(
 ) -> Result<()> {
     ensure!(
         n <= WORKGROUP * MAX_SUMMED,
-        NotImplemented,
+        NoKernel,
         "wgpu: a sum of {n} losses"
     );
     let p = Entropy {
@@ -243,7 +243,7 @@ impl Entropies {
         ensure!(
             self.span.length <= lanes as usize * MAX_TRIPS
                 && self.span.lines() <= WORKGROUP * MAX_SUMMED,
-            NotImplemented,
+            NoKernel,
             "wgpu: cross_entropy of {} positions of {} classes",
             self.span.lines(),
             self.span.length

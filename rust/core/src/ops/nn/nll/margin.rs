@@ -542,7 +542,7 @@ fn check_scores(name: &str, x: &Tensor) -> Result<()> {
     let narrow = x.device().is_gpu() && x.dtype().is_half();
     ensure!(
         matches!(x.dtype(), DType::F32 | DType::F64) || narrow,
-        NotImplemented,
+        NoKernel,
         "\"{name}_out_frame\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

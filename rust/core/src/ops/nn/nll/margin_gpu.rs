@@ -82,7 +82,7 @@ impl Margins {
     fn shares(&self) -> Result<Shares> {
         ensure!(
             self.classes <= MAX_CLASSES[self.many as usize] && self.rows <= u32::MAX as usize,
-            NotImplemented,
+            NoKernel,
             "wgpu: a margin loss of {} classes",
             self.classes
         );

@@ -193,7 +193,7 @@ fn check_classes(name: &str, x: &Tensor, target: &Tensor, weight: Option<&Tensor
     );
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"{name}_out_frame\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -140,7 +140,7 @@ impl Groups {
         // Three loops over a group's elements stay below 65,535 iterations of 256 invocations.
         ensure!(
             self.length < 5_000_000,
-            NotImplemented,
+            NoKernel,
             "wgpu: normalisation over {} elements",
             self.length
         );

@@ -24,7 +24,7 @@ use fused::{Norm, Over};
 fn float_only(x: &Tensor, kernel: &str) -> Result<()> {
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"{kernel}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

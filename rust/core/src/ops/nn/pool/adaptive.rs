@@ -90,7 +90,7 @@ pub(super) fn adaptive_sizes(
     }
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

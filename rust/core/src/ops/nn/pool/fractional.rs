@@ -74,7 +74,7 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
     }
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -397,7 +397,7 @@ pub(super) fn max_pool(
     check_input(name, x, n)?;
     ensure!(
         x.dtype() != DType::Bool && !x.dtype().is_complex(),
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

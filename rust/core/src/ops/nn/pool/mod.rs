@@ -261,7 +261,7 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
     );
     ensure!(
         x.dtype().is_float() || x.dtype() == DType::I64,
-        NotImplemented,
+        NoKernel,
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

@@ -47,7 +47,7 @@ pub fn max(
     let large = x.numel().max(y.numel());
     ensure!(
         longest.iter().product::<usize>() < MAX_VOLUME && large < 1 << 31,
-        NotImplemented,
+        NoKernel,
         "wgpu: max_pool: windows of {longest:?}"
     );
     let acc = Acc::of(x.dtype())?;

@@ -52,7 +52,7 @@ pub fn run(gpu: &Gpu, op: &Resample, x: &Tensor, y: &Tensor) -> Result<()> {
     let bytes = weighted && y.dtype() == DType::U8 && op.divisors.is_none();
     ensure!(
         bytes || y.dtype().is_float() || !(weighted || op.divisors.is_some()),
-        NotImplemented,
+        NoKernel,
         "wgpu: resample: weights of {}",
         y.dtype()
     );
@@ -93,7 +93,7 @@ fn pass(
     let longest = axis.most_terms();
     ensure!(
         longest < MAX_TERMS && x.numel().max(y.numel()) < 1 << 31,
-        NotImplemented,
+        NoKernel,
         "wgpu: resample: {longest} terms, {} elements",
         y.numel()
     );

@@ -60,7 +60,7 @@ impl Pool2d {
             |a: usize| self.kernel[a].max(self.input[a].div_ceil(self.output[a].max(1)) + 1);
         ensure!(
             reach(0) * reach(1) < MAX_VOLUME,
-            NotImplemented,
+            NoKernel,
             "wgpu: pool2d: a window of {:?}",
             self.kernel
         );

@@ -55,7 +55,7 @@ fn rows<'a, P: bytemuck::NoUninit>(
     let rows = Rows::of(gpu, y.numel(), span.length, pairs, KEPT[x.len() - 1]);
     ensure!(
         span.length <= rows.longest(MAX_TRIPS),
-        NotImplemented,
+        NoKernel,
         "wgpu: softmax: a row of {} elements",
         span.length
     );

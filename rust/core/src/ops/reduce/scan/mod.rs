@@ -782,7 +782,7 @@ fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
     let dtype = a.dtype(2).unwrap_or(x.dtype().to_sum());
     if dtype == DType::Bool || dtype.is_wide_unsigned() {
         bail!(
-            NotImplemented,
+            NoKernel,
             "\"{}_out_cpu\" not implemented for '{}'",
             a.schema.name,
             dtype.scalar_name()

@@ -48,7 +48,7 @@ pub fn reduce(op: &SegmentReduce, x: &Tensor, bounds: &Tensor, y: &Tensor) -> Re
         },
         [F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64],
         other => crate::bail!(
-            NotImplemented,
+            NoKernel,
             "\"segment_reduce\" not implemented for '{}'",
             other.scalar_name()
         )
@@ -104,7 +104,7 @@ pub fn spread(op: &SegmentSpread, g: &Tensor, bounds: &Tensor, y: &Tensor) -> Re
         },
         [F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64],
         other => crate::bail!(
-            NotImplemented,
+            NoKernel,
             "\"segment_reduce_backward\" not implemented for '{}'",
             other.scalar_name()
         )

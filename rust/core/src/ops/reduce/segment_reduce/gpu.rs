@@ -52,7 +52,7 @@ fn launch<'a>(
     let most = x.numel().max(y.numel()).max(bounds.numel());
     ensure!(
         most < 1 << 31,
-        NotImplemented,
+        NoKernel,
         "wgpu: segment_reduce: {most} elements"
     );
     let acc = Acc::of(x.dtype())?;
@@ -113,7 +113,7 @@ pub fn reduce(
     let (lanes, rows) = lanes_rows(usual.max(needed), WORKGROUP);
     ensure!(
         needed <= WORKGROUP,
-        NotImplemented,
+        NoKernel,
         "wgpu: segment_reduce: a dimension of {} elements",
         e.length
     );

@@ -252,7 +252,7 @@ impl Op for SegmentSpread {
 fn bounds(x: &Tensor, given: &Tensor, what: &str, axis: usize, all: bool) -> Result<Tensor> {
     ensure!(
         matches!(given.dtype(), DType::I32 | DType::I64),
-        NotImplemented,
+        NoKernel,
         "\"segment_reduce\" not implemented for '{}': {what} must be int32 or int64",
         given.dtype().scalar_name()
     );
@@ -367,7 +367,7 @@ fn segment_reduce(a: &Args) -> Result<Value> {
     );
     ensure!(
         x.dtype().is_float(),
-        NotImplemented,
+        NoKernel,
         "\"segment_reduce\" not implemented for '{}'",
         x.dtype().scalar_name()
     );

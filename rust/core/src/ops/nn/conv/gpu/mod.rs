@@ -157,12 +157,12 @@ impl Geometry {
         let reach = most(self.stride).max(most(self.dilation));
         ensure!(
             padded < 1 << 29 && reach < 1 << 29 && most(self.output) < 1 << 29,
-            NotImplemented,
+            NoKernel,
             "wgpu: convolution: a padded size of {padded} with steps of {reach}"
         );
         ensure!(
             (0..3).all(|d| self.period(d).0 < 1 << 16),
-            NotImplemented,
+            NoKernel,
             "wgpu: convolution: a stride of {}",
             most(self.stride)
         );
@@ -272,7 +272,7 @@ fn product(
     };
     ensure!(
         y.numel() * splits <= u32::MAX as usize && stacks * m * n <= u32::MAX as usize,
-        NotImplemented,
+        NoKernel,
         "wgpu: convolution: a result of {} elements",
         y.numel()
     );
