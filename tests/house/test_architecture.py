@@ -231,6 +231,25 @@ def test_drivers_name_no_operator() -> None:
     assert calls == set(GENERIC_CALLS)
 
 
+def test_interface_of_an_operator_is_one_page() -> None:
+    """What few operators can do is a value of `Traits`, or an object that one method hands out."""
+    code = code_of((CORE / "op.rs").read_text())
+    start = re.search(r"pub trait Op\b", code)
+    assert start
+    block = code[start.start() : end_of_block(code, start.start())]
+    assert 10 <= len(re.findall(r"\bfn \w+", block)) <= 16
+
+
+def test_pointwise_operators_are_declared_by_few_clauses() -> None:
+    """`facts { .. }` counts as one, as does what says that an `impl Cpu` follows."""
+    code = code_of((CORE / "ops/pointwise/declare.rs").read_text())
+    macro = re.search(r"macro_rules! pointwise \{\s*\(\$\(.*?\)\*\) =>", code, re.DOTALL)
+    assert macro
+    clauses = re.findall(r"^ {8}(?:\$\()?(\w+) [^\n]*;(?:\)\?)?$", macro.group(), re.MULTILINE)
+    assert {"op", "f", "df", "facts", "cpu"} <= set(clauses)
+    assert len(clauses) - clauses.count("op") <= 14
+
+
 def test_each_shader_belongs_to_one_file() -> None:
     owners: dict[str, list[str]] = {}
     for path in engine_files():

@@ -147,8 +147,8 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         self
     }
 
-    /// Says that `len` words of the parameters, from byte `at` on, are those that the op tells anew in each
-    /// call, from number `from` on (see [`Op::told`](crate::op::Op::told)).
+    /// Says that `len` words of the parameters, from byte `at` on, are those that the op gives anew in each
+    /// call, from number `from` on (see `Replay::args`).
     pub fn told(self, gpu: &Gpu, at: usize, from: usize, len: usize) -> Self {
         match gpu.step() {
             Some(step) => self.told_of(Told {

@@ -64,7 +64,7 @@ pub fn pointwise<'a>(
     asked(gpu, acc, body.into(), x, y, scalars, None)
 }
 
-/// The scalars of a kernel that its op [tells](crate::op::Op::told) anew in each call: the first ones.
+/// The scalars of a kernel that its op gives anew in each call: the first ones.
 #[derive(Clone, Copy)]
 pub(super) struct Anew {
     pub step: usize,
@@ -102,7 +102,7 @@ pub fn numbered<'a>(
 }
 
 /// [`pointwise`] where the first two scalars are a random key and the number of its stream, which the op
-/// [tells](crate::op::Op::told) anew in each call.
+/// gives anew in each call.
 pub fn drawn<'a>(
     gpu: &Gpu,
     acc: Acc,
