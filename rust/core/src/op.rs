@@ -249,16 +249,6 @@ pub trait Op: Derivative + Keep {
     /// is made and is one of its parameters.
     fn infer(&self, x: &[&Meta]) -> Result<Metas>;
 
-    /// Computes `y` from `x` in host memory. Inputs may have any strides and type that `infer`
-    /// accepted; outputs are contiguous unless the op is pointwise.
-    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()>;
-
-    /// Computes on `gpu`, where `x` and `y` live (0-d inputs may be on the host); `false` where
-    /// this op has no kernel for these arguments.
-    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
-        Ok(false)
-    }
-
     /// The memory order of the result where it is not row-major.
     fn layout(&self, _x: &[&Meta], _y: &TensorMeta) -> Option<Layout> {
         None
@@ -267,12 +257,6 @@ pub trait Op: Derivative + Keep {
     /// Computes `y` from `x` in host memory. Inputs may have any strides and type that `infer`
     /// accepted; outputs are contiguous unless the op is pointwise.
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()>;
-
-    /// Computes on `gpu`, where `x` and `y` live (0-d inputs may be on the host); `false` where
-    /// this op has no kernel for these arguments.
-    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
-        Ok(false)
-    }
 
     /// Computes on `gpu`, where `x` and `y` live (0-d inputs may be on the host); `false` where
     /// this op has no kernel for these arguments.
