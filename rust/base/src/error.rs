@@ -191,6 +191,14 @@ macro_rules! bail {
     };
 }
 
+/// Returns early from a kernel that is chosen by type, where there is none for this one.
+#[macro_export]
+macro_rules! no_loop {
+    ($dtype:expr) => {
+        return Err($crate::error::Error::no_loop($dtype))
+    };
+}
+
 /// Returns early with an error of the named [`Kind`] unless the condition holds.
 #[macro_export]
 macro_rules! ensure {

@@ -2,8 +2,6 @@
 
 use crate::autograd::Vjp;
 use crate::cpu::indices::Indices;
-use crate::cpu::pointwise::chain::Loop;
-use crate::cpu::reduce::Fold;
 use crate::device::Device;
 use crate::dtype::DType;
 pub use crate::error::function_name;
@@ -12,7 +10,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::schema::Value as Argument;
-use crate::shape::{DimSet, Dims};
+use crate::shape::Dims;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::any::Any;

@@ -351,7 +351,7 @@ macro_rules! with_element {
                 Bool => $crate::elements::Bool, U8 => u8, I8 => i8, I16 => i16, I32 => i32,
                 I64 => i64, F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64
             ],
-            other => return Err($crate::error::Error::no_loop(other))
+            other => $crate::no_loop!(other)
         )
     };
 }
@@ -364,7 +364,7 @@ macro_rules! with_compute {
             $dtype.compute(),
             $T => $body,
             [F32 => f32, F64 => f64, I64 => i64],
-            _ => return Err($crate::error::Error::no_loop($dtype))
+            _ => $crate::no_loop!($dtype)
         )
     };
 }

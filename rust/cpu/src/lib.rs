@@ -37,7 +37,7 @@ use pytensorlib_base::{
 };
 // Macros of this crate name them.
 #[doc(hidden)]
-pub use pytensorlib_base::{bail, dtype};
+pub use pytensorlib_base::{bail, dtype, no_loop};
 
 pub use crate::isa::Level;
 pub use crate::machine::level;

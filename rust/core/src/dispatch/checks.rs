@@ -5,7 +5,7 @@ use crate::autograd::mode;
 use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Fast, Op, TensorMeta, Tensors};
+use crate::op::{Op, TensorMeta, Tensors};
 use crate::tensor::Tensor;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -110,7 +110,7 @@ mod tests {
     use crate::device::Device;
     use crate::dispatch::{call1, interpreted};
     use crate::dtype::DType;
-    use crate::op::{Derivative, Grads, Metas};
+    use crate::op::{Derivative, Fast, Grads, Metas};
     use std::sync::Arc;
 
     /// Copies its input; by `fast` in another type than it says.

@@ -3,7 +3,6 @@
 use super::{compute, device, heeded, interpreted_below};
 use crate::autograd::{mode, Vjp};
 use crate::device::Device;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::host;

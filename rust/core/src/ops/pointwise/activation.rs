@@ -8,6 +8,7 @@ use super::{apply, c, k, Cpu, Own};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::op::Repeats;
 use crate::rng::Generator;
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape;

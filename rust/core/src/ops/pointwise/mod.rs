@@ -31,8 +31,8 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST};
 use crate::meta::Meta;
 use crate::op::{
-    Derivative, Fast, Fusion, Grads, Mask, Metas, Op, Rare, Repeats, Replay, ReplayArgs, Save,
-    TensorMeta, Traits,
+    Derivative, Fast, Fusion, Grads, Mask, Metas, Op, Rare, Replay, ReplayArgs, Save, TensorMeta,
+    Traits,
 };
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;

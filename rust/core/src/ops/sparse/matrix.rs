@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, per_isa, with_compute};
+use crate::{bail, per_isa, with_compute};
 
 /// Multiplications that are worth a thread of their own.
 const GRAIN: usize = 1 << 15;

@@ -49,7 +49,7 @@ mod x86 {
     use super::tables::*;
     use crate::compiled;
     use crate::ops::pointwise::activation::Gelu;
-    use crate::ops::pointwise::Pointwise;
+    use crate::ops::pointwise::{Cpu, Pointwise};
     use std::arch::x86_64::*;
 
     const LANES: usize = 16;
