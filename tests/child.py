@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def python(
-    *words: str | Path, cwd: str | Path | None = None, timeout: float = 300, **env: str | None
+    *words: object, cwd: str | Path | None = None, timeout: float = 300, **env: str | None
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with these words of its command line, whether or not it succeeds.
 
@@ -27,13 +27,13 @@ def python(
     )
 
 
-def run(code: str, *words: str | Path, **env: str | None) -> str:
+def run(code: str, *words: object, **env: str | None) -> str:
     """Run a program, which has to succeed, with options of Python's; return what it prints."""
     done = python(*words, "-c", textwrap.dedent(code), **env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def run_as_torch(code: str, *words: str | Path, **env: str | None) -> str:
+def run_as_torch(code: str, *words: object, **env: str | None) -> str:
     """Run a program in which `torch` is this package; return what it prints."""
     return run(code, *words, "-m", "pytensorlib", **env)

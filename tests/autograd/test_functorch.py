@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from types import SimpleNamespace
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -55,8 +54,7 @@ assert functorch.compile.aot_function.__name__ == "aot_function"
 
 def test_functorch_is_found_beside_torch_under_the_alias() -> None:
     code = "import warnings; warnings.simplefilter('ignore')\n" + ALIAS
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    child.run(code)
 
 
 @pytest.mark.parametrize("name", OLD)

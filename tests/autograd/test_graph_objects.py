@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import signal
-import subprocess
-import sys
 import threading
 import weakref
 from collections import OrderedDict
 from functools import partial
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -274,8 +273,7 @@ print("on")
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
 def test_interrupts_leave_the_modes_as_they_were() -> None:
-    run = [sys.executable, "-c", INTERRUPTED]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    done = child.python("-c", INTERRUPTED)
     assert (done.stdout, done.returncode) == ("on\n", 0), done.stderr
 
 

@@ -1,9 +1,8 @@
 """What `vmap` does with views, writes and random numbers. Numbers are those of PyTorch 2.13."""
 
-import subprocess
-import sys
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -140,7 +139,7 @@ assert found.tolist() == [[1, 2], [3, 5]], found
 assert "not yet implemented the batching rule for aten::_unique2" in str(one.message), one
 assert sum(torch._C._vmap_loops().values()) == 1
 """
-    subprocess.run([sys.executable, "-c", text], check=True)
+    child.run(text)
 
 
 @pytest.mark.parametrize("key", ["h", "h, 1", "h, i", "h, i, h", "..., h", "h, :, i", "None, h, 1:"])

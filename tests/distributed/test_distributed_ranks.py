@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import child
 import pytest
 from ranks_run import RANKS, check, environment, launched, mpiexec, needs_mpi
 
@@ -201,20 +202,14 @@ def test_launchers_folder_need_not_be_on_every_machine() -> None:
 
 
 def test_one_process_alone_is_told_how_to_start() -> None:
-    given = {k: v for k, v in environment().items() if k not in ("RANK", "WORLD_SIZE")}
+    given = environment() | {"RANK": None, "WORLD_SIZE": None}
     code = "import pytensorlib.distributed as d; d.init_process_group({})"
     for args, more, text in (
         ("'gloo'", {}, "variable RANK expected, but not set; start the script with"),
         ("", {"RANK": "0", "WORLD_SIZE": "2"}, "2 processes are wanted .*MPI started 1"),
         ("'nccl'", {}, "doesn't have NCCL built in"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(args)],
-            env=given | more,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = child.python("-c", code.format(args), **(given | more))
         assert done.returncode == 1 and re.search(text, done.stderr), done.stderr
 
 

@@ -6,13 +6,12 @@ import io
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import tarfile
 import threading
 import zipfile
 from fractions import Fraction
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -77,7 +76,7 @@ from pytensorlib._serialization import archive as _archive
 _archive._C = type("C", (), dict(_copy_summed=lambda *a: os.kill(os.getpid(), signal.SIGKILL)))
 torch.save(torch.ones(1000), {str(path)!r})
 """
-    done = subprocess.run([sys.executable, "-c", script], timeout=60)
+    done = child.python("-c", script)
     assert done.returncode == -signal.SIGKILL
 
 
@@ -191,9 +190,7 @@ try:
 except RuntimeError as e:
     print(e)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
-    )
+    done = child.python("-c", script)
     assert "cannot write" in done.stdout, done.stderr
     assert torch.load(path).tolist() == [0, 0, 0]
     assert os.listdir(tmp_path) == ["x.pt"]
@@ -446,8 +443,7 @@ def test_plain_pickle_of_pytorch_finds_its_names_here(tmp_path):
     script.write_text(
         "import pickle, sys, torch\nprint(pickle.load(open(sys.argv[1], 'rb')).tolist())\n"
     )
-    command = [sys.executable, "-m", "pytensorlib", str(script), str(tmp_path / "x.pkl")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = child.python("-m", "pytensorlib", script, tmp_path / "x.pkl")
     assert done.stdout.strip() == "[1.0]", done.stderr
 
 

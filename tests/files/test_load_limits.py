@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
+import child
 import pytest
 
 pytest.importorskip("resource")
@@ -30,8 +29,9 @@ def test_bomb_loads_or_is_refused_within_its_means(name: str) -> None:
 
 
 def test_mutated_files_load_or_raise_what_load_promises() -> None:
-    command = [sys.executable, "-m", "fuzz.files", "mutate", "--count", "2000", "--seed", "5000000"]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=300)
+    done = child.python(
+        "-m", "fuzz.files", "mutate", "--count", "2000", "--seed", "5000000", cwd=TESTS
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 findings" in done.stdout
 

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import child
 import pytest
 from alias_environment import Environment
 
@@ -28,12 +29,8 @@ NO_ADAPTER = {"PYTENSORLIB_ADAPTER": "no adapter of this name"}
 
 def python(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run Python with these arguments and variables."""
-    hidden = ("PYTENSORLIB_GPU_AS", "CUDA_VISIBLE_DEVICES")
-    known = {k: v for k, v in os.environ.items() if k not in hidden}
-    return subprocess.run(
-        [sys.executable, *args],
-        env={**known, **env}, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    hidden = {"PYTENSORLIB_GPU_AS": None, "CUDA_VISIBLE_DEVICES": None}
+    return child.python(*args, **(hidden | env))
 
 
 def run(code: str, name: str | None = None, **env: str) -> str:
@@ -292,11 +289,9 @@ def test_runner_takes_a_name_before_a_script_a_module_and_code(tmp_path: Path) -
     ):
         done = python(*start, *line)
         assert (done.stdout.strip(), done.stderr) == (told, "")
-    done = subprocess.run(
-        [sys.executable, *start, "--gpu-as", "cuda", "-m", "script", "a"],
-        capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(tmp_path)])},
-    )  # fmt: skip
+    words = (*start, "--gpu-as", "cuda", "-m", "script", "a")
+    paths = os.pathsep.join([str(HERE.parent), str(tmp_path)])
+    done = child.python(*words, cwd=tmp_path, PYTHONPATH=paths)
     assert done.stdout.strip() == "cuda:0 ['a']", done.stderr
     # What is said in the line counts more than the environment.
     assert python(*start, "--gpu-as", "cuda", "-c", SHOW, PYTENSORLIB_GPU_AS="mps").stdout == (

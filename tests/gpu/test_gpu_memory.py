@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import child
 import pytest
 
 from pytensorlib import wgpu
@@ -33,12 +31,9 @@ TABLE = {
 
 
 def run(*command: str) -> str:
-    env = {**os.environ, "PYTENSORLIB_WGPU_FALLBACK": "error"}
-    env.pop("CUDA_VISIBLE_DEVICES", None)
-    command = (sys.executable, "-m", "pytensorlib", "--gpu-as", "cuda", *command)
-    done = subprocess.run(
-        command, cwd=FOLDER, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    env = {"PYTENSORLIB_WGPU_FALLBACK": "error", "CUDA_VISIBLE_DEVICES": None}
+    words = ("-m", "pytensorlib", "--gpu-as", "cuda", *command)
+    done = child.python(*words, cwd=FOLDER, **env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

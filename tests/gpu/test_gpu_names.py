@@ -9,13 +9,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import child
 import pytest
 
 from pytensorlib import wgpu
@@ -76,9 +74,8 @@ def test_every_function_takes_what_pytorchs_takes() -> None:
 @cache
 def answers(adapter: bool = True) -> dict[str, str | None]:
     """Return what is wrong with each call, made in a process where GPUs answer as "cuda"."""
-    line = [sys.executable, "-m", "pytensorlib", "--gpu-as", "cuda", str(HERE / "gpu_calls.py")]
-    env = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=env)
+    words = ("-m", "pytensorlib", "--gpu-as", "cuda", HERE / "gpu_calls.py")
+    done = child.python(*words, CUDA_VISIBLE_DEVICES=None)
     assert done.returncode == 0, done.stderr
     found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import child
 import pytest
 
 from pytensorlib import wgpu
@@ -32,12 +30,9 @@ pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter"
 
 def run(name: str, dtype: str, *more: str) -> dict[str, list[float]]:
     """Return what a program reports, with its device's types chosen by its own variable."""
-    env = {**os.environ, "DTYPE": dtype, "PYTENSORLIB_WGPU_FALLBACK": "error"}
-    env.pop("CUDA_VISIBLE_DEVICES", None)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "pytensorlib", *more, f"{name}.py"],
-        cwd=FOLDER, env=env, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    env = {"DTYPE": dtype, "PYTENSORLIB_WGPU_FALLBACK": "error", "CUDA_VISIBLE_DEVICES": None}
+    words = ("-W", "ignore", "-m", "pytensorlib", *more, f"{name}.py")
+    done = child.python(*words, cwd=FOLDER, **env)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import child
 import numpy as np
 import pytest
 from child import run
@@ -234,8 +232,7 @@ def test_a_trial_compares_and_is_kept(dtype: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
 def test_a_value_that_means_nothing_is_an_error() -> None:
     code = "import pytensorlib as torch; torch.ones(1, device='wgpu')"
-    env = {**os.environ, "PYTENSORLIB_WGPU_COOPERATIVE": "2"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    done = child.python("-c", code, PYTENSORLIB_WGPU_COOPERATIVE="2")
     assert "ValueError" in done.stderr
     assert "PYTENSORLIB_WGPU_COOPERATIVE: expected 0, 1 or force, but found" in done.stderr
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import child
 import pytest
 
 from pytensorlib import wgpu
@@ -68,11 +68,9 @@ def test_functions_are_right_where_denormals_are_zeros(file: str, tmp_path: Path
     command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "flush.c")]
     subprocess.run([*command, "-ldl"], check=True)
     # The host's own threads would flush, too.
-    env = {**os.environ, "LD_PRELOAD": str(library), "PYTENSORLIB_NUM_THREADS": "1"}
     tests = [str(Path(__file__).with_name(file)), "-k", CASES[file]]
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, *tests], env=env, capture_output=True, text=True, check=False
-    )
+    env = {"LD_PRELOAD": str(library), "PYTENSORLIB_NUM_THREADS": "1"}
+    done = child.python("-c", CHECK, *tests, timeout=900, **env)
     if done.returncode == 77:
         pytest.skip("the driver keeps them")
     assert done.returncode == 0, done.stdout

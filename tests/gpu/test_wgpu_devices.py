@@ -4,12 +4,11 @@ refused by the class of error that the CPU raises.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -177,8 +176,7 @@ except RuntimeError:
 
 def test_a_second_adapter_is_a_device_of_its_own() -> None:
     # The same adapter opened twice, in a process of its own.
-    command = [sys.executable, "-c", TWO, wgpu.get_device_name()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = child.python("-c", TWO, wgpu.get_device_name())
     assert done.returncode == 0, done.stderr
 
 
@@ -222,8 +220,7 @@ for p, q in zip(found, expected):
 
 def test_data_parallel_trains_on_two_adapters() -> None:
     name = wgpu.get_device_name().partition(",")[0]  # a comma would begin another name
-    command = [sys.executable, "-c", PARALLEL, name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = child.python("-c", PARALLEL, name)
     assert done.returncode == 0, done.stderr
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import child
 import pytest
 from child import run
 
@@ -110,14 +108,9 @@ HOSTED = {"linalg.eig": "linalg_eig", "linalg.eigvals": "linalg_eig"}
 def every_operator(report: Path, **env: str) -> dict[str, str]:
     """Hold every operator to the CPU, in a process of its own; return what ran there, by row."""
     test = "ops/test_ops.py::test_wgpu_equals_cpu"
-    words = "-q -p no:cacheprovider -o junit_family=xunit1 --junitxml".split()
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, str(report), test],
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, **env, "PYTENSORLIB_WGPU_FALLBACK": "silent"},
-        capture_output=True,
-        text=True,
-    )
+    words = "-m pytest -q -p no:cacheprovider -o junit_family=xunit1 --junitxml".split()
+    env["PYTENSORLIB_WGPU_FALLBACK"] = "silent"
+    done = child.python(*words, report, test, cwd=Path(__file__).parents[1], timeout=1800, **env)
     # Without an adapter all would be skipped.
     assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-4000:]
     rows = ET.parse(report).iter("testcase")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import child
 import pytest
 from child import run
 
@@ -75,8 +73,7 @@ def test_tuning_changes_no_bit_and_is_kept_between_runs(tmp_path: Path) -> None:
 
 def test_a_value_that_means_nothing_is_an_error() -> None:
     code = "import pytensorlib as torch; torch.ones(1, device='wgpu')"
-    env = {**os.environ, "PYTENSORLIB_TUNE": "2"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    done = child.python("-c", code, PYTENSORLIB_TUNE="2")
     assert "ValueError" in done.stderr
     assert "PYTENSORLIB_TUNE: expected 0, 1 or full, but found" in done.stderr
 

@@ -3,13 +3,12 @@
 import copy
 import gc
 import pickle
-import subprocess
-import sys
 import textwrap
 import threading
 import weakref
 from pathlib import Path
 
+import child
 import pytest
 from fuzz import compiled as law
 
@@ -33,8 +32,7 @@ def same(x, y):
 
 
 def test_random_programs_with_effects_of_python_are_what_they_are_without_compile():
-    command = [sys.executable, "-m", "fuzz", "compiled", "--count", "400"]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=600)
+    done = child.python("-m", "fuzz", "compiled", "--count", "400", cwd=HERE, timeout=600)
     assert done.returncode == 0 and "400 run" in done.stdout, done.stdout + done.stderr
 
 
@@ -387,9 +385,7 @@ def test_ctrl_c_ends_a_compiled_loop_and_leaves_tensors_whole():
         assert w.unique().numel() == 1 and n <= w[0].item() <= n + 1
         print("whole")
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
+    done = child.python("-c", program)
     assert done.stdout == "whole\n", done.stderr
 
 
@@ -442,9 +438,5 @@ print(step.counts["runs"] > 0)
 
 
 def test_compiled_step_runs_together_in_a_script_that_imports_torch() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "pytensorlib", "-c", STEP],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "True\n"
+    told = child.run_as_torch(STEP, "-W", "error")
+    assert told == "True\n"

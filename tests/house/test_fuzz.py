@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
+import child
 import pytest
 
 pytest.importorskip("scipy")
@@ -21,8 +20,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 def test_laws_hold_for_a_sample_of_random_calls() -> None:
     """No crash, hang or panic, no stray write, and one result whatever the form or layout."""
-    command = [sys.executable, "-m", "fuzz", "laws", "--start", "20000", "--count", "1500"]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=300)
+    done = child.python("-m", "fuzz", "laws", "--start", "20000", "--count", "1500", cwd=TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,9 +1,8 @@
 """What arguments may be: sizes, operands, data."""
 
 import math
-import subprocess
-import sys
 
+import child
 import numpy as np
 import pytest
 
@@ -75,7 +74,7 @@ def test_asarray_takes_capsules_and_buffers():
 
 def in_a_child(code):
     code = f"import warnings\nimport numpy as np\nimport pytensorlib as torch\n{code}"
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    child.run(code, "-W", "error")
 
 
 def test_masks_of_bytes_are_deprecated():

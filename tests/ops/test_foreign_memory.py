@@ -1,9 +1,8 @@
 """Memory and sizes that callers make up: an error or a right answer, never another's memory."""
 
 import ctypes
-import subprocess
-import sys
 
+import child
 import numpy as np
 import pytest
 
@@ -178,9 +177,7 @@ print(made > 0, refused > 0)
 
 def test_indices_that_another_thread_writes_never_lead_outside():
     code = RACES.replace("SECONDS", "0.1")
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = child.python("-c", code)
     assert (done.returncode, done.stdout.split()) == (0, ["True", "True"]), done.stderr[-2000:]
 
 

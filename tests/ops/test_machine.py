@@ -9,9 +9,9 @@ import json
 import os
 import platform
 import subprocess
-import sys
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -27,15 +27,8 @@ STREAMED += [{"PYTENSORLIB_VENDOR": vendor} for vendor in ("amd", "intel")]
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTENSORLIB_")}
-    return subprocess.run(
-        [sys.executable, "-c", "import json, pytensorlib as torch\n" + code],
-        env={**kept, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ours = {k: None for k in os.environ if k.startswith("PYTENSORLIB_")}
+    return child.python("-c", "import json, pytensorlib as torch\n" + code, **(ours | env))
 
 
 def result(code: str, **env: str) -> Any:

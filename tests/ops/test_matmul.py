@@ -1,11 +1,9 @@
 """Products of matrices against float64 NumPy, at the sizes where another kernel takes over."""
 
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import child
 import numpy as np
 import pytest
 
@@ -132,15 +130,8 @@ def test_precision_chooses_the_terms_of_tiles() -> None:
     cpu = Path("/proc/cpuinfo")
     if not cpu.exists() or "avx2" not in cpu.read_text():
         pytest.skip("needs AVX2")
-    done = subprocess.run(
-        [sys.executable, "-c", MODELLED],
-        env={**os.environ, "PYTENSORLIB_CPU": "amx-model"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    highest, high, medium = map(float, done.stdout.split())
+    told = child.run(MODELLED, PYTENSORLIB_CPU="amx-model")
+    highest, high, medium = map(float, told.split())
     # PyTorch's largest error with "highest" is 1.3e-7.
     assert highest < 1.3e-7 < 4e-7 < high < 4e-6 < 2e-5 < medium < 1e-3
 

@@ -2,9 +2,9 @@
 
 import os
 import signal
-import subprocess
 import sys
 
+import child
 import numpy as np
 import pytest
 from op_calls import leaves, mapped, named, tensors
@@ -182,8 +182,5 @@ def survive() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and forks as in Linux")
 def test_running_out_of_memory_raises_and_never_ends_the_process():
     code = "import test_memory; test_memory.survive()"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        cwd=os.path.dirname(__file__), capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    done = child.python("-W", "ignore", "-c", code, cwd=os.path.dirname(__file__), timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

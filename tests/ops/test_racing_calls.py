@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import child
 import pytest
 
 HERE = Path(__file__).parents[1]
@@ -44,11 +44,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_operators_whose_arguments_change_under_them_keep_to_their_memory(
     library: Path, part: int
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, str(HERE / "racing.py"), str(library), str(part), str(PARTS)],
-        capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, "PYTENSORLIB_GUARD": "1", "PYTHONPATH": str(HERE.parent)},
-    )  # fmt: skip
+    words = (HERE / "racing.py", library, part, PARTS)
+    env = {"PYTENSORLIB_GUARD": "1", "PYTHONPATH": str(HERE.parent)}
+    done = child.python(*words, timeout=600, **env)
     calm = "panicked" not in done.stderr
     assert done.returncode == 0 and calm and done.stdout.endswith("done\n"), (
         f"exit {done.returncode}; last calls: {done.stdout.splitlines()[-3:]}\n"
@@ -64,11 +62,7 @@ def test_guard_bytes_notice_a_write_outside_a_block() -> None:
         "del x\n"
         "print('not noticed')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "PYTENSORLIB_GUARD": "1"},
-    )  # fmt: skip
+    done = child.python("-c", program, PYTENSORLIB_GUARD="1")
     assert done.returncode < 0
     assert "memory behind a block of 40 bytes was written to" in done.stderr
     assert "not noticed" not in done.stdout

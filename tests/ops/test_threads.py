@@ -4,12 +4,12 @@ Every program runs in a process of its own, with a time limit: a hang is a failu
 """
 
 import gc
-import subprocess
 import sys
 import textwrap
 import weakref
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -38,13 +38,7 @@ def same(a, b):
 
 
 def run(program: str, limit: float = 60) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + textwrap.dedent(program)],
-        timeout=limit,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = child.python("-c", HEAD + textwrap.dedent(program), timeout=limit)
     assert done.returncode == 0, done.stderr
 
 

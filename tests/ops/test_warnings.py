@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -99,10 +98,8 @@ def test_a_warning_comes_once_in_a_program() -> None:
         "import warnings, pytensorlib as torch; warnings.simplefilter('always');"
         "[torch.ones(2, 3, 4).T for _ in range(3)]; [torch.qr(torch.eye(2)) for _ in range(3)]"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stderr.count("UserWarning") == 2
+    done = child.python("-c", program)
+    assert (done.returncode, done.stderr.count("UserWarning")) == (0, 2)
 
 
 def schedule() -> Any:

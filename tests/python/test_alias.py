@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
+import child
 import pytest
 
 import pytensorlib
@@ -14,12 +13,9 @@ from pytensorlib.torch_version import TorchVersion
 HERE = Path(__file__).parents[1]
 
 
-def child(code: str, *flags: str, **more: str) -> str:
+def run(code: str, *words: str) -> str:
     """Run code under the alias; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "pytensorlib", "-c", code, *flags],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+    done = child.python("-W", "error", "-m", "pytensorlib", "-c", code, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -42,7 +38,7 @@ print(wrong)
 
 
 def test_every_public_name_says_torch() -> None:
-    assert child(EVERY_NAME) == "[]\n"
+    assert run(EVERY_NAME) == "[]\n"
 
 
 HOMES = f"""
@@ -73,7 +69,7 @@ print(wrong)
 
 
 def test_classes_and_functions_are_of_the_modules_that_pytorch_has_them_in() -> None:
-    assert child(HOMES) == "[]\n"
+    assert run(HOMES) == "[]\n"
 
 
 OBJECTS = """
@@ -89,7 +85,7 @@ for value in (torch.float32, layer, x, torch.Size([1]), torch.add, torch.nn.func
 
 
 def test_text_of_types_and_pickles_say_torch() -> None:
-    assert child(OBJECTS).splitlines() == [
+    assert run(OBJECTS).splitlines() == [
         "<class 'torch.Tensor'> torch.nn.modules.linear <class 'torch.nn.parameter.Parameter'>",
         "torch torch._C._linalg torch.nn.functional",
     ]
@@ -99,21 +95,23 @@ LAYER = "from %s import nn; import pickle, sys; layer = nn.Sequential(nn.Linear(
 
 
 def test_pickles_written_under_one_name_load_under_the_other(tmp_path: Path) -> None:
-    plain = [sys.executable, "-c"]
-    runner = [sys.executable, "-m", "pytensorlib", "-c"]
+    def plain(code: str) -> None:
+        done = child.python("-c", code, file)
+        assert done.returncode == 0, done.stderr
+
     write = "; pickle.dump((layer, layer[0].weight.dtype), open(sys.argv[1], 'wb'))"
     read = (
         "import pickle, sys, {0}; layer, dtype = pickle.load(open(sys.argv[1], 'rb')); "
         "assert type(layer) is {0}.nn.Sequential and dtype is {0}.float32; layer({0}.ones(1, 2))"
     )
     file = str(tmp_path / "a.pickle")
-    subprocess.run([*plain, LAYER % "pytensorlib" + write, file], check=True)
-    subprocess.run([*runner, read.format("torch"), file], check=True)
-    subprocess.run([*runner, LAYER % "torch" + write, file], check=True)
+    plain(LAYER % "pytensorlib" + write)
+    run(read.format("torch"), file)
+    run(LAYER % "torch" + write, file)
     said = read.format("pytensorlib").replace(
         "import pickle", "import pytensorlib._alias; pytensorlib._alias.install(); import pickle"
     )
-    subprocess.run([*plain, said, file], check=True)
+    plain(said)
 
 
 METADATA = """
@@ -128,7 +126,7 @@ assert importlib.util.find_spec("torch.no_such") is None
 
 
 def test_distribution_answers_and_is_no_other() -> None:
-    assert child(METADATA) == "torch ['pytensorlib'] ['torch']\n"
+    assert run(METADATA) == "torch ['pytensorlib'] ['torch']\n"
 
 
 SPAWN = """
@@ -153,10 +151,7 @@ if __name__ == "__main__":
 def test_processes_that_are_started_afresh_have_the_alias(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SPAWN)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytensorlib", str(script), "spawn", "forkserver"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+    done = child.python("-m", "pytensorlib", script, "spawn", "forkserver")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines == ["torch torch [2.0, 2.0]"] * 2
@@ -206,7 +201,6 @@ def test_versions_order_as_packaging_orders_them() -> None:
 
 
 def test_module_of_the_package_runs_under_the_alias() -> None:
-    words = ["-m", "pytensorlib", "-m", "pytensorlib.examples.digits", "--help"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    done = child.python("-m", "pytensorlib", "-m", "pytensorlib.examples.digits", "--help")
     assert done.returncode == 0, done.stderr
     assert "--ranks" in done.stdout

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -18,13 +18,7 @@ from pytensorlib._system import doctor as _doctor
 
 
 def run(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytensorlib", *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=dict(os.environ) | environment,
-    )
+    return child.python("-m", "pytensorlib", *args, **environment)
 
 
 @pytest.fixture(scope="module")
@@ -246,12 +240,6 @@ def test_check_of_what_is_no_python_says_so(tmp_path, capsys, text):
 
 def test_a_script_of_a_commands_name_is_run_by_its_path(tmp_path):
     (tmp_path / "info").write_text("import torch; print('mine', torch.ones(1).item())")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytensorlib", "./info"],
-        cwd=tmp_path,
-        env=dict(os.environ, PYTHONPATH=str(Path(torch.__file__).parents[1])),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    path = str(Path(torch.__file__).parents[1])
+    done = child.python("-m", "pytensorlib", "./info", cwd=tmp_path, PYTHONPATH=path)
     assert done.stdout.strip() == "mine 1.0", done.stderr

@@ -6,10 +6,10 @@ import importlib
 import importlib.util
 import json
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -47,21 +47,15 @@ def losses(folder: Path) -> list[float]:
 
 
 def test_the_list_names_every_program_and_its_title():
-    done = subprocess.run(
-        [sys.executable, "-m", "pytensorlib.examples"], capture_output=True, text=True, check=True
-    )
+    done = child.python("-m", "pytensorlib.examples")
+    assert done.returncode == 0, done.stderr
     for name, title in examples().items():
         assert f"{name:<16} {title}" in done.stdout
     assert len(examples()) >= 9
 
 
 def test_an_unknown_name_is_refused():
-    done = subprocess.run(
-        [sys.executable, "-m", "pytensorlib.examples", "nosuch"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = child.python("-m", "pytensorlib.examples", "nosuch")
     assert done.returncode == 2
     assert "no example nosuch" in done.stderr
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 
+import child
 import pytest
 
 pytestmark = pytest.mark.timed
@@ -79,8 +78,7 @@ print(json.dumps([whole, late]))
 
 def late(name: str, threads: int) -> float | None:
     """Return how long after Ctrl-C the call ended, in seconds; None if it was done before."""
-    run = [sys.executable, "-c", PROGRAM, CALLS[name], str(threads)]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
+    done = child.python("-c", PROGRAM, CALLS[name], threads)
     assert done.returncode == 0, done.stderr
     whole, seconds = json.loads(done.stdout)
     return None if whole else seconds
@@ -116,5 +114,4 @@ assert seen == [1] and bool((b == 4e6).all())
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
 def test_a_handler_that_does_not_raise_cuts_nothing_short() -> None:
-    done = subprocess.run([sys.executable, "-c", HANDLER], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    child.run(HANDLER)

@@ -5,10 +5,9 @@ import copy
 import inspect
 import io
 import pickle
-import subprocess
-import sys
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -227,7 +226,7 @@ x = torch.ones(2).as_subclass(Off)
 assert type(x + 1) is torch.Tensor
 assert type(x.exp()) is torch.Tensor
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    child.run(code)
 
 
 def test_method_that_a_program_puts_on_tensors_asks_nobody():
@@ -246,7 +245,7 @@ x.note = 3
 assert (x.kept(), x.kept_property, told) == (3, 3, []), told
 assert type(x.norm()) is Noted and told == ["norm"], told
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    child.run(code)
 
 
 class Named:

@@ -5,13 +5,12 @@ import gc
 import importlib
 import os
 import pkgutil
-import subprocess
-import sys
 import weakref
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -96,16 +95,8 @@ print("done", len(names))
 """
 
 
-def child(code):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_importing_a_module_under_the_alias_changes_no_attribute():
-    assert child(ALIAS % MODULES).startswith("done")
+    assert child.run(ALIAS % MODULES, "-W", "error").startswith("done")
 
 
 def public():
@@ -150,7 +141,7 @@ assert "torch" not in sys.modules or sys.modules["torch"] is sys.modules["pytens
 
 @pytest.mark.parametrize("alias", ["", "from pytensorlib._alias import install; install()"])
 def test_every_public_object_survives_a_pickle_and_copies(alias):
-    child(PICKLE % (alias, str(Path(__file__).parent)))
+    child.run(PICKLE % (alias, str(Path(__file__).parent)), "-W", "error")
 
 
 WORKER = """
@@ -176,7 +167,7 @@ assert pickle.loads(pickle.dumps(torch.linalg.inv)) is torch.linalg.inv
 
 
 def test_sizes_errors_generators_and_functions_survive_a_pickle():
-    child(WORKER)
+    child.run(WORKER, "-W", "error")
 
 
 def test_load_state_dict_leaves_no_reference_cycles():
@@ -241,11 +232,10 @@ def test_numpy_is_loaded_when_it_is_first_needed() -> None:
         "assert torch.equal(torch.load(f), x);"
         "assert 'numpy' not in sys.modules; assert type(x.numpy()).__name__ == 'ndarray'"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    child.run(code)
 
 
 def test_import_loads_nothing_that_takes_long():
-    loaded = child("import sys, pytensorlib; print(*sys.modules)").split()
+    loaded = child.run("import sys, pytensorlib; print(*sys.modules)", "-W", "error").split()
     late = {"dataclasses", "inspect", "pickle", "pytensorlib.optim", "pytensorlib.fft"}
     assert not late & set(loaded)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 import logging
-import subprocess
-import sys
 import warnings
 from typing import Any
 
+import child
 import pytest
 
 import pytensorlib as torch
@@ -80,16 +79,11 @@ assert callable(rpc.api._all_gather)
 
 
 def test_a_module_of_rpc_is_there_where_it_is_imported() -> None:
-    command = [sys.executable, "-m", "pytensorlib", "-c", RPC]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    child.run_as_torch(RPC)
 
 
 def test_private_names_are_found_under_the_alias() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ALIAS], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    child.run(ALIAS)
 
 
 # Calls, and what PyTorch 2.13 gave.

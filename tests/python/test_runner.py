@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
+import child
 import pytest
 
 SCRIPT = """\
@@ -57,10 +57,7 @@ if sys.argv[1:] == ["fail"]:
 
 
 def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytensorlib", *map(str, args)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return child.python("-m", "pytensorlib", *args)
 
 
 @pytest.fixture
@@ -122,9 +119,7 @@ def test_a_library_that_is_not_found_is_told_how_to_install_without_pytorch(tmp_
     args = {"script": [file], "code": ["-c", file.read_text()], "module": ["-m", "wanting"]}[how]
     code = f"import sys; sys.modules['torchvision'] = None; sys.argv = {[str(a) for a in args]!r}\n"
     code += "from pytensorlib.__main__ import main; main(sys.argv)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = child.python("-c", code, cwd=tmp_path)
     assert done.returncode == 1
     told = done.stderr.splitlines()
     assert told[-2].startswith("OSError")
