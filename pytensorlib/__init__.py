@@ -24,16 +24,16 @@ from ._C import Tensor, dtype
 from ._deterministic import *  # noqa: F403
 from ._errors import *  # noqa: F403
 from ._tensor import attach as _attach
-from ._tensor import device as _device_block
-from ._tensor import facts as _tensor_facts
+from ._tensor import device as _device
+from ._tensor import facts as _facts
 from ._tensor.limits import *  # type: ignore[assignment]  # noqa: F403
 from ._tensor.size import *  # type: ignore[assignment]  # noqa: F403
 from ._tensor_str import *  # noqa: F403
 from .torch_version import TorchVersion as _TorchVersion
 
 _attach(_C.Tensor)
-_device_block.attach(_C.device)
-_tensor_facts.attach(_C.Tensor)
+_device.attach(_C.device)
+_facts.attach(_C.Tensor)
 _removed.attach(_C.Tensor)
 _absent.attach(_C.Tensor)
 
@@ -69,10 +69,10 @@ from . import (  # noqa: E402
     storage,
     wgpu,
 )
-from ._absent import modules as _named  # noqa: E402
+from ._absent import modules as _modules  # noqa: E402
 # isort: on
 
-_named.install()
+_modules.install()
 _attach_to_storages()
 _attach_to_notebooks(_C.Tensor, nn.Module)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ._absent import compiled as _foreign
+from ._absent import compiled as _compiled
 
 __all__ = ["classes"]
 
@@ -37,11 +37,11 @@ class _Classes:
     @property
     def loaded_libraries(self) -> set[str]:
         """The paths of libraries that programs loaded."""
-        return set(_foreign.loaded)
+        return set(_compiled.loaded)
 
     def load_library(self, path: Any) -> None:
         """Note a library, as `torch.ops.load_library` does."""
-        _foreign.load(path, sys._getframe(1))
+        _compiled.load(path, sys._getframe(1))
 
 
 classes = _Classes()

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _C, _absent, _capi
 from ._tensor import _AS_THEY_ARE
-from ._tensor import functions as _asking
+from ._tensor import functions as _functions
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -53,7 +53,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> torch.overrides.has_torch_function([torch.zeros(1), 2])
     False
     """
-    return not _asking.skipped() and _C._has_torch_function(list(relevant_args))
+    return not _functions.skipped() and _C._has_torch_function(list(relevant_args))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -182,7 +182,7 @@ def redispatch_function(
     >>> torch.ones(2).as_subclass(Told) + 1
     tensor([2., 2.])
     """
-    return _asking.without_asking(func, args, kwargs or {})
+    return _functions.without_asking(func, args, kwargs or {})
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -230,7 +230,7 @@ def _listed(place: str, home: Any, name: str) -> Any:
     value = vars(home).get(name) if of_class else getattr(home, name)
     if of_class:
         private = name.startswith("_") and not name.startswith("__")
-        if name in _asking._NEVER or (private and name not in _asking._PRIVATE):
+        if name in _functions._NEVER or (private and name not in _functions._PRIVATE):
             return None
         if getattr(object, name, None) == value:
             return None
@@ -245,7 +245,7 @@ def _named() -> tuple[dict[str, Any], dict[str, Any]]:
     asking: dict[str, Any] = {}
     ignored: dict[str, Any] = {}
     for place, home in _places().items():
-        silent = _asking.ignored_names().get(place, frozenset())
+        silent = _functions.ignored_names().get(place, frozenset())
         for name in sorted(vars(home) if place == "torch.Tensor" else dir(home)):
             value = _listed(place, home, name)
             if value is None or isinstance(value, _absent.Missing):
@@ -343,7 +343,7 @@ def get_testing_overrides() -> dict[Callable, Callable]:
 
     functions = [_getter(value) for value in _named()[0].values()]
     for place in ("torch.autograd", "torch.nn.init"):
-        names = _asking.ELSEWHERE[place]
+        names = _functions.ELSEWHERE[place]
         home = importlib.import_module(place.replace("torch", _C.__name__.partition(".")[0], 1))
         functions += [getattr(home, name) for name in names]
     return {function: stand_in(function) for function in functions}
@@ -619,4 +619,4 @@ def _pop_mode_temporarily() -> Iterator[Any]:
         _C._push_torch_function_mode(mode)
 
 
-_asking.install()
+_functions.install()

@@ -18,10 +18,10 @@ from typing import IO, Any
 import pytensorlib as pt
 
 from . import _C, _alias, _utils
-from ._serialization import kinds as _file_kinds
-from ._serialization import machine as _pickle_vm
-from ._serialization import options as _file_options
-from ._serialization import records as _zip_files
+from ._serialization import kinds as _kinds
+from ._serialization import machine as _machine
+from ._serialization import options as _options
+from ._serialization import records as _records
 from ._serialization.allowed import (
     StorageKind,
     add_safe_globals,
@@ -55,17 +55,15 @@ __all__ = [
     "save",
     "set_crc32_options",
 ]
-__all__ += _file_options.__all__
-_alias.adopt(globals(), _file_options.__all__)
+__all__ += _options.__all__
+_alias.adopt(globals(), _options.__all__)
 
 _is_path, _is_zipfile, _is_compressed_file, _should_read_directly = (
-    getattr(_file_kinds, name) for name in _file_kinds.__all__[:4]
+    getattr(_kinds, name) for name in _kinds.__all__[:4]
 )
-_check_seekable, _maybe_decode_ascii = (
-    getattr(_file_kinds, name) for name in _file_kinds.__all__[4:]
-)
+_check_seekable, _maybe_decode_ascii = (getattr(_kinds, name) for name in _kinds.__all__[4:])
 _open_file_like, _open_zipfile_reader, _open_zipfile_writer = (
-    getattr(_zip_files, name) for name in _zip_files.__all__[2:]
+    getattr(_records, name) for name in _records.__all__[2:]
 )
 
 # What tells where the tensors of a file go.
@@ -300,11 +298,11 @@ def _place(location: str, map_location: Any, data: Any) -> Any:
         location = location_of(pt.device(map_location))
     location = str(location)
     for first in (True, False):
-        for _, _, _, deserializer in _file_options.asked(first):
+        for _, _, _, deserializer in _options.asked(first):
             found = deserializer(data.untyped_storage(), location)
             if found is not None:
                 return found.device
-        device = _file_options.device_of(location) if first else None
+        device = _options.device_of(location) if first else None
         if device is not None:
             return device
     raise RuntimeError(
@@ -375,7 +373,7 @@ def load(
     >>> torch.load(io.BytesIO(file.getvalue()))
     tensor([0, 1, 2])
     """
-    weights_only = _file_options.wants_weights_only(weights_only, pickle_module)
+    weights_only = _options.wants_weights_only(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("load: pickle_module cannot be given with weights_only=True")
     how = Reading(weights_only, pickle_module, pickle_load_args)
@@ -416,14 +414,14 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
             return get_unsafe_globals_in_checkpoint(stream)
     at = f.tell()
     if read_all(f, 4) == LOCAL:
-        found, _ = _pickle_vm.globals_of(ArchiveReader(f, at).read("data.pkl", MAX_PICKLE))
+        found, _ = _machine.globals_of(ArchiveReader(f, at).read("data.pkl", MAX_PICKLE))
     else:
         f.seek(at)
         data, end, found = _rest(f), 0, []
         if not data.startswith(LEGACY_START):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         for _ in range(4):  # the magic number, the version, the machine, the object
-            found, end = _pickle_vm.globals_of(data, end)
+            found, end = _machine.globals_of(data, end)
     return [full_name(*name) for name in found if not is_allowed(*name)]
 
 
@@ -492,13 +490,13 @@ def _load_zip(archive: ArchiveReader, map_location: Any, how: Reading, mapped: A
             f"Attempted to read a PyTorch file with version {int(version)}, but the maximum "
             f"supported version for reading is {MAX_VERSION}."
         )
-    order = _file_options.default_order()
+    order = _options.default_order()
     if "byteorder" in archive.records:
         order = archive.read("byteorder", 16).decode("ascii", "replace")
         if order not in ("little", "big"):
             raise CorruptCheckpointError(f"Unknown endianness type: {order!r}")
     swap = order != sys.byteorder
-    mode: Any = "r+" if _file_options.options.map_flags == MAP_SHARED else "c"
+    mode: Any = "r+" if _options.options.map_flags == MAP_SHARED else "c"
     memory: Any = None
     if mapped is not None:
         import numpy as np
@@ -514,7 +512,7 @@ def _load_zip(archive: ArchiveReader, map_location: Any, how: Reading, mapped: A
                 f"record {brief(key)}: record size ({record.size} bytes) does not match expected "
                 f"size ({nbytes} bytes of {dtype})"
             )
-        if _file_options.options.skips:
+        if _options.options.skips:
             return pt.zeros(nbytes, dtype=pt.uint8, device="cpu")
         if on_meta:
             return pt.empty(nbytes, dtype=pt.uint8, device="meta")
@@ -562,7 +560,7 @@ def _read_legacy(data: bytes, map_location: Any, how: Reading) -> tuple[Any, int
     storages = _Storages(fetch, map_location)
 
     def plain(at: int) -> tuple[Any, int]:
-        return _pickle_vm.loads(data, find_allowed, _no_storage, build_allowed, at)
+        return _machine.loads(data, find_allowed, _no_storage, build_allowed, at)
 
     magic, at = plain(0)
     version, at = plain(at)

@@ -621,7 +621,7 @@ def _of(tensor: Any) -> TypedStorage:
 
 def __getattr__(name: str) -> Any:
     if name in ("_LegacyStorage", "_LegacyStorageMeta"):
-        from ._legacy import storages as _legacy_storage
+        from ._legacy import storages as _storages
 
-        return getattr(_legacy_storage, name)
+        return getattr(_storages, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -39,7 +39,7 @@ def stand_in(space: dict[str, Any], why: str, names: str) -> None:
     why : str
         Why there is no such device, and what is nearest.
     names : str
-        What the module has besides, as `_named.fill` takes it.
+        What the module has besides, as `modules.fill` takes it.
     """
     module = space["__name__"]
     made: dict[FunctionType, FunctionType] = {}

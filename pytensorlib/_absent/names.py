@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""The table of names that modules of PyTorch have and those here do not; see `_named`."""
+"""The table of names that modules of PyTorch have and those here do not; see `modules.py`."""
 
 from __future__ import annotations
 

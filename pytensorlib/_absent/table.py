@@ -1,4 +1,4 @@
-"""The table of modules of which nothing is here; see `_named`."""
+"""The table of modules of which nothing is here; see `modules.py`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .._absent import compiled as _foreign
+from .._absent import compiled as _compiled
 from .._absent.modules import fill
 from .._absent.table import EAGER
 from .backward import BACKWARD
@@ -229,7 +229,7 @@ class _Namespace:
             if name in OPERATORS:
                 return OPERATORS[name]
         elif found is None:
-            found = _foreign.operator(self.name, name)
+            found = _compiled.operator(self.name, name)
         if found is None:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{name}': no such operator "
@@ -278,7 +278,7 @@ class Operators:
     @property
     def loaded_libraries(self) -> set[str]:
         """The paths of libraries that programs loaded."""
-        return set(_foreign.loaded)
+        return set(_compiled.loaded)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -296,7 +296,7 @@ class Operators:
         OSError
             There is no such library, or the caller handles that: then it goes on without it.
         """
-        _foreign.load(path, sys._getframe(1))
+        _compiled.load(path, sys._getframe(1))
 
     def import_module(self, module: str) -> None:
         """Import a Python module that defines operators."""

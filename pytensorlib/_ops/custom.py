@@ -13,7 +13,7 @@ from .._higher_order_ops import control as _control
 from ..autograd import Function
 from ..overrides import handle_torch_function, has_torch_function
 from . import OpOverload, OpOverloadPacket, ops, registered
-from . import compare as _comparing
+from . import compare as _compare
 from .schema import infer_schema
 
 __all__ = ["CustomOpDef", "custom_op"]
@@ -88,8 +88,8 @@ class CustomOpDef:
                         return self(*_cast(args, device, dtype), **_cast(kwargs, device, dtype))
         tensors = [a for a in _flat((args, kwargs)) if isinstance(a, pt.Tensor)]
         kernel = self._answered(tensors)
-        if _comparing.is_wanted(tensors):
-            kernel = _comparing.kernel(self, kernel)
+        if _compare.is_wanted(tensors):
+            kernel = _compare.kernel(self, kernel)
         if not (pt.is_grad_enabled() and any(t.requires_grad for t in tensors)):
             return self._checked(kernel(*args, **kwargs), tensors)
         if self._backward is None and self._may_alias:
@@ -279,8 +279,8 @@ class _Recorded(Function):
                 f"{ctx.op._qualname}: backward must return a gradient or None for each of "
                 f"{ctx.count} arguments, got {len(found)}"
             )
-        if _comparing.is_wanted(grads):
-            _comparing.backward(ctx, grads, found)
+        if _compare.is_wanted(grads):
+            _compare.backward(ctx, grads, found)
         return (None, None, None, *found)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pickle import UnpicklingError
 from typing import Any
 
-from . import machine as _pickle_vm
+from . import machine as _machine
 from .allowed import CALLABLE, CONSTANTS, KINDS, build_allowed, find_allowed, full_name
 
 __all__ = ["Reading"]
@@ -85,7 +85,7 @@ class Reading:
         """Return the object of the pickle at a place, and where it ends."""
         if self.weights_only:
             encoding = self.args["encoding"]
-            return _pickle_vm.loads(data, find_allowed, storages, build_allowed, at, size, encoding)
+            return _machine.loads(data, find_allowed, storages, build_allowed, at, size, encoding)
         stream = io.BytesIO(data)
         stream.seek(at)
         unpickler = self.kind(stream, **self.args)

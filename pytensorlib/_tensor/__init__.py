@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _C
 from .._serialization.sparse import sparse_parts, sparse_tensor
 from .._tensor_str import _str
-from ..autograd import _callbacks as _final_callbacks
+from ..autograd import _callbacks
 from . import spectral as _spectral
 from .size import Size
 
@@ -619,12 +619,12 @@ class _Methods:
             try:
                 done = _C._backward_from(self, bool(retain_graph))
             except BaseException:
-                if _final_callbacks.queued:
-                    _final_callbacks.drop()
+                if _callbacks.queued:
+                    _callbacks.drop()
                 raise
             if done:
-                if _final_callbacks.queued:
-                    _final_callbacks.finish()
+                if _callbacks.queued:
+                    _callbacks.finish()
                 return
         from .. import autograd
 

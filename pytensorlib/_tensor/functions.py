@@ -250,10 +250,10 @@ def _modules() -> Iterator[tuple[str, Any]]:
         sparse,
         special,
     )
-    from . import facts as _tensor_facts
-    from . import rare as _seldom
+    from . import facts as _facts
+    from . import rare as _rare
 
-    for module in (pt, _tensor_facts, _lowrank, _seldom, _symbolic):
+    for module in (pt, _facts, _lowrank, _rare, _symbolic):
         yield "torch", module
     yield "torch.functional", functional
     yield "torch.nn.functional", nn.functional
@@ -293,13 +293,13 @@ def _is_ours(function: Any) -> bool:
 
 def _ask_of_class(tensor: type) -> None:
     """Let the attributes and methods of tensors ask."""
-    from . import facts as _tensor_facts
+    from . import facts as _facts
 
     of_extension = BUILT_IN["torch.Tensor"]
     descriptors = (type(vars(tensor)["shape"]), type(vars(tensor)["dim"]))
     swapped: set[int] = set()
     for name, value in list(vars(tensor).items()):
-        if isinstance(value, _tensor_facts._Later):
+        if isinstance(value, _facts._Later):
             getattr(tensor, name)  # now it is there
     for name, value in list(vars(tensor).items()):
         private = name.startswith("_") and not name.startswith("__")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _C
-from . import _callbacks as _final_callbacks
-from . import functional, graph
+from . import _callbacks, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .grad_mode import (
@@ -79,11 +78,11 @@ def _run(*given: Any) -> Any:
     try:
         results = _C._run_backward(*given)
     except BaseException:
-        if _final_callbacks.queued:
-            _final_callbacks.drop()
+        if _callbacks.queued:
+            _callbacks.drop()
         raise
-    if _final_callbacks.queued:
-        _final_callbacks.finish()
+    if _callbacks.queued:
+        _callbacks.finish()
     return results
 
 

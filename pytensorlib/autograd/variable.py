@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from . import _callbacks as _final_callbacks
+from . import _callbacks
 
 __all__ = ["Variable"]
 
@@ -19,7 +19,7 @@ class _Engine:
 
     def queue_callback(self, callback: Any) -> None:
         """Let a function run at the end of the backward pass of this moment."""
-        _final_callbacks.queue(callback)
+        _callbacks.queue(callback)
 
 
 class VariableMeta(type):

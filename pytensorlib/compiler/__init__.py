@@ -1,4 +1,4 @@
-"""What programs ask of ``torch.compile``: calls are matched with those before, see `_compiled`.
+"""What programs ask of ``torch.compile``: calls are matched with those before, see `_matched`.
 
 Nothing is ever being compiled; what would tell a compiler how returns the function as it is.
 """
@@ -14,7 +14,7 @@ import pytensorlib as pt
 
 from .._absent.modules import fill
 from .._absent.table import EAGER
-from .._compile import matched as _compiled
+from .._compile import matched as _matched
 
 __all__ = [
     "allow_in_graph",
@@ -128,7 +128,7 @@ def compile(
         from .._dynamo.eval_frame import OptimizedModule
 
         return OptimizedModule(model)
-    return _compiled.Compiled(model)
+    return _matched.Compiled(model)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -314,7 +314,7 @@ def reset() -> None:
     >>> import pytensorlib as torch
     >>> torch.compiler.reset()
     """
-    _compiled.forget()
+    _matched.forget()
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -347,13 +347,13 @@ class set_stance(contextlib.ContextDecorator):
 
     def __init__(self, stance: str = "default", **kwargs: Any) -> None:
         self.stance = stance
-        self._before, _compiled.stance = _compiled.stance, stance
+        self._before, _matched.stance = _matched.stance, stance
 
     def __enter__(self) -> None:
-        _compiled.stance = self.stance
+        _matched.stance = self.stance
 
     def __exit__(self, *exc: Any) -> None:
-        _compiled.stance = self._before
+        _matched.stance = self._before
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:

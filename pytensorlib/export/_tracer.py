@@ -16,7 +16,7 @@ import pytensorlib as pt
 from .. import _C, _symbolic
 from .._ops import ops
 from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, _Sym
-from .._tensor import functions as _asking
+from .._tensor import functions as _functions
 from ..fx._names import short_name, snake_case
 from ..fx.graph import Graph
 from ..overrides import TorchFunctionMode
@@ -460,7 +460,7 @@ class OperatorTracer(TorchFunctionMode):
             return special(self, func, args, kwargs)
         if isinstance(func, types.FunctionType):
             with self:
-                return _asking.without_asking(func, args, kwargs)
+                return _functions.without_asking(func, args, kwargs)
         if isinstance(func, types.MethodType):
             with self:
                 return func(*args, **kwargs)

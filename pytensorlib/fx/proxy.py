@@ -14,7 +14,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .._tensor import functions as _asking
+from .._tensor import functions as _functions
 from ._names import MAGIC, REFLECTED
 from .graph import Graph
 from .node import Argument, Node, Target, base_types, map_aggregate
@@ -364,7 +364,7 @@ _asked = False
 def asking() -> Iterator[None]:
     """Let functions of tensors ask proxies for a block; afterwards they are as quick as before."""
     global _blocks
-    _asking.install()
+    _functions.install()
     pt._C._push_torch_function_mode(_Asked(), True)
     _blocks += 1
     try:

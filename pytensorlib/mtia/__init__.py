@@ -1,13 +1,13 @@
 """Device "mtia": there is none; GPUs are reached as device "wgpu"."""
 
-from .._absent import devices as _no_device
+from .._absent import devices as _devices
 from .._absent.devices import *  # noqa: F403
 from .._absent.table import NO_MTIA
 
 __all__: list[str] = []
-__all__ += _no_device.__all__
+__all__ += _devices.__all__
 
-_no_device.stand_in(
+_devices.stand_in(
     globals(),
     NO_MTIA,
     """

@@ -14,7 +14,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import _C, _alias, _gpu, random
-from ..amp.autocast_mode import _saved as _autocast_of_now
+from ..amp.autocast_mode import _saved
 from ..autograd import Function
 from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
 from ._selective import (
@@ -447,7 +447,7 @@ class _Part:
         self.function, self.context, self.early_stop = function, context, stop
         self.compares, self.tells, self.complete = True, False, False
         self.state = random._states() if preserve else None
-        self.autocast = _autocast_of_now()
+        self.autocast = _saved()
         # Arguments are saved as any node saves them: hooks around this part see them, and writing
         # to one before backward is noticed.
         values = [*args, *kwargs.values()]
@@ -600,7 +600,7 @@ class CheckpointFunction(Function):
         # A leaf that nobody can ask for: where it gets no gradient, some leaves were named.
         ctx.leaf, ctx.function = leaf, run_function
         ctx.state = random._states() if preserve_rng_state else None
-        ctx.autocast = _autocast_of_now()
+        ctx.autocast = _saved()
         ctx.at = [i for i, a in enumerate(args) if isinstance(a, pt.Tensor)]
         ctx.args = [None if i in ctx.at else a for i, a in enumerate(args)]
         ctx.save_for_backward(*(args[i] for i in ctx.at))

@@ -355,9 +355,9 @@ def test_skipped_data_is_not_written_and_not_read():
 
 def test_registered_package_names_and_finds_places(monkeypatch):
     from pytensorlib import serialization
-    from pytensorlib._serialization import options as _file_options
+    from pytensorlib._serialization import options as _options
 
-    monkeypatch.setattr(_file_options, "_packages", [])
+    monkeypatch.setattr(_options, "_packages", [])
     where = {"attic": False}
 
     def tag(storage):
@@ -372,7 +372,7 @@ def test_registered_package_names_and_finds_places(monkeypatch):
     assert serialization.location_tag(torch.ones(1).untyped_storage()) == "attic"
     torch.save(torch.ones(2), file)
     assert torch.load(io.BytesIO(file.getvalue())).tolist() == [1.0, 1.0]
-    monkeypatch.setattr(_file_options, "_packages", [])
+    monkeypatch.setattr(_options, "_packages", [])
     with pytest.raises(RuntimeError, match="don't know how to restore data location"):
         torch.load(io.BytesIO(file.getvalue()))
     with pytest.raises(RuntimeError, match="don't know how to restore data location"):

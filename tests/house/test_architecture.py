@@ -324,6 +324,18 @@ def test_every_unsafe_says_why_it_is_sound() -> None:
     assert not missing, "no `// SAFETY:` comment at\n" + "\n".join(missing)
 
 
+def test_no_reason_of_an_unsafe_block_is_left_to_the_caller() -> None:
+    empty = re.compile(
+        r"SAFETY: (?:the caller's[.;]|as (?:above|there)|the same|as the caller (?:says|promises))"
+    )
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in engine_files() + rust_files("py")
+        for match in empty.finditer(path.read_text())
+    ]
+    assert not found, "say what holds: " + ", ".join(found)
+
+
 def test_only_pyo3_takes_and_gives_the_lock_of_the_interpreter() -> None:
     """It counts on each thread who has it; what is done behind it, its count does not know."""
     behind = re.compile(r"PyEval_(Save|Restore|Acquire|Release)Thread|PyGILState_(Ensure|Release)")

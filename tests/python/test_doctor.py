@@ -12,7 +12,7 @@ import pytest
 
 import pytensorlib as torch
 from pytensorlib._absent import above as _above
-from pytensorlib._absent import check as _script_names
+from pytensorlib._absent import check as _check
 from pytensorlib._absent.check import check, main
 from pytensorlib._system import doctor as _doctor
 
@@ -185,7 +185,7 @@ def test_check_knows_what_is_guarded(tmp_path, capsys):
 def test_check_says_how_to_install_what_requires_torch(tmp_path, monkeypatch, capsys):
     file = tmp_path / "a.py"
     file.write_text("import numpy\nfrom torchvision.transforms import ToTensor\nimport mine.deep\n")
-    monkeypatch.setattr(_script_names.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(_check.importlib.util, "find_spec", lambda name: None)
     folder = tmp_path / "of_mine-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Name: of-mine\nVersion: 1.0\nRequires-Dist: torch>=2\n")
@@ -226,7 +226,7 @@ def test_check_reads_notebooks_and_folders(tmp_path, capsys):
 
 def test_check_says_which_package_a_module_needs(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.py").write_text("from torch.utils.tensorboard import SummaryWriter")
-    monkeypatch.setattr(_script_names.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(_check.importlib.util, "find_spec", lambda name: None)
     assert main([str(tmp_path / "a.py")]) == 0
     assert "pip install tensorboardX" in capsys.readouterr().out
 

@@ -34,9 +34,9 @@ except (ImportError, OSError):
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """Return what writes a package beside a library and imports it."""
-    from pytensorlib._absent import compiled as _foreign
+    from pytensorlib._absent import compiled as _compiled
 
-    monkeypatch.setattr(_foreign, "loaded", {})
+    monkeypatch.setattr(_compiled, "loaded", {})
     monkeypatch.setattr(torch, "ops", type(torch.ops)())
     monkeypatch.syspath_prepend(str(tmp_path))
 

@@ -6,7 +6,7 @@ import warnings
 
 import pytensorlib as pt
 
-from ...amp import autocast_mode as _now
+from ...amp import autocast_mode as _autocast_mode
 
 __all__ = ["autocast"]
 
@@ -19,7 +19,7 @@ def _tell(old: str, new: str) -> None:
     )
 
 
-class autocast(_now.autocast):
+class autocast(_autocast_mode.autocast):
     """As `torch.autocast` of "cpu", which is what to write instead.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from ...amp import autocast_mode as _now
+from ...amp import autocast_mode as _autocast_mode
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd"]
 
@@ -21,7 +21,7 @@ def _tell(old: str, new: str) -> None:
     )
 
 
-class autocast(_now.autocast):
+class autocast(_autocast_mode.autocast):
     """As `torch.autocast` of "cuda", which is what to write instead.
 
     Parameters
@@ -75,7 +75,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None
     ...     return x.clone()
     """
     _tell("custom_fwd(args...)", "torch.amp.custom_fwd(args..., device_type='cuda')")
-    return _now.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
+    return _autocast_mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Callable[..., Any]) -> Any:
@@ -101,4 +101,4 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
     ...     return 2 * grad
     """
     _tell("custom_bwd(args...)", "torch.amp.custom_bwd(args..., device_type='cuda')")
-    return _now.custom_bwd(bwd, device_type="cuda")
+    return _autocast_mode.custom_bwd(bwd, device_type="cuda")

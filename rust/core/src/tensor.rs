@@ -730,7 +730,7 @@ impl Tensor {
                 let p = p.cast::<half::f16>();
                 ((*p).to_f64(), (*p.add(1)).to_f64())
             }),
-            // SAFETY: as above.
+            // SAFETY: the tensor holds one element of its dtype at `p`.
             DType::C64 => Ok(unsafe {
                 let p = p.cast::<f32>();
                 (*p as f64, *p.add(1) as f64)

@@ -32,7 +32,7 @@ pub fn runs(bytes: usize) -> Option<Run> {
 /// Both have as many bytes, which are the same or apart.
 #[inline]
 pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: both have as many bytes, which are the same or apart.
     unsafe {
         match STRINGS.contains(&bytes) {
             true => in_steps(from, to, bytes),
@@ -96,7 +96,7 @@ per_isa! {
     /// There is room for `n` elements at `y`.
     pub unsafe fn fill[T: Copy](x: T, y: *mut T, n: usize) {
         for i in 0..n {
-            // SAFETY: the caller's.
+            // SAFETY: there is room for `n` elements at `y`.
             unsafe { *y.add(i) = x };
         }
     }

@@ -168,7 +168,7 @@ fn widen_native(v: NativeF16) -> f32 {
 #[inline(always)]
 fn narrow_native(v: f32) -> NativeF16 {
     let narrow: u32;
-    // SAFETY: as above.
+    // SAFETY: who makes such a number asked for the instructions, which touch registers alone.
     unsafe {
         std::arch::asm!(
             "vcvtps2ph {t}, {x}, 0", "vmovd {y:e}, {t}",

@@ -99,7 +99,7 @@ trait Widen<T: Copy>: Element {
     /// There are eight elements at `x`.
     #[inline(always)]
     unsafe fn eight(x: *const Self) -> [T; 8] {
-        // SAFETY: the caller's.
+        // SAFETY: there are eight elements at `x`.
         std::array::from_fn(|i| unsafe { *x.add(i) }.widen())
     }
 }

@@ -639,7 +639,7 @@ unsafe fn filled_at<T: Compute>(y: *mut u8, dtype: DType, n: usize, f: impl FnOn
         return f(&mut []);
     }
     if dtype == T::DTYPE {
-        // SAFETY: as the caller promises.
+        // SAFETY: there is room for them at `y`, which nobody else uses.
         return f(unsafe { std::slice::from_raw_parts_mut(y.cast(), n) });
     }
     let mut values = vec![T::default(); n];

@@ -137,25 +137,29 @@ pub trait Simd: Copy {
     /// Loads as many float16.
     #[inline(always)]
     unsafe fn widen_f16(p: *const u16) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector; `p` is the address of as many
+        // numbers as it has lanes.
         unsafe { widened(|i| half::f16::from_bits(*p.add(i)).to_f32()) }
     }
     /// Loads as many bfloat16.
     #[inline(always)]
     unsafe fn widen_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector; `p` is the address of as many
+        // numbers as it has lanes.
         unsafe { widened(|i| f32::from_bits((*p.add(i) as u32) << 16)) }
     }
     /// Stores the lanes as float16, rounded to nearest.
     #[inline(always)]
     unsafe fn narrow_f16(self, p: *mut u16) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector; `p` has room for as many numbers
+        // as it has lanes.
         unsafe { narrowed(self, p, |x| half::f16::from_f32(x).to_bits()) }
     }
     /// Stores the lanes as bfloat16, rounded to nearest.
     #[inline(always)]
     unsafe fn narrow_bf16(self, p: *mut u16) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector; `p` has room for as many numbers
+        // as it has lanes.
         unsafe { narrowed(self, p, |x| half::bf16::from_f32(x).to_bits()) }
     }
     /// The last `n` lanes of `o`, after the first ones of `self`.

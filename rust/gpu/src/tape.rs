@@ -159,7 +159,7 @@ const _: () = may_go::<Film>();
 const _: () = may_go::<Buffer>();
 // SAFETY: the fields may, as the lines above have the compiler see.
 unsafe impl Send for Tape {}
-// SAFETY: as above.
+// SAFETY: the fields may, as the lines above have the compiler see.
 unsafe impl Sync for Tape {}
 
 /// Dispatches of this thread being kept; dropped, they are forgotten.

@@ -57,7 +57,7 @@ unsafe fn enter(module: *mut ffi::PyObject) -> Option<usize> {
         let depth = count.replace(count.get() + 1).min(DEPTH);
         let free = |&i: &usize| modules[i].get().is_null();
         let place = (depth..DEPTH).chain(0..depth).find(free)?;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller is attached; the module is alive.
         modules[place].set(unsafe { ffi::Py_NewRef(module) });
         Some(place)
     })

@@ -54,7 +54,7 @@ impl<T> Drop for Scratch<T> {
 
 // SAFETY: plain memory that the scratch owns.
 unsafe impl<T: Send> Send for Scratch<T> {}
-// SAFETY: as above; the address alone does nothing.
+// SAFETY: plain memory that the scratch owns; the address alone does nothing.
 unsafe impl<T: Sync> Sync for Scratch<T> {}
 
 /// Elements of a kernel's own.
@@ -86,7 +86,8 @@ impl<T> Deref for Workspace<T> {
 }
 impl<T> DerefMut for Workspace<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above; the owner is borrowed for writing.
+        // SAFETY: all elements were written; they are lent with their owner; the owner is borrowed
+        // for writing.
         unsafe { std::slice::from_raw_parts_mut(self.0.ptr(), self.0.bytes / size_of::<T>()) }
     }
 }

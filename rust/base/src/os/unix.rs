@@ -194,7 +194,7 @@ pub fn unmap_file(at: NonNull<u8>, bytes: usize) {
 /// # Safety
 /// The descriptor is open.
 pub unsafe fn file_of(handle: isize) -> io::Result<File> {
-    // SAFETY: as the caller says.
+    // SAFETY: the descriptor is open.
     let fd = unsafe { BorrowedFd::borrow_raw(handle as RawFd) };
     Ok(File::from(fd.try_clone_to_owned()?))
 }

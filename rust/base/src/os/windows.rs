@@ -129,7 +129,7 @@ impl Backing {
     /// # Safety
     /// The handle is that of a section, and nobody else closes it.
     pub unsafe fn of_handle(handle: isize, name: String) -> Backing {
-        // SAFETY: as the caller says.
+        // SAFETY: the handle is that of a section, and nobody else closes it.
         let section = unsafe { OwnedHandle::from_raw_handle(handle as RawHandle) };
         Backing { section, name }
     }
@@ -187,7 +187,7 @@ pub fn unmap_file(at: NonNull<u8>, _: usize) {
 /// # Safety
 /// The handle is open, and a file's.
 pub unsafe fn file_of(handle: isize) -> io::Result<File> {
-    // SAFETY: as the caller says.
+    // SAFETY: the handle is open, and a file's.
     let handle = unsafe { BorrowedHandle::borrow_raw(handle as RawHandle) };
     Ok(File::from(handle.try_clone_to_owned()?))
 }

@@ -38,7 +38,8 @@ macro_rules! loads {
         impl Load<$v> for $t {
             #[inline(always)]
             unsafe fn load(x: *const $t) -> $v {
-                // SAFETY: the caller's.
+                // SAFETY: the machine has the instructions; as many elements as the register has
+                // lie at `x`.
                 unsafe {
                     let $x = $all(x.cast());
                     $e
@@ -46,7 +47,7 @@ macro_rules! loads {
             }
             #[inline(always)]
             unsafe fn load_first(x: *const $t, n: usize) -> $v {
-                // SAFETY: the caller's; what the mask leaves out is not read.
+                // SAFETY: `n` elements lie at `x`; what the mask leaves out is not read.
                 unsafe {
                     let $x = $first($mask(n), x.cast());
                     $e
@@ -68,7 +69,7 @@ fn eight_bits(n: usize) -> u8 {
 // SAFETY: the machine has AVX2.
 #[inline(always)]
 unsafe fn eight_wide(n: usize) -> __m256i {
-    // SAFETY: the caller's.
+    // SAFETY: the machine has AVX2.
     unsafe {
         let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), places)
@@ -77,13 +78,13 @@ unsafe fn eight_wide(n: usize) -> __m256i {
 // SAFETY: the machine has AVX2, and there are as many floats at `x` as the mask names.
 #[inline(always)]
 unsafe fn first_floats(mask: __m256i, x: *const f32) -> __m256 {
-    // SAFETY: the caller's.
+    // SAFETY: the machine has AVX2, and there are as many floats at `x` as the mask names.
     unsafe { _mm256_maskload_ps(x, mask) }
 }
 // SAFETY: there are `n` elements at `x`, at most eight.
 #[inline(always)]
 unsafe fn first_halves(n: usize, x: *const u16) -> __m128i {
-    // SAFETY: the caller's.
+    // SAFETY: there are `n` elements at `x`, at most eight.
     unsafe {
         let mut all = [0u16; 8];
         for i in 0..n {
@@ -331,7 +332,7 @@ fn summed<V, M>(_: V, _: M, y: V) -> V {
 // SAFETY: the machine has AVX2.
 #[inline(always)]
 unsafe fn chosen(x: __m256, mask: __m256i, y: __m256) -> __m256 {
-    // SAFETY: the caller's.
+    // SAFETY: the machine has AVX2.
     unsafe { _mm256_blendv_ps(x, y, _mm256_castsi256_ps(mask)) }
 }
 wide! {

@@ -19,7 +19,7 @@ unsafe fn lanes<S: Load<V>, T, V: Copy, F: Wide<T, V>, const N: usize>(
     acc: &mut [V; N],
     missed: &mut u16,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the row has as many, and the caller the instructions.
     unsafe {
         for j in (0..N).step_by(2) {
             let at = x.add(i + j * (LANES / N));
@@ -40,7 +40,7 @@ unsafe fn joined<S: Load<V>, T, V: Copy, F: Wide<T, V>, const N: usize>(
     mut acc: [V; N],
     missed: &mut u16,
 ) -> V {
-    // SAFETY: the caller's.
+    // SAFETY: there are as many, and the caller has the instructions.
     unsafe {
         if n > 0 {
             for j in 0..N {
@@ -72,7 +72,8 @@ unsafe fn register<S: Load<V>, T, V: Copy, F: Wide<T, V>, const N: usize>(
     n: usize,
     missed: &mut u16,
 ) -> V {
-    // SAFETY: the caller's; whole groups of lanes end at `n`.
+    // SAFETY: the row has `n` elements, at least LANES; the caller has the instructions; whole
+    // groups of lanes end at `n`.
     unsafe {
         let mut acc = [F::splat(F::init()); N];
         let mut i = 0;
@@ -93,7 +94,7 @@ unsafe fn totals<S: Widen<T>, T: Copy + Default, V: Copy, F: Wide<T, V>, const R
     each: [V; R],
     missed: [u16; R],
 ) -> [T; R] {
-    // SAFETY: the caller's.
+    // SAFETY: the rows have `n` elements; the caller has the instructions.
     unsafe {
         let mut out = F::across_each(each);
         for r in 0..R {

@@ -64,7 +64,7 @@ pub trait GemmElem: Copy + Send + Sync + 'static {
     /// There are `n` sums, and room for as many elements.
     #[inline(always)]
     unsafe fn narrow_row(alpha: Self::Acc, x: *const Self::Acc, y: *mut Self, n: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: there are `n` sums, and room for as many elements.
         unsafe {
             for j in 0..n {
                 *y.add(j) = Self::narrow(alpha.fma(*x.add(j), Acc::ZERO));
@@ -188,7 +188,7 @@ impl GemmElem for f16 {
         let mut wide = [0.0; BLOCK];
         for start in (0..n).step_by(BLOCK) {
             let len = BLOCK.min(n - start);
-            // SAFETY: the caller's, and blocks end at `n`.
+            // SAFETY: there are `n` sums, and room for as many elements; blocks end at `n`.
             unsafe {
                 for j in 0..len {
                     wide[j] = alpha.mul_add(*x.add(start + j), 0.0);

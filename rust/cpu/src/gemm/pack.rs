@@ -217,7 +217,7 @@ impl Source<__m256> for Paired {
     }
     #[inline(always)]
     unsafe fn one(p: *const Self, ds: isize, each: usize) -> f32 {
-        // SAFETY: as the caller's.
+        // SAFETY: `p`, and `p + ds` where `each` is two, have an element.
         unsafe { <Self as Source<__m512>>::one(p, ds, each) }
     }
 }

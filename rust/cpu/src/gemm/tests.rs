@@ -217,7 +217,8 @@ fn same_bits<T: GemmElem>(from: fn(f64) -> T, one: T::Acc, bits: fn(T) -> u64) {
                 });
                 for threads in [1, 2, 5] {
                     set_num_threads(threads);
-                    // SAFETY: as above; the machine has the kernels.
+                    // SAFETY: the operands have the elements that the sizes and steps name; the
+                    // machine has the kernels.
                     let got = run(&|p| unsafe { stream::streamed(stream, p) });
                     assert!(
                         got == want,

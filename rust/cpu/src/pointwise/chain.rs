@@ -48,7 +48,7 @@ pub enum Body {
 
 // SAFETY: parameters are read alone, and whoever keeps a loop keeps what they belong to.
 unsafe impl Send for Loop {}
-// SAFETY: as above.
+// SAFETY: parameters are read alone, and whoever keeps a loop keeps what they belong to.
 unsafe impl Sync for Loop {}
 
 /// A kernel whose elements are those of the type that its loop computes in.
@@ -191,7 +191,8 @@ pub struct Chain {
 
 // SAFETY: the only addresses are those of parameters, which are read alone; whoever made the chain keeps them.
 unsafe impl Send for Chain {}
-// SAFETY: as above.
+// SAFETY: the only addresses are those of parameters, which are read alone; whoever made the chain
+// keeps them.
 unsafe impl Sync for Chain {}
 
 /// The type of kernels that move the bits of another.
@@ -606,7 +607,8 @@ impl Chain {
             .collect();
         let length = self.row.min(self.cell);
         parallel_for(cells, self.grain / length + 1, |range| {
-            // SAFETY: as the caller promises; ranges are disjoint.
+            // SAFETY: tensors are in host memory and of the layouts and types that the chain was
+            // made for; ranges are disjoint.
             unsafe { self.cells(&views, &ends, range) }
         });
         for (end, t) in ends.iter_mut().zip(totals) {
@@ -776,5 +778,5 @@ impl Chain {
 struct Views(Vec<View>);
 // SAFETY: as for [`super::Plan`].
 unsafe impl Send for Views {}
-// SAFETY: as above.
+// SAFETY: as for [`super::Plan`].
 unsafe impl Sync for Views {}

@@ -177,17 +177,18 @@ impl<E: Copy + 'static> Pair<E> {
                 step: [line.step[2 - which], line.step[0]],
             };
             let run: *const E = row(2 - which, 0);
-            // SAFETY: as the caller promises.
+            // SAFETY: the operands have these elements, and the loops their parameters.
             return unsafe { self.number[which]((&raw const held).cast(), &run, row(0, 0), n) };
         }
         for r in 0..rows {
             let (mut from, y) = ([row(1, r).cast_const(), row(2, r)], row(0, r));
             if which == 2 {
-                // SAFETY: as the caller promises.
+                // SAFETY: the operands have these elements, and the loops their parameters.
                 unsafe { (self.both)(self.params, from.as_ptr(), y, n) };
                 continue;
             }
-            // SAFETY: as the caller promises; the buffer has BLOCK elements.
+            // SAFETY: the operands have these elements, and the loops their parameters; the buffer
+            // has BLOCK elements.
             unsafe {
                 let (buffer, run) = ([*from[which]; BLOCK], from[1 - which]);
                 from[which] = buffer.as_ptr();

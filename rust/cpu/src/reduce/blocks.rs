@@ -97,7 +97,8 @@ impl<T: Reducible> Parts<T> {
 
 impl<T: Reducible> Blocks for Parts<T> {
     unsafe fn put(&self, i: usize, x: *const u8, n: usize) {
-        // SAFETY: as the caller promises; there is a value for each block.
+        // SAFETY: there are as many at `x`, and nobody else combines this block; there is a value
+        // for each block.
         unsafe { *self.to.at(i) = (self.kernels.row)(x, n, T::default()) }
     }
 
@@ -111,7 +112,7 @@ impl<T: Reducible> Blocks for Parts<T> {
                 divide(out, self.length);
             }
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: there is room for them at `y`, which nobody else uses.
         unsafe { filled_at(y, dtype, n, fill) };
     }
 }

@@ -29,7 +29,7 @@ impl<T: Copy> Tree<T> {
     }
     // SAFETY: `k` holds kernels that the machine can run.
     pub unsafe fn push(&mut self, v: T, k: &Kernels<T>) {
-        // SAFETY: the caller's.
+        // SAFETY: `k` holds kernels that the machine can run.
         unsafe { self.push_many(v, 0, k) };
     }
     /// Takes the result of 2^`at` that are as many after others, as if they came one by one.

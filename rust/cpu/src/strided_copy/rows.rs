@@ -125,7 +125,7 @@ pub unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
             one::<V>(x.add(last), y.add(last));
         }
     }
-    // SAFETY: the caller's.
+    // SAFETY: both sides have `n` elements, which are the same memory or apart.
     unsafe {
         let bytes = n * size_of::<T>();
         let (x, y) = (x.cast::<u8>(), y.cast::<u8>());

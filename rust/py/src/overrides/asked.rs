@@ -156,7 +156,7 @@ unsafe fn of_routine(
     names: *mut ffi::PyObject,
     values: *const *mut ffi::PyObject,
 ) -> Result<Option<Py<PyAny>>, ()> {
-    // SAFETY: as the caller promises; routines live for ever.
+    // SAFETY: all objects are alive, as in a call by the interpreter; routines live for ever.
     unsafe {
         let py = Python::assume_attached();
         let run = || {
@@ -181,7 +181,7 @@ unsafe fn of_routine(
 /// # Safety
 /// The place was given to a routine.
 unsafe fn routine(place: usize) -> &'static Routine {
-    // SAFETY: as the caller promises; routines live for ever.
+    // SAFETY: the place was given to a routine; routines live for ever.
     unsafe { &*TABLE[place].load(Ordering::Acquire) }
 }
 

@@ -459,7 +459,8 @@ fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usi
     let Some([_, kernel]) = op.number_bits(t) else {
         return false;
     };
-    // SAFETY: as above.
+    // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked the
+    // tensors.
     unsafe { run_bits(kernel, (&raw const held).cast(), t, &[x], y, grain) }
 }
 

@@ -198,7 +198,7 @@ pub unsafe fn incomplete<const LOWER: bool>(a: *const f32, x: *const f32, y: *mu
             }
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the element is below `n`. A result is written after its operands were read.
     unsafe {
         sums.give::<LOWER, true>(y);
         fractions.give::<LOWER, false>(y);

@@ -71,7 +71,7 @@ fn moves(pivots: &[usize]) -> Vec<(usize, usize)> {
 /// SAFETY: nobody else uses C, which is apart.
 unsafe fn subtract<P: Place>(size: (usize, usize, usize), a: P, b: P, c: P, step: usize) {
     let (_, n, k) = size;
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses C, which is apart.
     unsafe {
         if n.max(k) <= FEW {
             return panel::subtract(size, a, b, c, step);
@@ -82,7 +82,7 @@ unsafe fn subtract<P: Place>(size: (usize, usize, usize), a: P, b: P, c: P, step
 }
 
 /// As [`subtract`], with columns of B and C at another step than those of A.
-/// SAFETY: as there.
+/// SAFETY: nobody else uses C, which is apart.
 unsafe fn subtract_apart<P: Place>(
     size: (usize, usize, usize),
     (a, a_step): (P, usize),
@@ -91,14 +91,14 @@ unsafe fn subtract_apart<P: Place>(
     step: usize,
 ) {
     let [b, c] = [b, c].map(|x| Operand::columns(x, step));
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses C, which is apart.
     unsafe { P::product(size, -1.0, Operand::columns(a, a_step), b, 1.0, c) };
 }
 
 /// Solves L X = B by a unit triangle of `k` rows, halved until products are small.
 /// SAFETY: nobody else uses the `n` columns of `b`.
 pub unsafe fn solve<P: Place>((l, step): (P, usize), k: usize, (b, b_step): (P, usize), n: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the `n` columns of `b`.
     unsafe {
         if k <= TALL {
             return panel::solve((l, step), k, (b, b_step), n);
@@ -120,7 +120,7 @@ pub unsafe fn solve_upper<P: Place>(
     (b, b_step): (P, usize),
     n: usize,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the `n` columns of `b`.
     unsafe {
         if k <= TALL {
             return panel::solve_upper((u, step), k, (b, b_step), n);
@@ -152,7 +152,7 @@ unsafe fn follow<P: Place>(left: Part<P>, right: Part<P>, pivots: &[usize]) {
 /// SAFETY: nobody else uses the part.
 unsafe fn factor<P: Place>(a: Part<P>, pivots: &mut [usize]) {
     if a.n <= WIDTH {
-        // SAFETY: the caller's part.
+        // SAFETY: nobody else uses the part.
         return unsafe { panel::factor(a.at, a.m, a.n, a.step, pivots) };
     }
     let half = (a.n / 2).next_multiple_of(WIDTH);
@@ -190,7 +190,7 @@ pub fn exchanges(perm: &[usize], pivots: &mut [usize]) {
 pub unsafe fn lu<P: Place>(all: Part<P>, pivots: &mut [usize]) {
     let k = all.m.min(all.n);
     let left = Part { n: k, ..all };
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the matrix.
     unsafe {
         factor(left, pivots);
         if k < all.n {
@@ -245,7 +245,7 @@ pub unsafe fn inverse<P: Place>(lu: Part<P>, order: &[usize], write: impl Fn(usi
 /// SAFETY: nobody else uses the part.
 pub unsafe fn cholesky<P: Place>(a: Part<P>) -> Option<usize> {
     if a.n <= WIDTH {
-        // SAFETY: the caller's part.
+        // SAFETY: nobody else uses the part.
         return unsafe { panel::cholesky(a.at, a.m, a.n, a.step) };
     }
     let half = (a.n / 2).next_multiple_of(WIDTH);

@@ -273,7 +273,7 @@ impl<T: Number> Place for Ptr<T> {
     }
     #[inline(always)]
     unsafe fn put(self, x: T) {
-        // SAFETY: as above, and nobody else uses it.
+        // SAFETY: the caller's place has a number, and nobody else uses it.
         unsafe { *self.0 = x }
     }
     unsafe fn product(
@@ -332,7 +332,7 @@ impl<T: Number> Place for Planes<T> {
     }
     #[inline(always)]
     unsafe fn put(self, x: Complex<T>) {
-        // SAFETY: as above, and nobody else uses it.
+        // SAFETY: the caller's place has a number, and nobody else uses it.
         unsafe {
             *self.re.0 = x.re;
             *self.im.0 = x.im;

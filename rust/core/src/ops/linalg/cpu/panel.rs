@@ -71,7 +71,7 @@ unsafe fn reduce_column<P: Place, V: Simd<Elem = P::Part>>(
     minus: &[P::Entry],
 ) -> P::Part {
     const ROWS: usize = 4;
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the column; the machine has the instructions of V.
     unsafe {
         let mut top = V::splat(P::Part::default());
         let mut i = j;
@@ -114,7 +114,7 @@ pub unsafe fn scale_column<P: Place, V: Simd<Elem = P::Part>>(
     (mut i, m): (usize, usize),
     by: P::Entry,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the column; the machine has the instructions of V.
     unsafe {
         let by = Of::<P, V>::by(by);
         while i + V::LANES <= m {
@@ -137,7 +137,7 @@ per_isa! {
     pub unsafe fn factor[T: Number, P: Place<Part = T>; in V](
         a: P, m: usize, n: usize, step: usize, pivots: &mut [usize],
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns.
         unsafe {
             for j in 0..n {
                 let x = a.add(j * step);
@@ -178,7 +178,7 @@ per_isa! {
 /// SAFETY: nobody else uses them.
 #[inline(always)]
 pub unsafe fn exchange<P: Place>(a: P, b: P) {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses them.
     unsafe {
         let (x, y) = (a.get(), b.get());
         a.put(y);
@@ -195,7 +195,7 @@ per_isa! {
     pub unsafe fn cholesky[T: Number, P: Place<Part = T>; in V](
         a: P, m: usize, n: usize, step: usize,
     ) -> Option<usize> {
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns.
         unsafe {
             for j in 0..n {
                 let x = a.add(j * step);
@@ -228,7 +228,7 @@ per_isa! {
         left: (P, usize), k: usize, right: (P, usize), n: usize,
     ) {
         let ((l, step), (b, b_step), lanes) = (left, right, V::LANES);
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns of `b`.
         unsafe {
             let zero = Of::<P, V>::zero();
             let mut done = [zero; TALL];
@@ -282,7 +282,7 @@ per_isa! {
         left: (P, usize), k: usize, right: (P, usize), n: usize,
     ) {
         let ((u, step), (b, b_step), lanes) = (left, right, V::LANES);
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns of `b`.
         unsafe {
             let zero = Of::<P, V>::zero();
             let mut done = [zero; TALL];
@@ -341,7 +341,7 @@ unsafe fn square<P: Place, V: Simd<Elem = P::Part>>(
     step: usize,
     (wide, high): (usize, usize),
 ) -> [Of<P, V>; MOST] {
-    // SAFETY: the caller's.
+    // SAFETY: the columns have these rows; the machine has the instructions of V.
     unsafe {
         let mut x = [Of::<P, V>::zero(); MOST];
         for c in 0..wide {
@@ -356,7 +356,8 @@ unsafe fn square<P: Place, V: Simd<Elem = P::Part>>(
 }
 
 /// What [`square`] read, back to its columns.
-/// SAFETY: as there, and nobody else uses them.
+/// SAFETY: the columns have these rows, which nobody else uses; the machine has the instructions
+/// of V.
 #[inline(always)]
 unsafe fn put_square<P: Place, V: Simd<Elem = P::Part>>(
     mut x: [Of<P, V>; MOST],
@@ -364,7 +365,8 @@ unsafe fn put_square<P: Place, V: Simd<Elem = P::Part>>(
     step: usize,
     (wide, high): (usize, usize),
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the columns have these rows, which nobody else uses; the machine has the instructions
+    // of V.
     unsafe {
         Of::<P, V>::transpose(&mut x);
         for c in 0..wide {
@@ -387,7 +389,7 @@ per_isa! {
         const COLUMNS: usize = 4;
         const ROWS: usize = 2;
         let (m, n, k) = size;
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns of `c`.
         unsafe {
             let mut minus = [[P::Entry::default(); FEW]; COLUMNS];
             for j in (0..n).step_by(COLUMNS) {

@@ -254,7 +254,7 @@ per_isa! {
         while i < range.end {
             // Rows whose squares on the diagonal are the same.
             let end = ((i / V::LANES + 1) * V::LANES).min(range.end);
-            // SAFETY: as the caller says.
+            // SAFETY: rows are of `width`, a multiple of [`MOST`], and the others are as wide.
             unsafe {
                 while i + 4 <= end {
                     update::<T, V, 4>(rows.add((i - first) * width), width, given, i, y);
@@ -283,7 +283,7 @@ unsafe fn update_all<T: Number>(
 ) {
     if end - first < TALL {
         y[first..].fill(T::default());
-        // SAFETY: as the caller says.
+        // SAFETY: rows are of `width`, a multiple of [`MOST`], and the others are as wide.
         return unsafe { update_rows(rows, width, given, first..end, y.as_mut_ptr()) };
     }
     // A row is as long as what is left.
@@ -302,7 +302,8 @@ unsafe fn update_all<T: Number>(
     );
     parallel_for(PARTS, 1, |range| {
         for i in range {
-            // SAFETY: as the caller says; each part has rows and sums of its own.
+            // SAFETY: rows are of `width`, a multiple of [`MOST`], and the others are as wide; each
+            // part has rows and sums of its own.
             unsafe {
                 let rows = rows.at((bound(i) - first) * width);
                 let given = given.map(|x| x.get().cast_const());

@@ -30,7 +30,7 @@ pub trait Wide<V: Simd>: Copy {
     /// self + x times the number at a place.
     #[inline(always)]
     unsafe fn plus_by(self, at: Self::At, x: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; a number lies at the place.
         unsafe { self.plus(Self::by(at.get()), x) }
     }
     unsafe fn times(self, by: Self::By) -> Self;
@@ -56,72 +56,73 @@ where
     const GROUPS: usize = 1;
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { Real(V::splat(V::Elem::default())) }
     }
     #[inline(always)]
     unsafe fn load(at: Self::At) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; a vector of numbers lies there.
         unsafe { Real(V::load(at.0)) }
     }
     #[inline(always)]
     unsafe fn store(self, at: Self::At) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; a vector of numbers has room there.
         unsafe { self.0.store(at.0) }
     }
     #[inline(always)]
     unsafe fn load_first(at: Self::At, n: usize) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; `n` numbers lie there.
         unsafe { Real(V::load_first(at.0, n)) }
     }
     #[inline(always)]
     unsafe fn store_first(self, at: Self::At, n: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; `n` numbers have room there.
         unsafe { self.0.store_first(at.0, n) }
     }
     #[inline(always)]
     unsafe fn by(x: V::Elem) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { V::splat(x) }
     }
     #[inline(always)]
     unsafe fn splat(x: V::Elem) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { Real(V::splat(x)) }
     }
     #[inline(always)]
     unsafe fn plus(self, by: V, x: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { Real(by.fma(x.0, self.0)) }
     }
     #[inline(always)]
     unsafe fn plus_conj(self, factor: Self, x: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { Real(factor.0.fma(x.0, self.0)) }
     }
     #[inline(always)]
     unsafe fn times(self, by: V) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { Real(self.0.mul(by)) }
     }
     #[inline(always)]
     unsafe fn minus(self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { Real(V::splat(V::Elem::default()).sub(self.0)) }
     }
     #[inline(always)]
     unsafe fn size(self) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { self.0.abs() }
     }
     #[inline(always)]
     unsafe fn sum(self) -> V::Elem {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { self.0.sum() }
     }
     #[inline(always)]
     unsafe fn transpose(x: &mut [Self; MOST]) {
-        // SAFETY: the caller's; the type is that of its one field, in memory too where it is a vector.
+        // SAFETY: the machine has the instructions of V; the type is that of its one field, in
+        // memory too where it is a vector.
         unsafe {
             let mut all = [x[0].0; MOST];
             for r in 0..V::LANES {
@@ -160,13 +161,13 @@ where
     const GROUPS: usize = 2;
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         let zero = unsafe { V::splat(V::Elem::default()) };
         Pair { re: zero, im: zero }
     }
     #[inline(always)]
     unsafe fn load(at: Self::At) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; a vector of numbers lies there.
         unsafe {
             Pair {
                 re: V::load(at.re.0),
@@ -176,7 +177,7 @@ where
     }
     #[inline(always)]
     unsafe fn store(self, at: Self::At) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; a vector of numbers has room there.
         unsafe {
             self.re.store(at.re.0);
             self.im.store(at.im.0);
@@ -184,7 +185,7 @@ where
     }
     #[inline(always)]
     unsafe fn load_first(at: Self::At, n: usize) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; `n` numbers lie there.
         unsafe {
             Pair {
                 re: V::load_first(at.re.0, n),
@@ -194,7 +195,7 @@ where
     }
     #[inline(always)]
     unsafe fn store_first(self, at: Self::At, n: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; `n` numbers have room there.
         unsafe {
             self.re.store_first(at.re.0, n);
             self.im.store_first(at.im.0, n);
@@ -202,7 +203,7 @@ where
     }
     #[inline(always)]
     unsafe fn by(x: Self::Entry) -> Triple<V> {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             Triple {
                 re: V::splat(x.re),
@@ -213,7 +214,7 @@ where
     }
     #[inline(always)]
     unsafe fn splat(x: Self::Entry) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             Pair {
                 re: V::splat(x.re),
@@ -223,7 +224,7 @@ where
     }
     #[inline(always)]
     unsafe fn plus(self, by: Triple<V>, x: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             Pair {
                 re: by.minus.fma(x.im, by.re.fma(x.re, self.re)),
@@ -233,7 +234,7 @@ where
     }
     #[inline(always)]
     unsafe fn plus_conj(self, factor: Self, x: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             let minus = V::splat(V::Elem::default()).sub(factor.im);
             Pair {
@@ -244,7 +245,7 @@ where
     }
     #[inline(always)]
     unsafe fn times(self, by: Triple<V>) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             Pair {
                 re: by.minus.fma(self.im, by.re.mul(self.re)),
@@ -254,7 +255,7 @@ where
     }
     #[inline(always)]
     unsafe fn minus(self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             let zero = V::splat(V::Elem::default());
             Pair {
@@ -265,12 +266,12 @@ where
     }
     #[inline(always)]
     unsafe fn size(self) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe { self.re.abs().add(self.im.abs()) }
     }
     #[inline(always)]
     unsafe fn sum(self) -> Self::Entry {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V.
         unsafe {
             Complex {
                 re: self.re.sum(),
@@ -280,7 +281,8 @@ where
     }
     #[inline(always)]
     unsafe fn transpose(x: &mut [Self; MOST]) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of V; as many vectors as one has lanes lie
+        // there.
         unsafe {
             let (mut re, mut im) = ([x[0].re; MOST], [x[0].im; MOST]);
             for r in 0..V::LANES {

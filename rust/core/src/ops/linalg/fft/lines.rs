@@ -280,7 +280,8 @@ pub(super) unsafe fn turn<X: Copy>(
     ys: usize,
     (rows, cols): (usize, usize),
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: `x` has `rows` rows of `cols` elements, `y` room for them transposed; nothing else
+    // uses it.
     unsafe {
         if size_of::<X>() <= 8 {
             return transpose::kernel::<X>()(x, xs as isize, y, ys as isize, rows, cols);

@@ -150,13 +150,13 @@ impl<T> Parts<*mut T> {
 impl<V: Pairs> Parts<V> {
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         let zero = unsafe { V::splat(V::Elem::default()) };
         Parts { re: zero, im: zero }
     }
     #[inline(always)]
     unsafe fn load(p: Parts<*mut V::Elem>) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector; a vector of numbers lies there.
         unsafe {
             Parts {
                 re: V::load(p.re),
@@ -166,7 +166,8 @@ impl<V: Pairs> Parts<V> {
     }
     #[inline(always)]
     unsafe fn store(self, p: Parts<*mut V::Elem>) {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector; a vector of numbers has room
+        // there.
         unsafe {
             self.re.store(p.re);
             self.im.store(p.im);
@@ -174,7 +175,7 @@ impl<V: Pairs> Parts<V> {
     }
     #[inline(always)]
     unsafe fn add(self, o: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.re.add(o.re),
@@ -184,7 +185,7 @@ impl<V: Pairs> Parts<V> {
     }
     #[inline(always)]
     unsafe fn sub(self, o: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.re.sub(o.re),
@@ -195,7 +196,7 @@ impl<V: Pairs> Parts<V> {
     /// `self - i o`.
     #[inline(always)]
     unsafe fn add_turned(self, o: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.re.add(o.im),
@@ -206,7 +207,7 @@ impl<V: Pairs> Parts<V> {
     /// `self + i o`.
     #[inline(always)]
     unsafe fn sub_turned(self, o: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.re.sub(o.im),
@@ -216,7 +217,7 @@ impl<V: Pairs> Parts<V> {
     }
     #[inline(always)]
     unsafe fn times(self, w: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.im.less(w.im, self.re.mul(w.re)),
@@ -227,7 +228,7 @@ impl<V: Pairs> Parts<V> {
     /// `self (re - i im)`.
     #[inline(always)]
     unsafe fn turned(self, re: V, im: V) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.im.fma(im, self.re.mul(re)),
@@ -238,7 +239,7 @@ impl<V: Pairs> Parts<V> {
     /// `self h (1 - i)`.
     #[inline(always)]
     unsafe fn eighth(self, h: V) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
                 re: self.re.add(self.im).mul(h),
@@ -249,7 +250,7 @@ impl<V: Pairs> Parts<V> {
 
     #[inline(always)]
     unsafe fn four(x: [Self; 4]) -> [Self; 4] {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe {
             let (a, b) = (x[0].add(x[2]), x[0].sub(x[2]));
             let (c, d) = (x[1].add(x[3]), x[1].sub(x[3]));
@@ -265,7 +266,7 @@ unsafe fn butterfly<V: Pairs, const R: usize>(x: &mut [Parts<V>; R])
 where
     V::Elem: Real,
 {
-    // SAFETY: the caller's; indices stay below R.
+    // SAFETY: the machine has the instructions of the vector; indices stay below R.
     unsafe {
         let x = x.as_mut_ptr();
         macro_rules! at {

@@ -102,7 +102,8 @@ impl<T: Real> Stockham<T> {
         let back = !self.forward;
         let (mut s, mut m) = (Self::LANES, self.n / Self::LANES);
         let mut w = self.roots.as_ptr();
-        // SAFETY: the caller's; there are roots for each pass, and the machine has AVX-512.
+        // SAFETY: `x` has `n` values, and `y` room for as many; it may be `x` where that is not a
+        // place; there are roots for each pass, and the machine has AVX-512.
         unsafe {
             macro_rules! first {
                 ($apart:literal, $back:literal, $x:expr) => {
@@ -159,7 +160,8 @@ impl<T: Real> Stockham<T> {
         room: &mut [Complex<T>],
     ) {
         let x = Place::Pairs(x.cast_mut().cast());
-        // SAFETY: the caller's.
+        // SAFETY: `x` has `n` values, and `y` room for as many; it may be `x` where that is not a
+        // place.
         unsafe { self.transform(x, Some(y.cast()), scale, self.places(room)) };
     }
 
@@ -176,7 +178,8 @@ impl<T: Real> Stockham<T> {
     ) {
         let w = roots_of(self.n, re, im);
         let half = scale / (T::one() + T::one());
-        // SAFETY: the caller's; two real values are a complex one, and the machine has AVX-512.
+        // SAFETY: `x` has `2 * n` values, `y` room for `n + 1`; two real values are a complex one,
+        // and the machine has AVX-512.
         unsafe {
             let x = Place::Pairs(x.cast_mut());
             let z = self.transform(x, None, half, self.places(room));

@@ -54,12 +54,12 @@ macro_rules! pairs {
             }
             #[inline(always)]
             unsafe fn swapped(self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the caller has the instructions.
                 unsafe { $swapped(self) }
             }
             #[inline(always)]
             unsafe fn reversed(self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the caller has the instructions.
                 unsafe { $reversed(self) }
             }
             #[inline(always)]
@@ -98,13 +98,13 @@ compiled! { avx512:
     unsafe fn tell_apart_512(
         z: *const f32, m: usize, re: *const f32, im: *const f32, h: f32, y: *mut f32
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the lines have the sizes that the caller gives; the machine has AVX-512.
         unsafe { apart::<__m512>(z, m, re, im, h, y) }
     }
     unsafe fn bring_together_512(
         x: *const f32, m: usize, re: *const f32, im: *const f32, inner: f32, z: *mut f32
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the lines have the sizes that the caller gives; the machine has AVX-512.
         unsafe { together::<__m512>(x, m, re, im, inner, z) }
     }
 }
@@ -132,13 +132,13 @@ compiled! { avx2:
     unsafe fn tell_apart_256(
         z: *const f32, m: usize, re: *const f32, im: *const f32, h: f32, y: *mut f32
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the lines have the sizes that the caller gives; the machine has AVX2.
         unsafe { apart::<__m256>(z, m, re, im, h, y) }
     }
     unsafe fn bring_together_256(
         x: *const f32, m: usize, re: *const f32, im: *const f32, inner: f32, z: *mut f32
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the lines have the sizes that the caller gives; the machine has AVX2.
         unsafe { together::<__m256>(x, m, re, im, inner, z) }
     }
 }
@@ -155,7 +155,8 @@ pub(super) unsafe fn tell_apart(
     h: f32,
     y: *mut f32,
 ) {
-    // SAFETY: the caller's; the machine has such registers.
+    // SAFETY: [`takes`] `m`; `z` has as many values, `y` room for one more, and there are roots up
+    // to the middle; the machine has such registers.
     unsafe {
         match machine::level() {
             Level::Avx512 => tell_apart_512(z, m, re, im, h, y),
@@ -176,7 +177,8 @@ pub(super) unsafe fn bring_together(
     inner: f32,
     z: *mut f32,
 ) {
-    // SAFETY: the caller's; the machine has such registers.
+    // SAFETY: [`takes`] `m`; `z` has as many values, `y` room for one more, and there are roots up
+    // to the middle; the machine has such registers.
     unsafe {
         match machine::level() {
             Level::Avx512 => bring_together_512(x, m, re, im, inner, z),

@@ -316,9 +316,9 @@ impl<T: Float> Job<'_, T> {
         let zero = T::lit(0.0);
         let (mut sum, mut room) = ([zero; N], [zero; N]);
         for i in numbers {
-            // SAFETY: as the caller says; `n` elements lie there.
+            // SAFETY: the table has `n` columns from `c` on; `n` elements lie there.
             let terms = unsafe { self.columns::<N, PLAIN>(i, c, n, &mut room)? };
-            // SAFETY: the same.
+            // SAFETY: `columns` gave the address of `n` elements.
             let terms = unsafe { std::slice::from_raw_parts(terms, n) };
             match self.factors {
                 Some(k) => (0..n).for_each(|j| sum[j] += terms[j] * k[i]),
@@ -343,9 +343,9 @@ impl<T: Float> Job<'_, T> {
         let (mut best, mut room) = ([T::lit(f64::NEG_INFINITY); N], [T::lit(0.0); N]);
         let mut place = [0u32; N];
         for (k, i) in numbers.enumerate() {
-            // SAFETY: as the caller says; `n` elements lie there.
+            // SAFETY: the table has `n` columns from `c` on; `n` elements lie there.
             let terms = unsafe { self.columns::<N, false>(i, c, n, &mut room)? };
-            // SAFETY: the same.
+            // SAFETY: `columns` gave the address of `n` elements.
             let terms = unsafe { std::slice::from_raw_parts(terms, n) };
             for j in 0..n {
                 let v = terms[j];

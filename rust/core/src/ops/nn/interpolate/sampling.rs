@@ -35,7 +35,8 @@ impl<T: Float> Sampling<'_, T> {
     /// The fields are the tensors' sizes, and the values of points `range`, of `n` coordinates, belong
     /// to this thread.
     pub(super) unsafe fn sample(&self, n: usize, range: Range<usize>, to: Ptr<T>) {
-        // SAFETY: as the caller says.
+        // SAFETY: the fields are the tensors' sizes, and the values of points `range`, of `n`
+        // coordinates, belong to this thread.
         unsafe {
             match (n, self.of.how) {
                 (2, How::Nearest) => sample::<T, 2, 1>(self, range, to),
@@ -59,7 +60,8 @@ impl<T: Float> Sampling<'_, T> {
         dx: Ptr<T>,
         dgrid: Ptr<T>,
     ) {
-        // SAFETY: as the caller says.
+        // SAFETY: the fields are the tensors' sizes, and the values of points `range`, of `n`
+        // coordinates, belong to this thread.
         unsafe {
             match (n, self.of.how) {
                 (2, How::Nearest) => gradients::<T, 2, 1>(self, range, g, dx, dgrid),
@@ -259,7 +261,7 @@ impl<T: Float, const N: usize, const K: usize> Block<T, N, K> {
     /// Point `k` lies inside the volume of this size, and `x` is its least element.
     #[inline(always)]
     unsafe fn sum(&self, x: *const T, k: usize, [_, height, width]: [usize; 3]) -> T {
-        // SAFETY: as the caller says.
+        // SAFETY: point `k` lies inside the volume of this size, and `x` is its least element.
         unsafe {
             if K == 1 {
                 return *x;

@@ -180,7 +180,7 @@ impl Op for Scatter {
             });
             // Without elements to put there, all are zeros.
             if x.is_empty() {
-                // SAFETY: as above.
+                // SAFETY: planes belong to this range alone.
                 unsafe { out.part(0..y.numel()) }.fill(T::default());
             }
         });

@@ -194,7 +194,8 @@ impl Forward {
             && self.dtype == T::DTYPE
             && self.indices != Indices::Plane
         {
-            // SAFETY: the caller's.
+            // SAFETY: the tensors have the sizes and types that the fields name; outputs are this
+            // call's own.
             return unsafe { lines::run::<T>(self) };
         }
         // Bands of rows of outputs, so that what they read stays in cache.

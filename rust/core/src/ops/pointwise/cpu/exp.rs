@@ -22,7 +22,7 @@ macro_rules! in_step {
         impl InStep for $name {
             #[inline(always)]
             unsafe fn of<$V: Exp, const $N: usize>($x: [$V; $N]) -> [$V; $N] {
-                // SAFETY: the caller's.
+                // SAFETY: the machine has the instructions of the vector.
                 unsafe { $y }
             }
         }

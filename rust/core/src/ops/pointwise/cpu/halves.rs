@@ -219,12 +219,12 @@ mod x86 {
     impl Format<16> for F16 {
         #[inline(always)]
         unsafe fn widen(x: *const u16) -> [f32; 16] {
-            // SAFETY: as the trait says; numbers and vectors of them have the same bits.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe { std::mem::transmute(wide_f16(x)) }
         }
         #[inline(always)]
         unsafe fn narrow(v: [f32; 16], y: *mut u16) {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe {
                 let [a, b] = std::mem::transmute::<[f32; 16], [__m256; 2]>(v);
                 _mm_storeu_si128(y.cast(), _mm256_cvtps_ph::<0>(a));
@@ -235,12 +235,12 @@ mod x86 {
     impl Format<32> for F16 {
         #[inline(always)]
         unsafe fn widen(x: *const u16) -> [f32; 32] {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe { std::mem::transmute(wide_f16_512(x)) }
         }
         #[inline(always)]
         unsafe fn narrow(v: [f32; 32], y: *mut u16) {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe {
                 let [a, b] = std::mem::transmute::<[f32; 32], [__m512; 2]>(v);
                 _mm256_storeu_si256(y.cast(), _mm512_cvtps_ph::<0>(a));
@@ -252,7 +252,7 @@ mod x86 {
     impl Format<16> for BF16 {
         #[inline(always)]
         unsafe fn widen(x: *const u16) -> [f32; 16] {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe {
                 let v = _mm256_loadu_si256(x.cast());
                 let upper = _mm256_set1_epi32(UPPER);
@@ -263,7 +263,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn narrow(v: [f32; 16], y: *mut u16) {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe {
                 let [even, odd] = std::mem::transmute::<[f32; 16], [__m256; 2]>(v);
                 let even = _mm256_srli_epi32::<16>(to_upper(even));
@@ -275,7 +275,7 @@ mod x86 {
     impl Format<32> for BF16 {
         #[inline(always)]
         unsafe fn widen(x: *const u16) -> [f32; 32] {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe {
                 let v = _mm512_loadu_si512(x.cast());
                 let upper = _mm512_set1_epi32(UPPER);
@@ -286,7 +286,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn narrow(v: [f32; 32], y: *mut u16) {
-            // SAFETY: as above.
+            // SAFETY: W elements lie there; the machine has the instructions; the bits are the same.
             unsafe {
                 let [even, odd] = std::mem::transmute::<[f32; 32], [__m512; 2]>(v);
                 let even = _mm512_srli_epi32::<16>(to_upper_512(even));
@@ -317,11 +317,13 @@ mod x86 {
         let mut v = [*number; N];
         let mut k = 0;
         while k < K {
-            // SAFETY: as the caller promises.
+            // SAFETY: every `x` has W elements and `y` room for as many; the machine has the
+            // instructions.
             v[A + k] = unsafe { F::widen(x[k]) };
             k += 1;
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: every `x` has W elements and `y` room for as many; the machine has the
+        // instructions.
         unsafe { F::narrow(op.halves(v), y) };
     }
 
@@ -341,7 +343,8 @@ mod x86 {
         y: *mut u16,
         n: usize,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: `params` is a `P`, or a `Numbered` of one where K is less than N; `x` holds K
+        // pointers to `n` elements, and `y` has room for `n`.
         unsafe {
             let x = *x.cast::<[*const u16; K]>();
             if K == N {
@@ -378,7 +381,8 @@ mod x86 {
         y: *mut u16,
         n: usize,
     ) {
-        // SAFETY: as the caller promises; the block has W elements.
+        // SAFETY: `x` holds K pointers to `n` elements, and `y` has room for `n`; the block has W
+        // elements.
         unsafe {
             let mut i = 0;
             while i + W <= n {

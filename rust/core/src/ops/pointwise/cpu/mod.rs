@@ -59,7 +59,7 @@ trait Near<R: Guarded> {
     // SAFETY: there is an element `i`.
     #[inline(always)]
     unsafe fn close(&self, i: usize) -> R::Near {
-        // SAFETY: the caller's.
+        // SAFETY: there is an element `i`.
         unsafe { self.near(i) }
     }
 }
@@ -224,7 +224,8 @@ unsafe fn forward_number<P: Pointwise<N>, R: Real, const N: usize, const I: usiz
     y: *mut R,
     n: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, that of input I to one; `y`
+    // has room for `n`.
     unsafe { numbers::<P, R, N, I>(params, x, y, n, false, |op: &P, from| op.f(from)) }
 }
 
@@ -235,7 +236,8 @@ unsafe fn int_number<P: Pointwise<N>, R: Element, const N: usize, const I: usize
     y: *mut R,
     n: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, that of input I to one; `y`
+    // has room for `n`.
     unsafe { numbers::<P, R, N, I>(params, x, y, n, true, widened) }
 }
 
@@ -246,7 +248,8 @@ unsafe fn narrow_number<P: Pointwise<N>, R: Integer, const N: usize, const I: us
     y: *mut R,
     n: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, that of input I to one; `y`
+    // has room for `n`.
     unsafe { numbers::<P, R, N, I>(params, x, y, n, true, |op: &P, from| op.narrow(from)) }
 }
 
@@ -345,7 +348,7 @@ unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
     y: *mut R,
     n: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
     unsafe { integers(params, x, y, n, widened::<P, R, N>) }
 }
 
@@ -414,7 +417,7 @@ unsafe fn forward_narrow<P: Pointwise<N>, R: Integer, const N: usize>(
     y: *mut R,
     n: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
     unsafe { integers(params, x, y, n, |op: &P, from| op.narrow(from)) }
 }
 

@@ -137,7 +137,7 @@ fn lines<T: Widened, const REVERSE: bool>(of: Span, x: Slots<T>, y: Slots<T>) {
         let blocks = Slots::of(&mut sums);
         parallel_for(n.div_ceil(BLOCK), GRAIN, |range| {
             for b in range {
-                // SAFETY: as above.
+                // SAFETY: blocks lie within the line.
                 blocks.set(b, unsafe { total::<T, REVERSE>(from(), n, b * BLOCK) });
             }
         });
@@ -148,7 +148,7 @@ fn lines<T: Widened, const REVERSE: bool>(of: Span, x: Slots<T>, y: Slots<T>) {
         }
         parallel_for(n.div_ceil(BLOCK), GRAIN, |range| {
             for b in range {
-                // SAFETY: as above; each block is written once.
+                // SAFETY: blocks lie within the line; each block is written once.
                 unsafe { write::<T, REVERSE>(from(), to(), n, b * BLOCK, blocks.get(b)) };
             }
         });

@@ -98,7 +98,7 @@ impl<T> Slots<T> {
     /// # Safety
     /// The elements lie in the slice, and nobody else uses them meanwhile.
     pub unsafe fn part<'a>(&self, from: usize, n: usize) -> &'a mut [T] {
-        // SAFETY: as the caller promises.
+        // SAFETY: the elements lie in the slice, and nobody else uses them meanwhile.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(from), n) }
     }
 }

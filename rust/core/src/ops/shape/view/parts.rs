@@ -181,7 +181,7 @@ per_isa! {
     unsafe fn weave[](pieces: &[Piece], to: *mut u8, row: usize, rows: Range<usize>) {
         for (k, i) in rows.enumerate() {
             for p in pieces {
-                // SAFETY: the caller's.
+                // SAFETY: the inputs have these rows, and there is room for them at `to`.
                 unsafe { run(p.from.offset(i as isize * p.step), to.add(k * row + p.at), p.bytes) };
             }
         }

@@ -150,7 +150,8 @@ unsafe fn update<P: Place, V: Simd<Elem = P::Part>, const R: usize>(
     i: usize,
     y: P,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: rows of `width`, whole vectors, begin at `rows`, and the others are as wide: the
+    // conjugates of v, w and x.
     unsafe {
         let mut sums = [P::Wide::<V>::zero(); R];
         let zero = P::Wide::<V>::by(P::Entry::default());
@@ -201,7 +202,7 @@ per_isa! {
         while i < range.end {
             // Rows whose squares on the diagonal are the same.
             let end = ((i / V::LANES + 1) * V::LANES).min(range.end);
-            // SAFETY: as the caller says.
+            // SAFETY: rows are of `width`, a multiple of [`MOST`], and the others are as wide.
             unsafe {
                 while i + 2 <= end {
                     update::<P, V, 2>(rows.add((i - first) * width), width, given, i, y);
@@ -236,7 +237,7 @@ unsafe fn update_all<P: Place>(
     };
     if end - first < TALL {
         clear(y, first);
-        // SAFETY: as the caller says.
+        // SAFETY: rows are of `width`, a multiple of [`MOST`], and the others are as wide.
         return unsafe { update_rows(rows, width, given, first..end, y) };
     }
     // A row is as long as what is left.
@@ -250,7 +251,8 @@ unsafe fn update_all<P: Place>(
     };
     parallel_for(PARTS, 1, |range| {
         for i in range {
-            // SAFETY: as the caller says; each part has rows and sums of its own.
+            // SAFETY: rows are of `width`, a multiple of [`MOST`], and the others are as wide; each
+            // part has rows and sums of its own.
             unsafe {
                 let rows = rows.add((bound(i) - first) * width);
                 let y = parts.add(i * width);

@@ -47,7 +47,7 @@ fn qr<T: Number>(
         }
     }
     let mut basis = Columns::zeros(m, height);
-    // SAFETY: as above.
+    // SAFETY: the columns are this call's.
     unsafe { factors.basis(basis.part()) };
     basis.store(q, height, false);
 }

@@ -83,7 +83,7 @@ impl<P: Place> Reflected<P> {
     /// Writes the first columns of Q to a part of zeros.
     /// SAFETY: nobody else uses the part, which has as many rows as the matrix reduced.
     pub unsafe fn basis(&self, q: Part<P>) {
-        // SAFETY: the caller's part.
+        // SAFETY: nobody else uses the part, which has as many rows as the matrix.
         unsafe {
             for i in 0..q.n {
                 q.from(i, i)
@@ -108,7 +108,7 @@ impl<P: Place> Block<P> {
         let v = Operand::columns(self.v.seen(), self.high);
         let t = Operand::columns(self.t.seen(), self.count);
         let t = if adjoint { t.adjoint() } else { t };
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns, which have as many rows.
         unsafe { reflect(v, t, (self.high, self.count), x, step, n) };
     }
 }
@@ -127,7 +127,8 @@ pub unsafe fn reflect<P: Place>(
     let first = Operand::columns(work.at(), count);
     let second = Operand::columns(work.at().add(count * n), count);
     let x = Operand::columns(x, step);
-    // SAFETY: the caller's; the room has `count` rows of `n`, twice.
+    // SAFETY: the operands have elements for these sizes; nobody else uses those columns of `x`;
+    // the room has `count` rows of `n`, twice.
     unsafe {
         P::product((count, n, high), 1.0, v.adjoint(), x, 0.0, first);
         P::product((count, n, count), 1.0, t, first, 0.0, second);
@@ -139,7 +140,7 @@ pub unsafe fn reflect<P: Place>(
 /// SAFETY: nobody else uses these; V has as many rows and columns, T as many columns of as many.
 unsafe fn reduce<P: Place>(a: Part<P>, v: (P, usize), t: (P, usize), tau: &mut [P::Entry]) {
     let (m, n) = (a.m, a.n);
-    // SAFETY: the caller's parts, apart where one is written.
+    // SAFETY: nobody else uses the parts; where one is written they lie apart.
     unsafe {
         if n <= LEAF {
             columns(a.at, (m, n), a.step, v, tau);
@@ -177,7 +178,7 @@ unsafe fn join<P: Place>(
     let turned = Operand::columns(work.at().add(n1 * n2), n1);
     let second = Operand::columns(t.add(n1 * step + n1), step);
     let to = Operand::columns(t.add(n1 * step), step);
-    // SAFETY: the caller's.
+    // SAFETY: v1 has `n1` columns, V2 `n2`, both of `m` rows; T has `n1 + n2` columns and rows.
     unsafe {
         P::product((n1, n2, m), 1.0, v1.adjoint(), v2, 0.0, dots);
         P::product((n1, n2, n2), 1.0, dots, second, 0.0, turned);
@@ -203,7 +204,7 @@ pub unsafe fn triangle<P: Place>(
     let n = tau.len();
     let mut work = Held::<P>::zeros(n * n);
     let dots = work.at();
-    // SAFETY: the caller's.
+    // SAFETY: v has `high` rows and a column for each of `tau`; T as many columns of as many.
     unsafe {
         let to = Operand::columns(dots, n);
         P::product((n, n, high), 1.0, v.adjoint(), v, 0.0, to);
@@ -223,7 +224,7 @@ pub unsafe fn triangle<P: Place>(
 #[inline(always)]
 unsafe fn squares<P: Place>(x: P, n: usize) -> f64 {
     const LANES: usize = 8;
-    // SAFETY: the caller's.
+    // SAFETY: the column has `n` rows.
     let square = |i: usize| unsafe { x.add(i).get().squared() };
     let mut sums = [0.0; LANES];
     let whole = n / LANES * LANES;
@@ -243,7 +244,7 @@ pub unsafe fn reflector<P: Place, V: Simd<Elem = P::Part>>(
     x: P,
     n: usize,
 ) -> Option<(P::Part, P::Entry)> {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the `n` rows of the column.
     unsafe {
         let alpha = x.get();
         let tail = squares(x.add(1), n - 1);
@@ -267,7 +268,7 @@ pub unsafe fn reflector<P: Place, V: Simd<Elem = P::Part>>(
 /// [`reflector`] of a column that is small, large or not finite.
 #[cold]
 unsafe fn far_reflector<P: Place>(x: P, n: usize) -> Option<(P::Part, P::Entry)> {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the `n` rows of the column.
     unsafe {
         let alpha = x.get();
         let sizes = (1..n).map(|i| x.add(i).get().size().to_f64());
@@ -304,7 +305,7 @@ per_isa! {
     ) {
         const TOGETHER: usize = 4;
         let ((m, n), (v, v_step)) = (size, to);
-        // SAFETY: the caller's.
+        // SAFETY: nobody else uses the columns of both; there are no more columns than rows.
         unsafe {
             for j in 0..n {
                 let (x, v, high) = (a.add(j * step + j), v.add(j * v_step + j), m - j);
@@ -343,7 +344,7 @@ unsafe fn reflect_columns<P: Place, V: Simd<Elem = P::Part>, const C: usize>(
     high: usize,
     tau: P::Entry,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: nobody else uses the columns; the machine has the instructions of V.
     unsafe {
         let mut sums = [P::Wide::<V>::zero(); C];
         let whole = high / V::LANES * V::LANES;

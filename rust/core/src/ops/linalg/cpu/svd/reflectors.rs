@@ -35,7 +35,7 @@ impl<T: Number> Reflectors<T> {
                 unsafe { self.apply(at, count, &mut q) };
             } else if self.tau[at] != zero {
                 let (v, first) = (&self.rows[at * width..][..width], at + self.offset);
-                // SAFETY: as above.
+                // SAFETY: there are `n` rows of `width` in both.
                 unsafe { reflect(&mut q, (first, n, width), v, self.tau[at]) };
             }
         }

@@ -236,7 +236,7 @@ unsafe fn turn_two<T: Number, const V: usize>(rows: *mut T, one: &[(T, T)], two:
 // SAFETY: V vectors lie at `p`.
 #[inline(always)]
 unsafe fn row<T: Number, const V: usize>(p: *const T) -> [Lanes<T>; V] {
-    // SAFETY: as above.
+    // SAFETY: v vectors lie at `p`.
     std::array::from_fn(|i| unsafe { get(p.add(i * LANES)) })
 }
 
@@ -244,7 +244,7 @@ unsafe fn row<T: Number, const V: usize>(p: *const T) -> [Lanes<T>; V] {
 #[inline(always)]
 unsafe fn put_row<T: Number, const V: usize>(p: *mut T, x: [Lanes<T>; V]) {
     for (i, x) in x.into_iter().enumerate() {
-        // SAFETY: as above.
+        // SAFETY: there is room for V vectors at `p`.
         unsafe { put(p.add(i * LANES), x) };
     }
 }

@@ -225,7 +225,8 @@ unsafe fn scaled<V: Simd>(
     let one = V::Elem::of_f64(1.0);
     // What may be added to any number, -0 too.
     let none = V::Elem::of_f64(-0.0);
-    // SAFETY: the caller's.
+    // SAFETY: rows have as many elements as `s` says, weight and bias one for each `d`; the machine
+    // has the instructions of the vector.
     unsafe {
         if s.inner == 1 {
             let (same_w, same_b) = (Same(one), Same(none));

@@ -30,7 +30,8 @@ pub unsafe fn sums<V: Simd, const K: usize>(n: usize, terms: &impl Terms<V::Elem
 where
     V::Elem: Float,
 {
-    // SAFETY: the caller's, and elements of a vector that starts at `i` lie below `n`.
+    // SAFETY: the row has as many elements; the machine has the instructions of the vector;
+    // elements of a vector that starts at `i` lie below `n`.
     unsafe {
         let (mut i, mut all) = (0, [0.0; K]);
         while n - i >= V::LANES {
@@ -59,7 +60,8 @@ unsafe fn some<V: Simd, const K: usize>(
 where
     V::Elem: Float,
 {
-    // SAFETY: the caller's, and elements of a vector that starts at `i` lie below `n`.
+    // SAFETY: the row has as many elements; the machine has the instructions of the vector;
+    // elements of a vector that starts at `i` lie below `n`.
     unsafe {
         let mut apart = [[V::splat(V::Elem::default()); K]; APART];
         let steps = ((n - i) / (APART * V::LANES)).min(STEPS);
@@ -94,7 +96,7 @@ where
 {
     let mut all = [0.0; K];
     for i in i..n {
-        // SAFETY: the caller's.
+        // SAFETY: the row has as many elements; the machine has the instructions of the vector.
         let one = unsafe { terms.add(i, [[V::Elem::default()]; K]) };
         for k in 0..K {
             all[k] += one[k][0].to_f64();
@@ -131,7 +133,7 @@ impl<T: Float, const K: usize> Running<T, K> {
     /// As for [`sums`].
     #[inline(always)]
     pub unsafe fn add<V: Simd<Elem = T>, S: Terms<T, K>>(&mut self, n: usize, terms: &S) {
-        // SAFETY: the caller's.
+        // SAFETY: the row has as many elements; the machine has the instructions of the vector.
         unsafe {
             let mut i = 0;
             while n - i >= V::LANES {
@@ -170,7 +172,7 @@ impl<T: Float, const K: usize> Running<T, K> {
     /// As for [`Running::add`].
     #[inline(always)]
     pub unsafe fn total<V: Simd<Elem = T>>(&mut self) -> [f64; K] {
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe { self.settle::<V>() };
         self.all
     }
@@ -218,7 +220,7 @@ where
     V::Elem: Float,
 {
     let whole = n / V::LANES * V::LANES;
-    // SAFETY: the caller's.
+    // SAFETY: the rows have as many elements; the machine has the instructions of the vector.
     unsafe {
         for i in (0..whole).step_by(V::LANES) {
             map.write::<V>(i);
@@ -238,7 +240,7 @@ impl<T: Float, X: Factor<T>> Terms<T, 1> for Plain<X> {
     const AGAIN: bool = X::HALF;
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum]: [V; 1]) -> [V; 1] {
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe { [sum.add(self.0.at(i))] }
     }
 }
@@ -248,7 +250,7 @@ pub struct Squares<T>(pub *const T, pub T);
 impl<T: Float> Terms<T, 1> for Squares<T> {
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum]: [V; 1]) -> [V; 1] {
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe {
             let off = V::load(self.0.add(i)).sub(V::splat(self.1));
             [off.fma(off, sum)]
@@ -262,7 +264,7 @@ impl<T: Float, S: Terms<T, 1>> Terms<T, 1> for Asking<T, S> {
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, sums: [V; 1]) -> [V; 1] {
         fetch_mut(self.1.wrapping_add(i));
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe { self.0.add(i, sums) }
     }
 }
@@ -273,7 +275,7 @@ impl<T: Float, X: Factor<T>> Terms<T, 2> for Moments<X, T> {
     const AGAIN: bool = X::HALF;
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum, squares]: [V; 2]) -> [V; 2] {
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe {
             let off = self.0.at::<V>(i).sub(V::splat(self.1));
             [sum.add(off), off.fma(off, squares)]
@@ -292,7 +294,7 @@ impl<T: Float, X: Factor<T>> Normal<T, X> {
     // SAFETY: as for [`Terms::add`].
     #[inline(always)]
     unsafe fn at<V: Simd<Elem = T>>(&self, i: usize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe {
             let off = self.x.at::<V>(i).sub(V::splat(self.mean));
             off.mul(V::splat(self.rstd))
@@ -317,14 +319,14 @@ pub trait Place<T>: Factor<T> {
 impl<T: Float> Factor<T> for *mut T {
     #[inline(always)]
     unsafe fn at<V: Simd<Elem = T>>(self, i: usize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the row has a vector's elements from `i` on; the machine has its code.
         unsafe { V::load(self.add(i)) }
     }
 }
 impl<T: Float> Place<T> for *mut T {
     #[inline(always)]
     unsafe fn put<V: Simd<Elem = T>>(self, i: usize, v: V) {
-        // SAFETY: the caller's.
+        // SAFETY: the row has room for a vector from `i` on, and the machine has its instructions.
         unsafe { v.store(self.add(i)) }
     }
     #[inline(always)]
@@ -341,14 +343,15 @@ macro_rules! halves {
             const HALF: bool = true;
             #[inline(always)]
             unsafe fn at<V: Simd<Elem = T>>(self, i: usize) -> V {
-                // SAFETY: the caller's.
+                // SAFETY: the row has a vector's elements from `i` on; the machine has its code.
                 unsafe { V::$widen(self.0.add(i)) }
             }
         }
         impl<T: Float> Place<T> for $name {
             #[inline(always)]
             unsafe fn put<V: Simd<Elem = T>>(self, i: usize, v: V) {
-                // SAFETY: the caller's.
+                // SAFETY: the row has room for a vector from `i` on, and the machine has its
+                // instructions.
                 unsafe { v.$narrow(self.0.add(i)) }
             }
             #[inline(always)]
@@ -365,7 +368,7 @@ halves! {
 impl<T: Float> Factor<T> for *const T {
     #[inline(always)]
     unsafe fn at<V: Simd<Elem = T>>(self, i: usize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the row has a vector's elements from `i` on; the machine has its code.
         unsafe { V::load(self.add(i)) }
     }
 }
@@ -375,7 +378,7 @@ pub struct Same<T>(pub T);
 impl<T: Float> Factor<T> for Same<T> {
     #[inline(always)]
     unsafe fn at<V: Simd<Elem = T>>(self, _: usize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the machine has the instructions of the vector.
         unsafe { V::splat(self.0) }
     }
 }
@@ -389,7 +392,7 @@ impl<T: Float, W: Factor<T>, B: Factor<T>, X: Factor<T>, Y: Place<T>> Map<T>
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
         let Affine(normal, weight, bias, y) = self;
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe {
             let v = normal.at::<V>(i).fma(weight.at(i), bias.at(i));
             y.put(i, v);
@@ -410,7 +413,7 @@ impl<T: Float, W: Factor<T>, X: Factor<T>> Terms<T, 2> for Products<T, W, X> {
     const AGAIN: bool = X::HALF;
     #[inline(always)]
     unsafe fn add<V: Simd<Elem = T>>(&self, i: usize, [sum, along]: [V; 2]) -> [V; 2] {
-        // SAFETY: the caller's.
+        // SAFETY: the row has these elements; the machine has the instructions of the vector.
         unsafe {
             let (g, normal) = (self.g.at::<V>(i), self.normal.at::<V>(i));
             if let Some([w, b]) = self.sums.map(|s| s.map(|p| p.add(i))) {
@@ -437,7 +440,7 @@ impl<T: Float, W: Factor<T>, X: Factor<T>, Y: Place<T>> Map<T> for Slope<T, W, X
     const AGAIN: bool = Y::HALF;
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe {
             let g = self.g.at::<V>(i).fma(self.weight.at(i), V::splat(self.a));
             let d = self.normal.at::<V>(i).fma(V::splat(self.b), g);
@@ -460,7 +463,7 @@ impl<T: Float, X: Factor<T>, M: Factor<T>, A: Factor<T>, Y: Place<T>> Map<T>
     const AGAIN: bool = Y::HALF;
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe {
             let off = self.x.at::<V>(i).sub(self.mean.at(i));
             self.y.put(i, off.fma(self.k.at(i), self.a.at(i)));
@@ -482,7 +485,7 @@ impl<T: Float, X: Factor<T>, Y: Place<T>> Map<T> for Slopes<X, T, Y> {
     const AGAIN: bool = Y::HALF;
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe {
             let off = self.x.at::<V>(i).sub(self.mean.at(i));
             let g = self
@@ -503,7 +506,7 @@ pub struct AddRow<X, T> {
 impl<T: Float, X: Factor<T>> Map<T> for AddRow<X, T> {
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe { self.to.put(i, self.to.at::<V>(i).add(self.x.at(i))) }
     }
 }
@@ -518,7 +521,7 @@ impl<T: Float, X: Factor<T>> Map<T> for AddMoments<X, T> {
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
         let [sum, squares] = self.to;
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe {
             let off = self.x.at::<V>(i).sub(self.mean.at(i));
             sum.put(i, sum.at::<V>(i).add(off));
@@ -539,7 +542,7 @@ impl<T: Float, X: Factor<T>> Map<T> for AddProducts<X, T> {
     #[inline(always)]
     unsafe fn write<V: Simd<Elem = T>>(&self, i: usize) {
         let [sum, along] = self.to;
-        // SAFETY: the caller's.
+        // SAFETY: the rows have these elements; the machine has the instructions of the vector.
         unsafe {
             let g = self.g.at::<V>(i);
             let normal = self.x.at::<V>(i).sub(self.mean.at(i)).mul(self.k.at(i));

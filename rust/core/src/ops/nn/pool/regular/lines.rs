@@ -178,7 +178,7 @@ fn combine<T: Least>(x: &mut [T], apart: usize) {
 // SAFETY: they lie behind `x`.
 #[inline(always)]
 unsafe fn every<T: Least, const S: usize>(x: *const T) -> [T; LANES] {
-    // SAFETY: the caller's.
+    // SAFETY: they lie behind `x`.
     unsafe {
         if S == 1 {
             return x.cast::<[T; LANES]>().read_unaligned();
@@ -202,7 +202,8 @@ unsafe fn tops<T: Least, const S: usize>(
     count: usize,
 ) -> usize {
     let whole = count / LANES * LANES;
-    // SAFETY: the caller's. Of the last window no more is read than its element.
+    // SAFETY: the elements of `count` windows lie behind `x`, and `y` has room for the results; Of
+    // the last window no more is read than its element.
     unsafe {
         for o in (0..whole).step_by(LANES) {
             let from = x.add(o * S);
@@ -230,7 +231,8 @@ unsafe fn lanes<T: Least, const S: usize>(
     y: *mut T,
     codes: *mut u8,
 ) {
-    // SAFETY: the caller's. Of the last window no more is read than its element.
+    // SAFETY: their elements lie behind `x`; `y`, and `codes` unless it is null, have room for the
+    // results; Of the last window no more is read than its element.
     unsafe {
         let (mut top, mut number) = ([T::least(); LANES], start);
         for c in 0..k {
@@ -267,7 +269,8 @@ unsafe fn one<T: Least>(
     codes: *mut u8,
     at: usize,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: their elements lie behind `x`; `y`, and `codes` unless it is null, have room for the
+    // results.
     unsafe {
         let (mut top, mut number) = (T::least(), start);
         for c in 0..k {
