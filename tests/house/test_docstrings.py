@@ -29,6 +29,11 @@ TO_DO = {"autograd.graph.Node"}
 
 def examples() -> list[doctest.DocTest]:
     finder, found = doctest.DocTestFinder(), []
+    # Those that are loaded when they are first asked for are then said to be the package's.
+    for name in pytensorlib._HOMES:
+        value = getattr(pytensorlib, name)
+        if getattr(value, "__module__", None) == pytensorlib.__name__:
+            found += finder.find(value, f"pytensorlib.{name}", pytensorlib, globs={})
     for name in MODULES:
         if name.split(".")[-1] in {"_C", "__main__"}:
             continue

@@ -56,6 +56,13 @@ def test_files_and_methods_that_a_page_names_exist(page: Path) -> None:
     assert not missing
 
 
+def test_every_test_file_lies_in_the_folder_of_its_subject() -> None:
+    assert not list((ROOT / "tests").glob("test_*.py"))
+    names = [path.name for path in (ROOT / "tests").glob("*/test_*.py")]
+    # Their names are those of modules, and what .ci/parts.py finds them by.
+    assert len(names) == len(set(names))
+
+
 def test_modules_that_the_life_of_a_launch_names_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     names = re.findall(r"\*\*(\w+)\*\*", text.split("## A GPU launch")[1].split("\n## ")[0])
