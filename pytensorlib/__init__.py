@@ -515,11 +515,14 @@ def typename(obj: _Any) -> str:
     --------
     >>> import pytensorlib as torch
     >>> torch.typename(torch.zeros(1)), torch.typename("a")
-    ('torch.FloatTensor', 'builtins.str')
+    ('torch.FloatTensor', 'str')
     """
     if isinstance(obj, Tensor):
         return obj.type()
-    return f"{type(obj).__module__}.{type(obj).__qualname__}"
+    named = obj if hasattr(obj, "__name__") else type(obj)
+    name = getattr(named, "__qualname__", None) or named.__name__
+    module = getattr(obj if named is obj else type(obj), "__module__", None)
+    return f"{module}.{name}" if module not in (None, "", "builtins") else name
 
 
 def compiled_with_cxx11_abi() -> _builtins.bool:

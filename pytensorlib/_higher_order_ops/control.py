@@ -26,7 +26,9 @@ def _truth(caller: str, value: Any) -> bool:
         return value
     if isinstance(value, _C.Tensor) and value.numel() == 1:
         return bool(value)
-    got = f"a tensor of {value.numel()} elements" if isinstance(value, _C.Tensor) else type(value)
+    if not isinstance(value, _C.Tensor):
+        raise RuntimeError(f"{caller}: Expected pred to be bool or tensor, but got {value}.")
+    got = f"a tensor of {value.numel()} elements"
     raise RuntimeError(
         f"{caller}: the condition must be a bool, or a tensor of one element, got {got}"
     )

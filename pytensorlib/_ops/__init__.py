@@ -129,12 +129,21 @@ class _Schema:
         return f"{self.name}.{self.overload_name}" if self.overload_name else self.name
 
 
+def _stands_in(a: Any) -> bool:
+    """Return whether something that is no tensor answers for functions: a proxy of `fx`."""
+    return not isinstance(a, pt.Tensor) and hasattr(type(a), "__torch_function__")
+
+
 def _called(form: Any, packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: Any) -> Any:
     """Call an operator; one that programs define is first offered to classes like tensors."""
-    if packet._namespace not in _EAGER:
+    given = [*args, *kwargs.values()]
+    eager = packet._namespace in _EAGER
+    if eager:
+        lists = (a for a in given if isinstance(a, (list, tuple)))
+        given = [a for a in (*given, *(e for part in lists for e in part)) if _stands_in(a)]
+    if given:
         from ..overrides import handle_torch_function, has_torch_function
 
-        given = [*args, *kwargs.values()]
         if has_torch_function(given):
             return handle_torch_function(form, given, *args, **kwargs)
     return packet._function(*args, **kwargs)

@@ -86,19 +86,17 @@ def _normed(*args: Any) -> Any:
     return y, pt.empty(0, dtype=x.dtype), pt.empty(0, dtype=x.dtype)
 
 
-def _max_pool2d_with_indices(x: Any, *args: Any) -> Any:
-    pool: Any = pt.nn.functional.max_pool2d
-    return pool(x, *_pooled(args), return_indices=True)
+def _max_pool_with_indices(n: int) -> Callable[..., Any]:
+    def form(
+        x: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Any:  # fmt: skip
+        pool: Any = getattr(pt.nn.functional, f"max_pool{n}d")
+        # An empty stride means that of the window.
+        step = None if stride in ((), []) else stride
+        return pool(x, kernel_size, step, padding, dilation, ceil_mode, return_indices=True)
 
-
-def _max_pool3d_with_indices(x: Any, *args: Any) -> Any:
-    pool: Any = pt.nn.functional.max_pool3d
-    return pool(x, *_pooled(args), return_indices=True)
-
-
-def _pooled(args: Any) -> Any:
-    """An empty stride means that of the window."""
-    return [a if a != [] else None for a in args]
+    return form
 
 
 def _convolution(
@@ -140,8 +138,8 @@ FORMS: dict[str, Callable[..., Any]] = {
     "mT": _view("mT"),
     "mH": _view("mH"),
     "matrix_H": _view("H"),
-    "max_pool2d_with_indices": _max_pool2d_with_indices,
-    "max_pool3d_with_indices": _max_pool3d_with_indices,
+    "max_pool2d_with_indices": _max_pool_with_indices(2),
+    "max_pool3d_with_indices": _max_pool_with_indices(3),
     "numpy_T": _view("T"),
     "real": _view("real"),
     "sym_numel": lambda x: x.numel(),

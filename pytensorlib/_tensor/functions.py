@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import _C
 
-__all__ = ["install"]
+__all__ = ["install", "plain"]
 
 # Python's protocols of classes, and what makes tensors of a class out of others.
 _NEVER = set(
@@ -232,6 +232,14 @@ class _Asking:
             else:
                 named[name] = value
         return tuple(places), named
+
+
+def plain(function: Any) -> Any:
+    """Return what a function does without asking the classes of its arguments."""
+    for constant in getattr(getattr(function, "__code__", None), "co_consts", ()):
+        if isinstance(constant, _Asking):
+            return constant._plain
+    return function
 
 
 def _modules() -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ import pytensorlib as pt
 from .._ops.dispatch import _form
 from .._symbolic.ints import SymBool, SymFloat, SymInt
 
-__all__ = ["Argument", "Schema", "bind", "schemas"]
+__all__ = ["Argument", "Schema", "bind", "schemas", "written"]
 
 
 class Argument(NamedTuple):
@@ -101,6 +101,12 @@ def _lines() -> dict[str, list[str]]:
 def schemas(name: str) -> tuple[Schema, ...]:
     """Return the forms of an operator of PyTorch's, as they are declared there."""
     return tuple(_parse(line) for line in _lines().get(name, ()))
+
+
+def written(name: str) -> str | None:
+    """Return the first form of an operator of PyTorch's as it is written there."""
+    lines = _lines().get(name)
+    return f"aten::{lines[0]}" if lines else None
 
 
 def _is_int(v: Any) -> bool:

@@ -39,6 +39,10 @@ _TYPING: dict[Any, Any] = {
 }
 
 
+# The line before those of a node, while they are written; the node's place follows.
+_MARK = "# COUNTER: "
+
+
 @dataclass
 class PythonCode:
     """The program of a graph, and the global names that it uses."""
@@ -292,10 +296,9 @@ class CodeGen:
                 if n not in user_of:
                     user_of[n] = node
                     last_uses[node].append(n)
-        lines: dict[int, int | None] = {}
         for i, node in enumerate(nodes):
             writer.where(node)
-            lines[len(writer.body)] = i
+            writer.body.append(f"{_MARK}{i}\n")
             writer.emit(node)
             if node.op == "placeholder":
                 continue
@@ -307,17 +310,35 @@ class CodeGen:
                 gone = [*gone, node]
             text = " = ".join([*(repr(n) for n in gone), "None"])
             writer.body.append(f";  {text}\n" if gone else "\n")
-        body = writer.body or ["pass\n"]
-        if not any(line.strip() for line in body):
-            body = ["pass\n"]
+        body = writer.body
+        if all(line.startswith(_MARK) or not line.strip() for line in body):
+            body = [*body, "pass\n"]
         if self._body_transformer:
             body = self._body_transformer(body)
         wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
         prologue = self.gen_fn_def(writer.free_vars, writer.returns)
-        code = "".join(body).lstrip("\n")
-        code = "\n".join("    " + line for line in code.split("\n"))
+        lines, node_of = _unmarked("".join(body).lstrip("\n"))
+        code = "\n".join("    " + line for line in lines)
         source = f"\n{wraps}\n\n{prologue}\n{code}"
-        return PythonCode(source, writer.globals, _lineno_map=None)
+        first = prologue.count("\n") + 1
+        places: dict[int, int | None] = {first + n: i for n, i in enumerate(node_of)}
+        return PythonCode(source, writer.globals, _lineno_map=places)
+
+
+def _unmarked(code: str) -> tuple[list[str], list[int | None]]:
+    """Return the lines of a program, and the place of the node that each is from."""
+    lines: list[str] = []
+    node_of: list[int | None] = []
+    at: int | None = None
+    for line in code.split("\n"):
+        if line.startswith(_MARK):
+            at = int(line.removeprefix(_MARK))
+            continue
+        lines.append(line)
+        node_of.append(at)
+    while len(lines) > 1 and not lines[0]:
+        del lines[0], node_of[0]
+    return lines, node_of
 
 
 class _Text:
@@ -379,7 +400,6 @@ class PyTreeCodeGen(CodeGen):
         bare = [re.split(r"[:=]", v)[0].strip() for v in free_vars]
         said = [re.match(r"(\w+)\s*:\s*(\S.*)", v) for v in free_vars]
         spec, structure = self.pytree_info.in_spec, "self._in_spec"
-        names = ", ".join(args)
         both = (
             spec.type is tuple
             and spec.num_children == 2
@@ -392,7 +412,9 @@ class PyTreeCodeGen(CodeGen):
             by_name = ", ".join(f"'{k}':{n}" for k, n in zip(keyed, args[count:], strict=False))
             taken = f"([{', '.join(args[:count])}], {{{by_name}}})"
         else:
-            taken = f"[{names}]"
+            # A module's structure has the module in it.
+            own = ["self"] if has_self else []
+            taken, bare = f"[{', '.join(own + args)}]", own + bare
         lines = "".join(f"\n    {m[1]} : {m[2]}" for m in said if m and '"' not in m[2])
         unpacked = f"{', '.join(bare)}, = fx_pytree.tree_flatten_spec({taken}, {structure})"
         return f"{prologue}{lines}\n    {unpacked}"

@@ -195,6 +195,19 @@ def builtin_names() -> dict[str, Builtin]:
     return BUILTINS
 
 
+class _Same:
+    """An operator that keeps the parameters of one call; those of others are other objects."""
+
+    def __init__(self, obj: Any) -> None:
+        self.obj = obj
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.obj is self.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+
 class Namespace:
     """Gives out names that are valid in Python and that nothing else has.
 
@@ -213,6 +226,8 @@ class Namespace:
 
     def create_name(self, candidate: str, obj: Any) -> str:
         """Return a name like `candidate`, the same each time where an object is given."""
+        if hasattr(obj, "_op"):
+            obj = _Same(obj)
         if obj is not None and obj in self._obj_to_name:
             return self._obj_to_name[obj]
         candidate = re.sub("[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"

@@ -191,7 +191,7 @@ def wrap(fn_or_name: Any) -> Any:
     if callable(fn_or_name):
         if isinstance(fn_or_name, str):
             raise AssertionError("fn_or_name must be a callable or a name, not both")
-        name = fn_or_name.__code__.co_name
+        name = fn_or_name.__name__
     else:
         name = fn_or_name
     frame = sys._getframe(1)

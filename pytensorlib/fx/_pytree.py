@@ -1,13 +1,29 @@
-"""How a tracer would take containers apart; kept for whoever asks."""
+"""How the program of a graph takes its arguments apart, also where those are proxies."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
 __all__ = ["SUPPORTED_NODES", "register_pytree_flatten_spec"]
 
-SUPPORTED_NODES: dict[type, Callable[..., list[Any]]] = {}
+
+def _by_key(container: Any, spec: Any) -> list[Any]:
+    return [container[key] for key in spec.context]
+
+
+def _by_place(container: Any, spec: Any) -> list[Any]:
+    return [container[i] for i in range(spec.num_children)]
+
+
+# By places and keys that the structure says: a proxy cannot be iterated.
+SUPPORTED_NODES: dict[type, Callable[..., list[Any]]] = {
+    dict: _by_key,
+    list: _by_place,
+    tuple: _by_place,
+    namedtuple: _by_place,  # type: ignore[dict-item]
+}
 
 
 def register_pytree_flatten_spec(

@@ -15,6 +15,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import _checks
+from .._tensor import functions as _functions
 from ..utils import _pytree as pytree
 from . import _patching
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -24,7 +25,7 @@ from ._patching import wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, base_types
-from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase, asking
+from .proxy import ParameterProxy, Scope, ScopeContextManager, TracerBase, asking
 
 __all__ = [
     "PH",
@@ -61,7 +62,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 
 
 class ProxyableClassMeta(type):
-    """Of classes that are made in a graph where what they are made of is traced.
+    """Of classes whose construction becomes a node where what they are made of is traced.
 
     Examples
     --------
@@ -69,10 +70,13 @@ class ProxyableClassMeta(type):
     >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
     ...     def __init__(self, a, b):
     ...         self.a, self.b = a, b
-    >>> print(torch.fx.symbolic_trace(lambda x: Pair(x, 1).a + 1).code.strip())
-    def forward(self, x):
-        add = x + 1;  x = None
-        return add
+    >>> for node in torch.fx.symbolic_trace(lambda x: Pair(x, 1).a + 1).graph.nodes:
+    ...     print(node.name, node.args)
+    x ()
+    pair (x, 1)
+    getattr_1 (pair, 'a')
+    add (getattr_1, 1)
+    output (add,)
     """
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
@@ -80,28 +84,11 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = cls.__new__(cls)  # type: ignore[call-overload]
-        if not is_fx_tracing():
-            cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
-            return made
-        found: list[Proxy] = []
-
-        def check(a: Any) -> Any:
-            if isinstance(a, Proxy):
-                found.append(a)
-            return a
-
-        from .node import map_aggregate
-
-        map_aggregate(args, check)
-        map_aggregate(kwargs, check)
-        if found:
-            tracer = found[0].tracer
-            cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
-            made.__dict__["_fx_made_of"] = (tracer, args, kwargs)
-            return made
-        cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
-        return made
+        if is_fx_tracing():
+            proxy = _patching.find_proxy(args, kwargs)
+            if proxy is not None:
+                return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 class PHBase:
@@ -247,14 +234,6 @@ class Tracer(TracerBase):
             for name, m in self.root.named_modules():
                 if a is m:
                     return self.create_node("get_attr", name, (), {})
-        made_of = (
-            getattr(a, "__dict__", {}).get("_fx_made_of") if type(a) in _proxyable_classes else None
-        )
-        if made_of is not None:
-            _, args, kwargs = made_of
-            return self.create_node(
-                "call_function", a.__class__, self.create_arg(args), self.create_arg(kwargs)
-            )
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             args = tuple(self.create_arg(elem) for elem in a)
             return self.create_node("call_function", a.__class__, args, {})
@@ -402,8 +381,7 @@ class Tracer(TracerBase):
                 out = self.create_proxy("placeholder", f"{name}_{count}", default(), {})
                 if isinstance(x, PHBase):
                     if x is not PH:
-                        for key, value in vars(x).items():
-                            out.node.meta[key] = value
+                        _hand_on(x, out.node)
                     return out
                 said = f"{name} has been specialized to have value {x} but got another value"
                 if x is None:
@@ -522,7 +500,7 @@ class Tracer(TracerBase):
             self.submodule_paths = {mod: path for path, mod in root.named_modules()}
         else:
             self.root = pt.nn.Module()
-            fn = root
+            fn = _functions.plain(root)
         self.graph = Graph(tracer_cls=type(self))
         if fn.__code__ is not None and hasattr(fn, "__code__"):
             self.graph._co_fields = {
@@ -535,7 +513,10 @@ class Tracer(TracerBase):
         if not isinstance(fn, FunctionType):
             raise AssertionError(f"cannot trace {type(fn)}: a Python function is needed")
         space = fn.__globals__
+        plain = fn
         fn, args = self.create_args_for_root(fn, isinstance(root, pt.nn.Module), concrete_args)
+        if fn is plain and not isinstance(root, pt.nn.Module):
+            fn = root  # a function of the library asks the proxies first
         cache: dict[str, Any] = {}
         base: Any = pt.nn.Module
         original_call, original_getattr = base.__call__, base.__getattr__
@@ -586,6 +567,13 @@ class Tracer(TracerBase):
             shared = k == "_autowrap_search"
             made.__dict__[k] = copy.copy(v) if shared else copy.deepcopy(v, memo)
         return made
+
+
+def _hand_on(ph: PHBase, node: Any) -> None:
+    """Give a placeholder the attributes of what stands for it, where it has none of the name."""
+    for name in dir(ph):
+        if not (name.startswith("_") or hasattr(node, name) or callable(getattr(ph, name))):
+            setattr(node, name, getattr(ph, name))
 
 
 def _parameter_proxy(tracer: Any, name: str, param: Any, node: Any) -> ParameterProxy:

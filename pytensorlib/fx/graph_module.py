@@ -24,20 +24,25 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _counter = itertools.count()
 
 
-def _exec_with_source(src: str, space: dict[str, Any]) -> None:
+def _exec_with_source(src: str, space: dict[str, Any], traced: Any = None) -> None:
     """Run generated code, whose lines tracebacks can show."""
     name = f"<eval_with_key>.{next(_counter)}"
+    if traced:
+        place = f"{traced['co_filename']}:{traced['co_firstlineno']}"
+        name += f" from {place} in {traced['co_name']}"
     linecache.cache[name] = (len(src), None, src.splitlines(True), name)
     exec(compile(src, name, "exec"), space)  # noqa: S102  (what a graph means is its program)
 
 
-def _forward_from_src(src: str, space: dict[str, Any]) -> Callable[..., Any]:
-    return _method_from_src("forward", src, space)
+def _forward_from_src(src: str, space: dict[str, Any], traced: Any = None) -> Callable[..., Any]:
+    return _method_from_src("forward", src, space, traced)
 
 
-def _method_from_src(name: str, src: str, space: dict[str, Any]) -> Callable[..., Any]:
+def _method_from_src(
+    name: str, src: str, space: dict[str, Any], traced: Any = None
+) -> Callable[..., Any]:
     space = dict(space)
-    _exec_with_source(src, space)
+    _exec_with_source(src, space, traced)
     found: Callable[..., Any] = space[name]
     return found
 
@@ -113,7 +118,6 @@ def _deserialize_graph_module(
     name = body.pop("_graphmodule_cls_name", "GraphModule")
     body.pop("_code", None)
     tracer_cls = body.pop("_tracer_cls", None) or Tracer
-    codegen = body.pop("_graph_codegen", None)
     com = _CodeOnlyModule(body)
     com.__dict__.pop("_forward", None)
     _CodeOnlyModule.forward = forward
@@ -128,8 +132,6 @@ def _deserialize_graph_module(
     tracer_extras = body.get("_tracer_extras") or {}
     graph = tracer.trace(com, **tracer_extras)
     graph._tracer_cls = tracer_cls
-    if codegen is not None:
-        graph._codegen = codegen
     made = GraphModule(com, graph, class_name=name)
     for k, v in body.items():
         if not hasattr(made, k):
@@ -464,8 +466,10 @@ class GraphModule(pt.nn.Module):
             self._out_spec = self._graph._codegen.pytree_info.out_spec
         python_code = self._graph.python_code("self")
         self._code = python_code.src
+        self._lineno_map = python_code._lineno_map
         cls: Any = type(self)
-        cls.forward = _forward_from_src(self._code, python_code.globals)
+        traced = getattr(self._graph, "_co_fields", None)
+        cls.forward = _forward_from_src(self._code, python_code.globals, traced)
         if "_wrapped_call" not in vars(cls):
             cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
 
@@ -479,8 +483,6 @@ class GraphModule(pt.nn.Module):
         body = self.__dict__.copy()
         del body["_graph"]
         body["_graphmodule_cls_name"] = self.__class__.__name__
-        if isinstance(self._graph._codegen, _PyTreeCodeGen):
-            body["_graph_codegen"] = self._graph._codegen
         return body
 
     def __reduce__(self) -> Any:
@@ -509,7 +511,7 @@ class GraphModule(pt.nn.Module):
                 made.__dict__[name].setdefault(k, v)
         for hook in self._deepcopy_hooks:
             hook(made)
-        made.meta = dict(self.meta)
+        made.meta = copy.deepcopy(self.meta, memo)
         if _USER_PRESERVED_ATTRIBUTES_KEY in made.meta:
             for name, attr in made.meta[_USER_PRESERVED_ATTRIBUTES_KEY].items():
                 setattr(made, name, attr)
@@ -550,8 +552,8 @@ class GraphModule(pt.nn.Module):
         return f"{said}\n{self._code}\n{hint}"
 
     def _replicate_for_data_parallel(self) -> Any:
-        made = self.__new__(type(self))
-        made.__dict__ = self.__dict__.copy()
+        made = self.__copy__()
+        made._is_replica = True
         return made
 
     def _set_replace_hook(self, f: Callable[..., Any]) -> Any:

@@ -10,6 +10,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, Node, Target, map_aggregate, map_arg
 from .proxy import Proxy, asking
+from .traceback import preserve_node_meta, set_current_meta
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -133,8 +134,9 @@ class Interpreter:
         object
             What the method for its kind gives.
         """
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with set_current_meta(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the next argument.
@@ -370,7 +372,7 @@ class Transformer(Interpreter):
         GraphModule
             With the attributes of the first.
         """
-        with asking():
+        with asking(), preserve_node_meta():
             result = super().run(enable_io_processing=False)
         if result is not None:
 

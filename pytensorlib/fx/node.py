@@ -115,6 +115,8 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 
 
 def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
+    if hasattr(arg, "_custom_fx_repr_fn"):
+        return str(arg._custom_fx_repr_fn())
     if isinstance(arg, list):
         items = [_format_arg(a) for i, a in enumerate(arg) if i < max_list_len]
         more = len(arg) - len(items)

@@ -50,10 +50,34 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
     ['input', 'dim']
     """
     try:
-        found = [inspect.signature(op)]
+        found = [_signature(op)]
     except (TypeError, ValueError):
         found = None
     return (found, None) if return_schemas else found
+
+
+def _signature(op: Any) -> inspect.Signature:
+    """Return the signature of a function, or that of PyTorch's operator."""
+    if type(op).__name__ != "OpOverload" or op.namespace != "aten":
+        return inspect.signature(op)
+    from ..export._aten import _cast, schemas
+
+    for schema in schemas(op._opname):
+        if schema.overload == op._overloadname:
+            break
+    else:
+        raise ValueError(f"there is no signature of {op}")
+    kind = inspect.Parameter
+    return inspect.Signature(
+        [
+            kind(
+                a.name,
+                kind.KEYWORD_ONLY if a.named else kind.POSITIONAL_OR_KEYWORD,
+                default=_cast(a.kind, a.default) if a.has_default else kind.empty,
+            )
+            for a in schema.arguments
+        ]
+    )
 
 
 def check_for_mutable_operation(
@@ -83,9 +107,28 @@ def check_for_mutable_operation(
     written = name.endswith("_") and not name.endswith("__")
     if (written or kwargs.get("out") is not None) and getattr(pt, name, None) is target:
         raise RuntimeError(
-            f"Tried to trace mutable operation {name}. FX only supports functional code, so "
-            "operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
+            f"Tried to trace mutable operation {_writing(name, written)}. FX only supports "
+            "functional code, so operations that mutate operands in-place (e.g. via `out` "
+            "arguments) are not supported"
         )
+
+
+def _writing(name: str, written: bool) -> str:
+    """Return PyTorch's signature of the form of an operator that writes to an argument."""
+    from ..export import _aten
+
+    said = _aten.written(name)
+    if said is None:
+        return name
+    if written:
+        return said.replace("(Tensor self", "(Tensor(a!) self").replace(
+            "-> Tensor", "-> Tensor(a!)"
+        )
+    head, _, inside = said.partition("(")
+    head = head.partition(".")[0]
+    named = "" if "*, " in inside else "*, "
+    inside = inside.replace(") -> Tensor", f", {named}Tensor(a!) out) -> Tensor(a!)")
+    return f"{head}.out({inside}"
 
 
 def create_type_hint(x: Any) -> Any:

@@ -19,6 +19,7 @@ from ._names import MAGIC, REFLECTED
 from .graph import Graph
 from .node import Argument, Node, Target, base_types, map_aggregate
 from .operator_schemas import check_for_mutable_operation
+from .traceback import get_current_meta, has_preserved_node_meta
 
 __all__ = [
     "Attribute",
@@ -30,6 +31,12 @@ __all__ = [
     "TraceError",
     "TracerBase",
 ]
+
+
+# What a node is told of, where it is made of another.
+_PASSED_ON = (
+    "stack_trace nn_module_stack torch_fn source_fn_stack original_aten recompute from_node custom"
+).split()
 
 
 class Scope:
@@ -122,8 +129,10 @@ class TracerBase:
         scope = getattr(self, "scope", None)
         if scope is not None:
             self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
-        stack = getattr(self, "module_stack", None)
-        if stack:
+        if has_preserved_node_meta():
+            notes = get_current_meta()
+            node.meta.update((k, copy.copy(notes[k])) for k in _PASSED_ON if k in notes)
+        elif stack := getattr(self, "module_stack", None):
             node.meta["nn_module_stack"] = copy.copy(stack)
         return node
 

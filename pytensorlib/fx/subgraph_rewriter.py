@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,9 +37,9 @@ class ReplacedPatterns:
 def _take_over(gm: GraphModule, replacement: Any) -> None:
     """Give a module what a replacement refers to."""
     gm.delete_all_unused_submodules()
-    graph = replacement if isinstance(replacement, Graph) else replacement.graph
-    graph.lint()
-    for node in graph.nodes:
+    if isinstance(replacement, GraphModule):
+        replacement.graph.lint()
+    for node in gm.graph.nodes:
         if node.op not in ("call_module", "get_attr"):
             continue
         target = str(node.target)
@@ -56,6 +57,7 @@ def _take_over(gm: GraphModule, replacement: Any) -> None:
                 f"{node.target}, but the referenced attribute does not exist in the replacement "
                 "GraphModule"
             )
+        attribute = copy.deepcopy(attribute)
         if isinstance(attribute, pt.nn.Module):
             gm.add_submodule(target, attribute)
         else:

@@ -12,9 +12,11 @@ import pytensorlib as pt
 
 from ..._absent.modules import fill, tell_missing
 from ..._absent.table import EAGER
+from ..._ops import ops
 from ..._symbolic import SymBool, SymFloat, SymInt
+from ...overrides import TorchFunctionMode
 from ...utils import _pytree as pytree
-from ...utils._python_dispatch import TorchDispatchMode
+from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from .._names import snake_case
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -63,6 +65,17 @@ class _Recorder(TorchDispatchMode):
             self.note(t, self.graph.create_node("get_attr", f"_tensor_constant{i}"))
         return self.nodes[_key(t)]
 
+    def lift(self, t: Any) -> None:
+        """Note a tensor that the program made of numbers: a copy of a constant, in each run."""
+        if _key(t) in self.nodes:
+            return
+        with _disable_current_modes():
+            kept = t.detach().clone()
+        name = "lift_fresh_copy"
+        copied = getattr(ops.aten, name).default
+        node = self.graph.create_node("call_function", copied, (self.node_of(kept),), name=name)
+        self.note(t, node)
+
     def argument(self, value: Any) -> Any:
         def node(v: Any) -> Any:
             return self.node_of(v) if isinstance(v, pt.Tensor) else v
@@ -95,6 +108,20 @@ class _Recorder(TorchDispatchMode):
                 if isinstance(t, pt.Tensor):
                     part = self.graph.create_node("call_function", operator.getitem, (node, i))
                     self.note(t, part)
+        return out
+
+
+class _Lifting(TorchFunctionMode):
+    """Tells a recorder of tensors that are made of numbers."""
+
+    def __init__(self, recorder: _Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func is pt.tensor:
+            self.recorder.lift(out)
         return out
 
 
@@ -176,7 +203,7 @@ def make_fx(
             made.append(pytree.tree_unflatten(parts, spec))
         _modes.append(recorder)
         try:
-            with recorder:
+            with recorder, _Lifting(recorder):
                 result = f(*made)
         finally:
             _modes.pop()
@@ -237,8 +264,6 @@ get_innermost_proxy_mode = get_proxy_mode
 @contextlib.contextmanager
 def disable_proxy_modes_tracing(enable_current: bool = False) -> Iterator[None]:
     """Do without a tracer for a block."""
-    from ...utils._python_dispatch import _disable_current_modes
-
     with _disable_current_modes() if _modes else contextlib.nullcontext():
         yield
 

@@ -152,7 +152,7 @@ class SubgraphMatcher:
         from ...operator_schemas import normalize_function
 
         def arguments(n: Node) -> Any:
-            if n.op == "call_function" and n.kwargs:
+            if n.op == "call_function":
                 target: Any = n.target
                 found = normalize_function(
                     target,
@@ -165,7 +165,8 @@ class SubgraphMatcher:
             return n.args, n.kwargs
 
         left, right = (pn.args, pn.kwargs), (gn.args, gn.kwargs)
-        if pn.kwargs or gn.kwargs:
+        operators = type(pn.target).__name__ == type(gn.target).__name__ == "OpOverload"
+        if pn.kwargs or gn.kwargs or (operators and len(pn.args) != len(gn.args)):
             left, right = arguments(pn), arguments(gn)
             if bool(left[0]) != bool(right[0]):
                 left, right = (pn.args, pn.kwargs), (gn.args, gn.kwargs)

@@ -1,0 +1,1 @@
+"""Passes that need to know little of the operators."""
