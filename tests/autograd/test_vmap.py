@@ -142,7 +142,10 @@ assert sum(torch._C._vmap_loops().values()) == 1
     child.run(text)
 
 
-@pytest.mark.parametrize("key", ["h", "h, 1", "h, i", "h, i, h", "..., h", "h, :, i", "None, h, 1:"])
+KEYS = ["h", "h, 1", "h, i", "h, i, h", "..., h", "h, :, i", "None, h, 1:"]
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_vmap_takes_another_index_for_each_slice(key: str) -> None:
     x, h, i = torch.randn(4, 5, 4), torch.tensor([3, 0, -1]), torch.tensor([1, 4, 0])
     take = eval(f"lambda x, h, i: x[{key}]")
