@@ -52,7 +52,7 @@ fn main(
     let i0 = (p.tiles - 1u - id % p.tiles) * TX;
     let row = local / COLUMNS;
     let col = local % COLUMNS;
-    if (local == 0u) { atomicStore(&endless, 0u); }
+    if (local == 0u) { atomicStore(&non_finite, 0u); }
     for (var l = 0u; l < turns(LOADS_X); l++) { // unroll LOADS_X
         let e = local + l * THREADS;
         if (e < TX * FOURS) { tile_q[e / FOURS * PITCH + e % FOURS] = four_q(batch, head, i0 + e / FOURS, e % FOURS); }
@@ -133,12 +133,12 @@ fn main(
             if (e < TZ * FOURS) {
                 let x = four_v(batch, own, j0 + e / FOURS, e % FOURS);
                 passing[e / FOURS * PITCH + e % FOURS] = x;
-                if (is_endless(x)) { atomicStore(&endless, 1u); }
+                if (is_non_finite(x)) { atomicStore(&non_finite, 1u); }
             }
         }
         workgroupBarrier();
         // Behind the values lie those of other keys, which nobody writes out.
-        let chosen = atomicLoad(&endless) == 1u;
+        let chosen = atomicLoad(&non_finite) == 1u;
         if (ROLLED || chosen) {
             for (var j = 0u; j < TZ; j++) {
                 for (var c = 0u; c < turns(C); c++) { // unroll C

@@ -111,7 +111,7 @@ fn queries(
     let i0 = (p.tiles - 1u - id % p.tiles) * TX;
     let row = local / COLUMNS;
     let col = local % COLUMNS;
-    if (local == 0u) { atomicStore(&endless, 0u); }
+    if (local == 0u) { atomicStore(&non_finite, 0u); }
     for (var l = 0u; l < turns(LOADS_X); l++) { // unroll LOADS_X
         let e = local + l * THREADS;
         if (e < TX * FOURS) {
@@ -147,7 +147,7 @@ fn queries(
                 let x = four_k(batch, own, j0 + e / FOURS, e % FOURS);
                 tile_z[at] = x;
                 beside_z[at] = four_v(batch, own, j0 + e / FOURS, e % FOURS);
-                if (is_endless(x)) { atomicStore(&endless, 1u); }
+                if (is_non_finite(x)) { atomicStore(&non_finite, 1u); }
             }
         }
         workgroupBarrier();
@@ -166,7 +166,7 @@ fn queries(
             }
         }
         workgroupBarrier();
-        let chosen = atomicLoad(&endless) == 1u;
+        let chosen = atomicLoad(&non_finite) == 1u;
         if (ROLLED || chosen) {
             for (var j = 0u; j < TZ; j++) {
                 for (var c = 0u; c < turns(C); c++) { // unroll C
@@ -222,7 +222,7 @@ fn keys(
     let j0 = (id % p.tiles) * TX;
     let row = local / COLUMNS;
     let col = local % COLUMNS;
-    if (local == 0u) { atomicStore(&endless, 0u); }
+    if (local == 0u) { atomicStore(&non_finite, 0u); }
     for (var l = 0u; l < turns(LOADS_X); l++) { // unroll LOADS_X
         let e = local + l * THREADS;
         if (e < TX * FOURS) {
@@ -252,7 +252,7 @@ fn keys(
                     let g = four_g(batch, head, i0 + e / FOURS, e % FOURS);
                     tile_z[at] = x;
                     beside_z[at] = g;
-                    if (is_endless(x) || is_endless(g)) { atomicStore(&endless, 1u); }
+                    if (is_non_finite(x) || is_non_finite(g)) { atomicStore(&non_finite, 1u); }
                 }
             }
             for (var n = local; n < TZ; n += THREADS) {
@@ -284,7 +284,7 @@ fn keys(
                 }
             }
             workgroupBarrier();
-            let chosen = atomicLoad(&endless) == 1u;
+            let chosen = atomicLoad(&non_finite) == 1u;
             if (ROLLED || chosen) {
                 for (var i = 0u; i < TZ; i++) {
                     for (var c = 0u; c < turns(C); c++) { // unroll C

@@ -32,7 +32,7 @@ const C: u32 = (FOURS + COLUMNS - 1u) / COLUMNS;
 const LOADS_X: u32 = (TX * FOURS + THREADS - 1u) / THREADS;
 const LOADS_Z: u32 = (TZ * FOURS + THREADS - 1u) / THREADS;
 // Whether a tile has a number without end or NaN: what weights of zero leave out is then chosen, not multiplied.
-var<workgroup> endless: atomic<u32>;
+var<workgroup> non_finite: atomic<u32>;
 // What ends of loops have added: zero, of which no compiler knows where they are to stay loops.
 var<private> zero: u32;
 // The end of a loop of so many turns; one of a single turn never stays a loop.
@@ -61,7 +61,7 @@ fn row_of(col: u32, b: u32) -> u32 {
 fn add_product(x: vec4<f32>, z: vec4<f32>, sum: f32) -> f32 {
     return fma(x.w, z.w, fma(x.z, z.z, fma(x.y, z.y, fma(x.x, z.x, sum))));
 }
-fn is_endless(v: vec4<f32>) -> bool {
+fn is_non_finite(v: vec4<f32>) -> bool {
     let e = bitcast<vec4<u32>>(v) & vec4(0x7f800000u);
     return max(max(e.x, e.y), max(e.z, e.w)) == 0x7f800000u;
 }

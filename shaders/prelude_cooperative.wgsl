@@ -54,7 +54,7 @@ fn inverse(scale: f32) -> f32 {
     return bitcast<f32>((254u << 23u) - bitcast<u32>(scale));
 }
 // Whether this is the scale of what has an infinity or NaN.
-fn is_endless(scale: f32) -> bool {
+fn is_non_finite(scale: f32) -> bool {
     return bitcast<u32>(scale) == 13u << 23u;
 }
 // The nearest number of 11 bits. By bits: a conversion there and back may be left out.
@@ -151,7 +151,7 @@ fn take_b(w: Work, k0: u32, local: u32) {
 // An element of the product of what was scaled.
 fn unscaled(w: Work, m: u32, n: u32, sum: f32) -> f32 {
     if (!SCALED) { return sum; }
-    if (is_endless(scales_a[m]) || is_endless(scales_b[n])) { return plainly(w, m, n); }
+    if (is_non_finite(scales_a[m]) || is_non_finite(scales_b[n])) { return plainly(w, m, n); }
     // The smaller first: what is between them is no larger than the result.
     let u = vec2(inverse(scales_a[m]), inverse(scales_b[n]));
     return sum * min(u.x, u.y) * max(u.x, u.y);

@@ -121,10 +121,10 @@ class Stream:
         """Return whether all that was asked for is done."""
         if not self.device._is_gpu:
             return True
-        mark = self._mark(False)
+        event = self._new_event(False)
         # Of a queue with nothing left the driver tells a moment after it was asked.
         for _ in range(20):
-            if mark.has_passed():
+            if event.has_passed():
                 return True
             time.sleep(1e-4)
         return False
@@ -167,8 +167,8 @@ class Stream:
         if stream.device != self.device:
             stream.synchronize()
 
-    def _mark(self, timed: bool) -> Any:
-        return _C._Mark(self.device.index, timed)
+    def _new_event(self, timed: bool) -> Any:
+        return _C._Event(self.device.index, timed)
 
     def __enter__(self) -> Stream:
         if self.device._is_gpu:
@@ -256,12 +256,12 @@ class Event:
         interprocess: bool = False,
     ) -> None:
         self.device = _device(device, "Event")
-        self._timed, self._mark = bool(enable_timing), None
+        self._timed, self._recorded = bool(enable_timing), None
 
     @property
     def event_id(self) -> int:
         """A number of its own once it was recorded; 0 before."""
-        return 0 if self._mark is None else id(self)
+        return 0 if self._recorded is None else id(self)
 
     def record(self, stream: Stream | None = None) -> None:
         """Note that all that was asked for comes before this.
@@ -284,16 +284,16 @@ class Event:
                 f"Event device {self.device} does not match recording stream's device "
                 f"{stream.device}. Make the event with device={str(stream.device)!r}."
             )
-        self._mark = _C._Mark(self.device.index, self._timed)
+        self._recorded = _C._Event(self.device.index, self._timed)
 
     def query(self) -> bool:
         """Return whether all that it was recorded behind is done; True before it was recorded."""
-        return self._mark is None or self._mark.has_passed()
+        return self._recorded is None or self._recorded.has_passed()
 
     def synchronize(self) -> None:
         """Wait until all that it was recorded behind is done."""
-        if self._mark is not None:
-            self._mark.wait()
+        if self._recorded is not None:
+            self._recorded.wait()
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let what is asked of a stream from now on come behind this.
@@ -304,8 +304,8 @@ class Event:
             The current one where it is left out. Of another GPU than the event's, this waits now.
         """
         index = _C._wgpu_current() if stream is None else stream.device.index
-        if self._mark is not None and self._mark.index != index:
-            self._mark.wait()
+        if self._recorded is not None and self._recorded.index != index:
+            self._recorded.wait()
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to another one, by the GPU's clock.
@@ -327,7 +327,7 @@ class Event:
             raise RuntimeError(
                 "Both events must be created with argument 'enable_timing=True' to measure time."
             )
-        if any(event._mark is None for event in both):
+        if any(event._recorded is None for event in both):
             raise RuntimeError(
                 "Both events must be recorded before calculating elapsed time: call record() on "
                 "each."
@@ -337,7 +337,7 @@ class Event:
                 "Both events must be completed before calculating elapsed time: call synchronize() "
                 "on the later one first."
             )
-        return self._mark.milliseconds_to(end_event._mark)  # type: ignore[attr-defined]
+        return self._recorded.milliseconds_to(end_event._recorded)  # type: ignore[attr-defined]
 
     def ipc_handle(self) -> bytes:
         """Raise: events are of one process."""

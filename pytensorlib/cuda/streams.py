@@ -123,7 +123,7 @@ class Event(_streams.Event):
         GPU.need_name("Event")
         # On the GPU whose stream it is first recorded in.
         self.device = None
-        self._timed, self._mark = bool(enable_timing), None
+        self._timed, self._recorded = bool(enable_timing), None
 
     def record(self, stream: Any = None) -> None:
         """Note that all that was asked for comes before this.
@@ -149,6 +149,6 @@ class Event(_streams.Event):
         return self.event_id
 
     def __repr__(self) -> str:
-        if self._mark is None:
+        if self._recorded is None:
             return f"<torch.{GPU.name}.Event uninitialized>"
         return f"<torch.{GPU.name}.Event {self.event_id:#x}>"

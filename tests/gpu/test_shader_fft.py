@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_shaders import C64, C128, F32, F64, f32, needs, run
+from shader_runs import C64, C128, F32, F64, f32, needs, run
 
 NONE = 0xFFFFFFFF
 PASS = {

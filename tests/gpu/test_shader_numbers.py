@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import special
-from test_shaders import BINARY, close, floats, needs, pointwise
+from shader_runs import close, floats, needs, pointwise
+from test_shaders_math import BINARY
 
 LARGE = np.concatenate([
     np.geomspace(1.2e4, 3.4e38, 6000), 2.0 ** np.arange(14, 128), [1e10, 16777216, 123456.8],

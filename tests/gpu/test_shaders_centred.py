@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_shaders import F32, F64, close, dims, f32, fmt, needs, run
+from shader_runs import F32, F64, close, dims, f32, fmt, needs, run
 
 INF = np.inf
 

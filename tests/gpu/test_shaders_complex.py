@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_shaders import needs, pointwise
+from shader_runs import needs, pointwise
 
 FUNCTIONS = {
     "exp": np.exp, "expm1": np.expm1, "exp2": np.exp2, "ln": np.log, "log2": np.log2,

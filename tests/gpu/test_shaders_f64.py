@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import special
-from test_shaders import needs, pointwise, rng
+from shader_runs import needs, pointwise, rng
 
 INF, NAN = np.inf, np.nan
 ENDS = [0.0, -0.0, INF, -INF, NAN, 5e-324, -2.3e-308, 1e-300, 1.0, -1.0, 1.7e308, -1.7e308]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import special
-from test_shaders import SHADERS, close, f32, floats, needs, rng, run
+from shader_runs import SHADERS, close, f32, floats, needs, rng, run
 
 EPS = np.float32(1.2e-7)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_shaders import close, fmt, needs, run
+from shader_runs import close, fmt, needs, run
 from test_shaders_centred import both
 
 ROWS, CLASSES, LANES, PER = 5, 7, 4, 2

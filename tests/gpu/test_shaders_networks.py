@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_shaders import close, f32, floats, fmt, rng, run
+from shader_runs import close, f32, floats, fmt, rng, run
 
 TANH, RELU, GRU, LSTM = range(4)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_shaders import FORMATS, close, needs, rng, run
+from shader_runs import FORMATS, close, needs, rng, run
 
 SUM, PROD, MAX, MIN, LAST, BLEND, OWN, BEFORE = range(8)
 WHOLE, PARTS, TOTALS, APPLY = range(4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_shaders import FORMATS, close, dims, f32, floats, needs, rng, run
+from shader_runs import FORMATS, close, dims, f32, floats, needs, rng, run
 
 SET, ADD, MULTIPLY, MAX, MIN = range(5)
 

@@ -426,7 +426,7 @@ def test_index_out_of_range_tells_the_line_that_asked() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("wgpu") is None, reason="wgpu-py is not installed")
 def test_buffers_of_wgpu_py_hold_the_bytes_of_tensors() -> None:
-    from test_shaders import device
+    from shader_runs import device
 
     there = device()
     for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.uint8):
@@ -443,7 +443,7 @@ def test_buffers_of_wgpu_py_hold_the_bytes_of_tensors() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("wgpu") is None, reason="wgpu-py is not installed")
 def test_buffers_of_what_has_no_memory_raise_errors_that_tell_why() -> None:
-    from test_shaders import device
+    from shader_runs import device
 
     there = device()
     pending = torch.ones(3, device="wgpu") * 2 + 1

@@ -22,10 +22,10 @@ def run(code: str, *words: str) -> str:
 
 EVERY_NAME = f"""
 import sys
-sys.path.insert(0, {str(HERE / "python")!r})
-import test_package
+sys.path.insert(0, {str(HERE)!r})
+import public_objects
 wrong = []
-for name, value in test_package.public().items():
+for name, value in public_objects.public().items():
     texts = [getattr(value, "__module__", None), type(value).__module__, repr(value)]
     for member in vars(value).values() if isinstance(value, type) else ():
         texts.append(getattr(member, "__module__", None))

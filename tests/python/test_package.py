@@ -2,27 +2,16 @@
 
 import ast
 import gc
-import importlib
 import os
-import pkgutil
 import weakref
 from pathlib import Path
-from types import ModuleType
-from typing import TypeVar
 
 import child
 import pytest
+from public_objects import MODULES, PACKAGE
 
 import pytensorlib as torch
 from pytensorlib import _C, nn
-
-PACKAGE = Path(torch.__file__).parent
-MODULES = [
-    m.name
-    for m in pkgutil.walk_packages([str(PACKAGE)], "pytensorlib.")
-    if not m.name.endswith(("__main__", "_C")) and ".examples" not in m.name
-]
-
 
 # What an extension has on Windows alone.
 WINDOWS = {"_map_section"}
@@ -99,29 +88,13 @@ def test_importing_a_module_under_the_alias_changes_no_attribute():
     assert child.run(ALIAS % MODULES, "-W", "error").startswith("done")
 
 
-def public():
-    """Functions, classes and constants by the place where users find them."""
-    seen = {}
-    for name in MODULES:
-        if any(part.startswith("_") for part in name.split(".")[1:]):
-            continue
-        module = importlib.import_module(name)
-        for key, value in vars(module).items():
-            if not key.startswith("_") and not isinstance(value, (ModuleType, TypeVar)):
-                seen[f"{name}.{key}"] = value
-    for key, value in vars(torch).items():
-        if not key.startswith("_") and not isinstance(value, ModuleType):
-            seen[f"pytensorlib.{key}"] = value
-    return seen
-
-
 PICKLE = """
 import copy, pickle, sys
 %s
 sys.path.insert(0, %r)
-import test_package
+import public_objects
 lost = []
-for name, value in test_package.public().items():
+for name, value in public_objects.public().items():
     if getattr(value, "__module__", "").partition(".")[0] not in ("pytensorlib", "torch", None):
         continue
     for clone in (lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy):
@@ -141,7 +114,7 @@ assert "torch" not in sys.modules or sys.modules["torch"] is sys.modules["pytens
 
 @pytest.mark.parametrize("alias", ["", "from pytensorlib._alias import install; install()"])
 def test_every_public_object_survives_a_pickle_and_copies(alias):
-    child.run(PICKLE % (alias, str(Path(__file__).parent)), "-W", "error")
+    child.run(PICKLE % (alias, str(Path(__file__).parents[1])), "-W", "error")
 
 
 WORKER = """

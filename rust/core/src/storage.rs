@@ -283,7 +283,7 @@ impl Storage {
     }
 
     /// Has work on the memory done that waits.
-    pub fn settle(&self) -> Result<()> {
+    pub fn flush_pending(&self) -> Result<()> {
         // Another thread may have put off more, meanwhile.
         while self.waits() {
             if self.0.waits.load(Ordering::Acquire) == FAILED {
@@ -373,7 +373,7 @@ impl Storage {
     /// Moves the memory, with what it holds, to a map of as many bytes, where it stays. Kernels at
     /// work in it go on in what they were given.
     pub fn move_to(&self, map: FileMap) -> Result<()> {
-        self.settle()?;
+        self.flush_pending()?;
         let (Owner::Cache(_), true) = (&self.0.owner, self.is_resizable()) else {
             bail!(
                 Runtime,
@@ -475,7 +475,7 @@ impl Storage {
     pub fn ptr(&self) -> *mut u8 {
         let mut start = self.open_ptr();
         if start.is_null() && self.waits() {
-            self.settle().unwrap_or_else(|e| error::unwind(e));
+            self.flush_pending().unwrap_or_else(|e| error::unwind(e));
             start = self.open_ptr();
         }
         match &self.0.owner {
@@ -530,7 +530,7 @@ impl Storage {
             self.0.bytes.store(bytes, Ordering::Release);
             return Ok(());
         }
-        self.settle()?;
+        self.flush_pending()?;
         let (Some(resized), true) = (self.resized(), self.is_resizable()) else {
             bail!(
                 Runtime,
@@ -585,12 +585,12 @@ impl Storage {
 
     /// Tells a GPU what the memory is for.
     #[inline]
-    pub fn inhabit(&self, shape: &[usize], dtype: DType) {
+    pub fn label(&self, shape: &[usize], dtype: DType) {
         let Owner::Gpu(own) = &self.0.owner else {
             return;
         };
         if let Some(buffer) = own.buffer.get() {
-            buffer.inhabit(shape, dtype);
+            buffer.label(shape, dtype);
         }
     }
 
@@ -599,7 +599,7 @@ impl Storage {
         match &self.0.owner {
             Owner::Gpu(own) => {
                 if self.waits() {
-                    self.settle().unwrap_or_else(|e| error::unwind(e));
+                    self.flush_pending().unwrap_or_else(|e| error::unwind(e));
                 }
                 own.buffer.get()
             }

@@ -221,7 +221,7 @@ impl Tensor {
     pub fn of(meta: Meta) -> Result<Tensor> {
         let bytes = byte_count(meta.shape(), meta.dtype())?;
         let storage = Storage::empty(bytes, meta.device())?;
-        storage.inhabit(meta.shape(), meta.dtype());
+        storage.label(meta.shape(), meta.dtype());
         let inference = mode::inference();
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
@@ -484,7 +484,7 @@ impl Tensor {
     /// As [`Tensor::bytes_ptr`], before memory is read where nothing could unwind.
     pub fn check_open(&self) -> Result<()> {
         if self.storage().open_ptr().is_null() {
-            self.storage().settle()?;
+            self.storage().flush_pending()?;
             self.check_held()?;
             match self.device() {
                 Device::Cpu => self.check_fits()?,

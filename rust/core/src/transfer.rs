@@ -273,7 +273,7 @@ pub fn owned(made: Scratch) -> Tensor {
     let (layout, dtype) = (Layout::contiguous(made.view().shape), made.view().dtype);
     let bytes = made.view().numel() * dtype.size();
     let storage = Storage::on_gpu(made.buffer, bytes);
-    storage.inhabit(&layout.shape, dtype);
+    storage.label(&layout.shape, dtype);
     Tensor::from_storage(storage, layout, dtype)
 }
 

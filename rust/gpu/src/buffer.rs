@@ -103,7 +103,7 @@ pub struct Since {
 
 /// What a large buffer is for.
 #[derive(Clone, Debug)]
-pub struct Tenant {
+pub struct BufferUse {
     pub bytes: u64,
     /// The shape and type of its first tensor; none of what kernels and programs keep for themselves.
     pub tensor: Option<(Dims, DType)>,
@@ -123,7 +123,7 @@ pub struct Together {
 /// All live buffers: the largest ones, the other large ones, and the small ones.
 #[derive(Clone, Debug, Default)]
 pub struct Living {
-    pub largest: Vec<Tenant>,
+    pub largest: Vec<BufferUse>,
     pub others: Together,
     pub small: Together,
 }
@@ -140,7 +140,7 @@ pub const LARGE: u64 = 1 << 20;
 #[derive(Default)]
 pub(super) struct Pool {
     /// Of large buffers by identity, each from when it is taken until it is given back.
-    tenants: BTreeMap<u64, Tenant>,
+    uses: BTreeMap<u64, BufferUse>,
     small: Together,
     /// By size and identity.
     free: BTreeMap<u64, BTreeMap<u64, Arc<Raw>>>,
@@ -227,13 +227,13 @@ impl Pool {
             }
             false => {
                 // Until a tensor says that it lives there.
-                let tenant = Tenant {
+                let current = BufferUse {
                     bytes: class,
                     tensor: None,
                     op: super::fault::name(),
                     modules: String::new(),
                 };
-                self.tenants.insert(id, tenant);
+                self.uses.insert(id, current);
             }
         }
         self.stats.allocated += class;
@@ -252,7 +252,7 @@ impl Pool {
                 self.small.count -= 1;
                 self.small.bytes -= class;
             }
-            false => drop(self.tenants.remove(&raw.id)),
+            false => drop(self.uses.remove(&raw.id)),
         }
         self.stats.allocated -= class;
         self.stats.since.freed += class;
@@ -263,7 +263,7 @@ impl Pool {
 
     /// What all live buffers are for, `n` of them one by one, the largest first.
     pub fn living(&self, n: usize) -> Living {
-        let mut all: Vec<&Tenant> = self.tenants.values().collect();
+        let mut all: Vec<&BufferUse> = self.uses.values().collect();
         all.sort_by_key(|t| std::cmp::Reverse(t.bytes));
         let (largest, others) = all.split_at(n.min(all.len()));
         Living {
@@ -312,9 +312,9 @@ impl Buffer {
         let raws: Vec<Arc<Raw>> = raws.collect();
         let mut pool = gpu.pool.lock();
         for raw in &raws {
-            pool.tenants.remove(&raw.id);
+            pool.uses.remove(&raw.id);
         }
-        if let Some(first) = pool.tenants.get_mut(&own.raw().id) {
+        if let Some(first) = pool.uses.get_mut(&own.raw().id) {
             first.bytes = bytes;
         }
         drop(pool);
@@ -450,7 +450,7 @@ impl Buffer {
     }
 
     /// Ends the use of what the memory holds, as dropping the buffer does: nobody will read it.
-    pub fn retire(&self) {
+    pub fn mark_dead(&self) {
         for raw in self.raws() {
             raw.past.fetch_add(1, Ordering::Relaxed);
         }
@@ -461,20 +461,20 @@ impl Buffer {
     }
 
     /// Notes what a large buffer is for: by its first tensor.
-    pub fn inhabit(&self, shape: &[usize], dtype: DType) {
+    pub fn label(&self, shape: &[usize], dtype: DType) {
         if self.wgpu().size() < LARGE {
             return;
         }
         let Ok(gpu) = Gpu::at(self.index) else { return };
         // Asked before our lock is taken.
         let modules = crate::host::modules();
-        let tenant = Tenant {
+        let current = BufferUse {
             bytes: self.bytes,
             tensor: Some((Dims::from_slice(shape), dtype)),
             op: super::fault::name(),
             modules,
         };
-        gpu.pool.lock().tenants.insert(self.raw().id, tenant);
+        gpu.pool.lock().uses.insert(self.raw().id, current);
     }
 
     /// Notes the node that wrote to a large buffer first.
@@ -483,7 +483,7 @@ impl Buffer {
             return;
         }
         let Ok(gpu) = Gpu::at(self.index) else { return };
-        if let Some(t) = gpu.pool.lock().tenants.get_mut(&self.raw().id) {
+        if let Some(t) = gpu.pool.lock().uses.get_mut(&self.raw().id) {
             if t.op.is_empty() {
                 t.op = op;
             }

@@ -98,8 +98,8 @@ impl Gpu {
         let place = host::place();
         let mut stream = self.stream.lock();
         let dispatch = stream.stats.dispatches as u32;
-        if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
-            film.faults.push(dispatch);
+        if let (Some(recording), true) = (&mut stream.recording, self.is_taping()) {
+            recording.faults.push(dispatch);
         }
         drop(stream);
         let mut state = faults.state.lock();

@@ -1,16 +1,16 @@
 //! Pointwise kernels that wait for others, to run as one. What a kernel writes is a value of its
 //! group until the group is recorded: kernels that read it take the value, and memory that nobody
 //! holds by then is never written. No group touches what another one writes, so their order does not
-//! matter, and any other command first records the groups that it meets ([`Gpu::settle`]).
+//! matter, and any other command first records the groups that it meets ([`Gpu::flush_pending`]).
 //!
 //! A value is the bits that its memory would hold: what comes out is bit for bit what the kernels
 //! give one by one.
 
 use super::clock::{self, Client};
 use super::fused::Before;
-use super::head::Head;
+use super::fusion_root::FusionRoot;
 use super::key::{Key, Map};
-use super::launch::Taking;
+use super::launch::Prologue;
 use super::pipeline::Tail;
 use super::place::{Place, Walk};
 use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
@@ -76,12 +76,12 @@ pub(super) struct Store {
     past: u64,
     pub place: Place,
     pub value: Source,
-    /// Whether a head reads it, which is still to come.
+    /// Whether a root reads it, which is still to come.
     pub read: bool,
 }
 
 impl Store {
-    /// Whether anybody but a head can still read it.
+    /// Whether anybody but a root can still read it.
     pub fn is_held(&self) -> bool {
         self.to.past() == self.past
     }
@@ -112,8 +112,8 @@ pub(super) struct Arg {
 pub(super) enum Source {
     Load(usize),
     Node(usize),
-    /// What the head gives.
-    Head,
+    /// What the root gives.
+    Root,
 }
 
 impl Source {
@@ -121,7 +121,7 @@ impl Source {
     fn mark(&self, mask: u64) -> u64 {
         match self {
             Source::Node(j) => mask | 1 << j,
-            Source::Load(_) | Source::Head => mask,
+            Source::Load(_) | Source::Root => mask,
         }
     }
 }
@@ -139,8 +139,8 @@ pub(super) struct Group {
     /// Words of scalars so far.
     pub words: usize,
     /// The kernel that has the others in the place where it stores.
-    pub head: Option<Box<Head>>,
-    /// What makes that which the head reads.
+    pub root: Option<Box<FusionRoot>>,
+    /// What makes that which the root reads.
     pub before: Option<Before>,
     /// Memory that nobody else gets until the group is recorded.
     kept: SmallVec<[Buffer; 1]>,
@@ -182,30 +182,30 @@ impl Group {
             stores: Vec::new(),
             bits: [0; 2],
             words: 0,
-            head: None,
+            root: None,
             before: None,
             kept: SmallVec::new(),
         }
     }
 
     /// The group of a kernel that gives `y`.
-    pub fn led(head: Box<Head>, y: &View, before: Option<Before>) -> Group {
+    pub fn led(root: Box<FusionRoot>, y: &View, before: Option<Before>) -> Group {
         let stores = vec![Store {
             to: y.buffer.lent(),
             past: y.buffer.past(),
-            place: head.place.clone(),
-            value: Source::Head,
+            place: root.place.clone(),
+            value: Source::Root,
             read: false,
         }];
         let mut bits = before.as_ref().map_or([0; 2], |b| b.group.bits);
-        for (i, b) in head.buffers.iter().enumerate() {
+        for (i, b) in root.buffers.iter().enumerate() {
             bits[1] |= b.bits();
-            bits[0] |= if i < head.writes { b.bits() } else { 0 };
+            bits[0] |= if i < root.writes { b.bits() } else { 0 };
         }
         Group {
             stores,
             bits,
-            head: Some(head),
+            root: Some(root),
             before,
             ..Group::new(y.numel())
         }
@@ -226,11 +226,11 @@ impl Group {
             || self.before.as_ref().is_some_and(|g| g.meets(b, writes))
     }
 
-    /// Whether it has to come behind the head.
+    /// Whether it has to come behind the root.
     fn head_meets(&self, b: &Buffer, writes: bool) -> bool {
         let taken = self.before.as_ref().is_some_and(|g| g.taken().is_some());
-        let head = self.head.as_ref();
-        head.is_some_and(|h| h.meets(b, writes, taken))
+        let root = self.root.as_ref();
+        root.is_some_and(|h| h.meets(b, writes, taken))
     }
 
     /// The live store at this place, where there is one.
@@ -249,7 +249,7 @@ impl Group {
         let mut ids: SmallVec<[u64; 16]> = SmallVec::new();
         let mut see = |b: &Buffer| {
             let id = b.raw().id;
-            if !ids.contains(&id) && !self.head.as_ref().is_some_and(|h| h.y().same(b)) {
+            if !ids.contains(&id) && !self.root.as_ref().is_some_and(|h| h.y().same(b)) {
                 ids.push(id);
             }
         };
@@ -262,7 +262,7 @@ impl Group {
             .shape
             .len()
             .max(self.shape.as_ref().map_or(0, |s| s.len()));
-        let (bound, params) = self.head.as_deref().map_or((0, 0), Head::takes);
+        let (bound, params) = self.root.as_deref().map_or((0, 0), FusionRoot::takes);
         let (more, made) = self.before.as_ref().map_or((0, 0), Before::takes);
         let words = HEAD + params + made + self.words + call.words + places * (1 + dims) + dims;
         let shape = match call.is_strided() {
@@ -282,11 +282,11 @@ impl Group {
                 .loads
                 .iter()
                 .all(|l| !l.from.same(call.y.buffer) || fits(&l.place, &call.y_place))
-            && self.head.as_ref().is_none_or(|h| {
+            && self.root.as_ref().is_none_or(|h| {
                 let known = |(v, p): (&View, &Place)| self.held(v, p).is_some();
                 let reads = |(v, p)| known((v, p)) || !self.head_meets(v.buffer, false);
                 let over = h.y().same(call.y.buffer) && h.place == call.y_place;
-                // As narrow as the head's, or else words.
+                // As narrow as the root's, or else words.
                 let before = self.before.as_ref();
                 let meets = |v: &View, writes| before.is_some_and(|g| g.meets(v.buffer, writes));
                 (call.y_place.size >= 4 || call.y_place.size == h.place.size)
@@ -347,16 +347,16 @@ impl Group {
         }))
     }
 
-    /// Goes on without a head whose result is memory by now.
-    fn read_from(&mut self, head: &Head) {
-        self.stores.retain(|s| !matches!(s.value, Source::Head));
+    /// Goes on without a root whose result is memory by now.
+    fn read_from(&mut self, root: &FusionRoot) {
+        self.stores.retain(|s| !matches!(s.value, Source::Root));
         self.loads.push(Load {
-            from: head.y().lent(),
-            place: head.place.clone(),
+            from: root.y().lent(),
+            place: root.place.clone(),
         });
         let load = Source::Load(self.loads.len() - 1);
         for arg in self.nodes.iter_mut().flat_map(|n| &mut n.x) {
-            if let Source::Head = arg.source {
+            if let Source::Root = arg.source {
                 arg.source = load;
             }
         }
@@ -371,13 +371,13 @@ impl Group {
             before.group.record(gpu)?;
         }
         self.stores.retain(Store::is_live);
-        // A head stores elements one by one, which costs more where they share words: one such result
+        // A root stores elements one by one, which costs more where they share words: one such result
         // is what it has alone.
         let narrow = self.stores.iter().filter(|s| s.place.size < 4).count();
-        if let Some(head) = self.head.take_if(|_| narrow > 1) {
-            self.read_from(&head);
+        if let Some(root) = self.root.take_if(|_| narrow > 1) {
+            self.read_from(&root);
             let alone = Group {
-                head: Some(head),
+                root: Some(root),
                 before: self.before.take(),
                 ..Group::new(self.n)
             };
@@ -386,12 +386,12 @@ impl Group {
         self.record_live(gpu)
     }
 
-    /// Records the head, and what the stores hold.
+    /// Records the root, and what the stores hold.
     fn record_live(&self, gpu: &Gpu) -> Result<()> {
         let needed = self.needed(self.stores.iter().fold(0, |mask, s| s.value.mark(mask)));
-        let recorded = match (needed.count_ones(), &self.head, &self.before) {
+        let recorded = match (needed.count_ones(), &self.root, &self.before) {
             (0, None, _) => Ok(()),
-            (0, Some(head), None) => head.record(gpu),
+            (0, Some(root), None) => root.record(gpu),
             (1, None, _) if !fused::is_wide(gpu, self, needed) => {
                 self.alone(gpu, needed.trailing_zeros() as usize)
             }
@@ -417,7 +417,7 @@ impl Group {
         nodes.map(|(_, n)| n.client)
     }
 
-    /// What a kernel of the head and of these nodes works for.
+    /// What a kernel of the root and of these nodes works for.
     pub fn clients(&self, needed: u64) -> SmallVec<[Client; 1]> {
         let taken = self
             .before
@@ -425,12 +425,12 @@ impl Group {
             .filter_map(|b| Some((b, b.taken()?.node)));
         let taken = taken.flat_map(|(b, node)| b.group.own_clients(b.group.needed(1 << node)));
         taken
-            .chain(self.head.iter().map(|h| h.client))
+            .chain(self.root.iter().map(|h| h.client))
             .chain(self.own_clients(needed))
             .collect()
     }
 
-    /// Says in an error which operators a kernel of the head and of these nodes works for.
+    /// Says in an error which operators a kernel of the root and of these nodes works for.
     fn named(&self, recorded: Result<()>, needed: u64) -> Result<()> {
         recorded.map_err(|mut e| {
             let clients = self.clients(needed);
@@ -519,8 +519,13 @@ impl Waiting {
         self.groups.iter().any(|g| g.meets(b, false))
     }
 
-    /// Takes the group out that makes what a head of so many buffers and words of parameters takes.
-    pub(super) fn before(&mut self, gpu: &Gpu, x: &Taking, room: (usize, usize)) -> Option<Before> {
+    /// Takes the group out that makes what a root of so many buffers and words of parameters takes.
+    pub(super) fn before(
+        &mut self,
+        gpu: &Gpu,
+        x: &Prologue,
+        room: (usize, usize),
+    ) -> Option<Before> {
         let meets = |g: &Group| g.meets(x.view.buffer, false);
         let i = self.groups.iter().position(meets)?;
         let taken = self.groups[i].precedes(x, room, gpu.max_buffers())?;
@@ -551,7 +556,7 @@ impl Waiting {
     }
 
     /// Records the groups that a command on this memory has to come behind.
-    pub fn settle<'a>(
+    pub fn flush_pending<'a>(
         &mut self,
         gpu: &Gpu,
         touched: impl Iterator<Item = (&'a Buffer, bool)>,
@@ -623,17 +628,17 @@ impl Gpu {
         let touched = x.iter().map(|v| (v.buffer, false));
         let touched = touched.chain([(y.buffer, true)]);
         if !waits {
-            waiting.settle(self, touched)?;
+            waiting.flush_pending(self, touched)?;
             let mut group = Group::new(call.n());
             group.push(&call, body, scalars);
             return group.record(self).map(|()| true);
         }
         let groups = &waiting.groups;
         let reads = |g: &Group| x.iter().any(|v| g.live(v.buffer).next().is_some());
-        // A head is joined for what it gives.
+        // A root is joined for what it gives.
         let of = |i: &usize| {
             let g = &groups[*i];
-            g.is_of(&call) && (g.head.is_none() || reads(g))
+            g.is_of(&call) && (g.root.is_none() || reads(g))
         };
         let mut mine = (0..groups.len()).filter(of).find(|&i| reads(&groups[i]));
         mine = mine.or_else(|| (0..groups.len()).rev().find(of));
@@ -648,7 +653,7 @@ impl Gpu {
             Some(i) => waiting.groups.remove(i),
             None => Group::new(call.n()),
         };
-        let others = waiting.settle(self, touched);
+        let others = waiting.flush_pending(self, touched);
         group.push(&call, body, scalars);
         waiting.add(self, group)?;
         others.map(|()| true)
@@ -663,18 +668,18 @@ impl Gpu {
     }
 
     /// Records what has to come before a command on this memory, which writes it or only reads it.
-    pub(super) fn settle<'a>(
+    pub(super) fn flush_pending<'a>(
         &self,
         touched: impl IntoIterator<Item = (&'a Buffer, bool)>,
     ) -> Result<()> {
         let mut waiting = self.waiting.lock();
         match waiting.groups.is_empty() {
             true => Ok(()),
-            false => waiting.settle(self, touched.into_iter()),
+            false => waiting.flush_pending(self, touched.into_iter()),
         }
     }
 
-    /// Gives up memory: a head that waits and reads it has it until then, so that what follows may wait in other
+    /// Gives up memory: a root that waits and reads it has it until then, so that what follows may wait in other
     /// memory.
     pub(super) fn hand_over(&self, memory: Buffer) {
         let mut waiting = self.waiting.lock();

@@ -3,8 +3,8 @@
 
 use super::binding::Bound;
 use super::fuse::{Arg, Body, Group, Load, Node, Source, Store, HEAD, MAX_PLACES};
+use super::fusion_root::FusionRoot;
 use super::geometry::WORKGROUP;
-use super::head::Head;
 use super::key::key;
 use super::pipeline::{Bindings, Make};
 use super::place::{Place, Walk};
@@ -19,12 +19,12 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
-mod finish;
-mod taken;
+mod epilogue;
+mod prologue;
 mod wide;
 
-pub(super) use taken::Before;
-use taken::Taken;
+pub(super) use prologue::Before;
+use prologue::Taken;
 
 const NAME: &str = "fused";
 /// Turns that the loop of a quotient takes at most.
@@ -49,12 +49,12 @@ struct Plan<'a> {
     nodes: SmallVec<[(usize, &'a Node); 16]>,
     loads: SmallVec<[(usize, &'a Load); 16]>,
     stores: &'a [Store],
-    head: Option<&'a Head>,
-    /// What makes that which the head takes.
+    root: Option<&'a FusionRoot>,
+    /// What makes that which the root takes.
     before: Option<Box<Plan<'a>>>,
-    /// What a head takes of this, and how many other buffers its own are behind.
+    /// What a root takes of this, and how many other buffers its own are behind.
     taken: Option<(Taken, usize)>,
-    /// Bindings beside the head's: those written to first.
+    /// Bindings beside the root's: those written to first.
     buffers: SmallVec<[&'a Buffer; 8]>,
     writes: usize,
     /// Of what is strided.
@@ -91,10 +91,10 @@ impl<'a> Plan<'a> {
             .filter(|(i, _)| reads(*i))
             .collect();
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-        let head = group.head.as_deref();
+        let root = group.root.as_deref();
         let mut bind = |b: &'a Buffer| {
             let new = !buffers.iter().any(|k| k.same(b));
-            if new && !head.is_some_and(|h| h.y().same(b)) {
+            if new && !root.is_some_and(|h| h.y().same(b)) {
                 buffers.push(b);
             }
             buffers.len()
@@ -110,7 +110,7 @@ impl<'a> Plan<'a> {
             nodes,
             loads,
             stores,
-            head,
+            root,
             before: None,
             taken: None,
             buffers,
@@ -123,10 +123,10 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// What the head binds.
+    /// What the root binds.
     fn head_bound(&self) -> SmallVec<[Bound<'a>; 16]> {
         let taken = self.before.as_ref().map(|b| b.buffers[0]);
-        self.head.map_or_else(SmallVec::new, |h| h.bound(taken))
+        self.root.map_or_else(SmallVec::new, |h| h.bound(taken))
     }
 
     /// The buffers beside those, the ones written to first.
@@ -135,9 +135,9 @@ impl<'a> Plan<'a> {
         self.buffers.iter().chain(before).copied()
     }
 
-    /// Whether anything else runs where the head stores.
+    /// Whether anything else runs where the root stores.
     fn finishes(&self) -> bool {
-        self.head.is_some() && !self.nodes.is_empty()
+        self.root.is_some() && !self.nodes.is_empty()
     }
 
     /// The dimensions that strided places walk through.
@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
         loads.chain(self.stores.iter().map(|s| &s.place))
     }
 
-    /// The number of its binding; none of what the head gives.
+    /// The number of its binding; none of what the root gives.
     fn binding(&self, b: &Buffer) -> Option<usize> {
         self.buffers.iter().position(|k| k.same(b))
     }
@@ -179,7 +179,7 @@ impl<'a> Plan<'a> {
     /// Whether invocations write words of it together.
     fn is_shared(&self, b: &Buffer) -> bool {
         let narrow = |s: &Store| s.place.size < 4 && s.to.same(b);
-        self.head.is_some() && self.stores.iter().any(narrow)
+        self.root.is_some() && self.stores.iter().any(narrow)
     }
 
     /// A value of the group as a number.
@@ -187,7 +187,7 @@ impl<'a> Plan<'a> {
         match source {
             Source::Load(i) => (self.load(i) as u64) << 2,
             Source::Node(i) => (self.node(i) as u64) << 2 | 1,
-            Source::Head => 2,
+            Source::Root => 2,
         }
     }
 
@@ -244,14 +244,20 @@ impl<'a> Plan<'a> {
         k.extend(self.stores.iter().map(|s| self.number(s.value)));
         let taken = self.taken.map(|(t, _)| (self.node(t.node), t.name));
         let before = self.before.as_ref().map(|b| b.key());
-        key(&(NAME, &k[..], self.head.map(Head::kernel), taken, before))
+        key(&(
+            NAME,
+            &k[..],
+            self.root.map(FusionRoot::kernel),
+            taken,
+            before,
+        ))
     }
 
     /// The parameter block, in the order in which the text takes its words. The first is how many
-    /// logical indices there are, or where the head's result begins, or what it takes.
+    /// logical indices there are, or where the root's result begins, or what it takes.
     fn words(&self, n: usize) -> SmallVec<[u32; 64]> {
         // The second word is a zero of which no compiler knows.
-        let first = self.head.map_or(n, |h| h.place.offset);
+        let first = self.root.map_or(n, |h| h.place.offset);
         let first = self.taken.map_or(first, |(t, _)| t.offset);
         let mut w: SmallVec<[u32; 64]> = SmallVec::from_slice(&[first as u32, 0]);
         debug_assert_eq!(w.len(), HEAD);
@@ -284,7 +290,7 @@ impl<'a> Plan<'a> {
 
     fn text(&self) -> Result<String> {
         let mut writer = Writer::new(self);
-        match self.head {
+        match self.root {
             None if self.times > 0 => writer.wide(),
             None => writer.main(),
             Some(_) if self.finishes() => writer.finish(),
@@ -325,48 +331,51 @@ pub(super) fn measured(acc: Acc, body: &str) -> (usize, usize) {
 pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     let (plan, n) = (&Plan::of(gpu, group, needed), group.n);
     let mut bound = plan.head_bound();
-    let head = |h: &Head| (h.params.clone(), h.told.clone());
-    let (mut words, mut told) = plan.head.map(head).unwrap_or_default();
+    let root = |h: &FusionRoot| (h.params.clone(), h.told.clone());
+    let (mut words, mut told) = plan.root.map(root).unwrap_or_default();
     words.resize(words.len().next_multiple_of(4), 0);
-    let own = (plan.head.is_none() || plan.finishes()).then_some(plan);
+    let own = (plan.root.is_none() || plan.finishes()).then_some(plan);
     for part in own.into_iter().chain(plan.before.as_deref()) {
         told.extend(part.told(words.len()));
         words.extend(part.words(n));
     }
     words.resize(words.len().next_multiple_of(4), 0);
-    let heads = bound.len();
-    let own = heads..heads + plan.writes;
+    let roots = bound.len();
+    let own = roots..roots + plan.writes;
     bound.extend(plan.more().map(|buffer| Bound {
         buffer,
         window: None,
     }));
     let make = Make {
         name: NAME,
-        entry: plan.head.map_or("main", |h| h.kernel().entry),
+        entry: plan.root.map_or("main", |h| h.kernel().entry),
         trusted: true,
         bindings: Bindings {
             count: bound.len(),
-            written: [0..plan.head.map_or(0, |h| h.writes), own],
+            written: [0..plan.root.map_or(0, |h| h.writes), own],
         },
     };
     let units = WORKGROUP * plan.times.max(1);
     let groups = n.div_ceil(plan.lanes).div_ceil(units);
-    let grid = gpu.grid(plan.head.map_or(groups, |h| h.groups))?;
+    let grid = gpu.grid(plan.root.map_or(groups, |h| h.groups))?;
     let mut pipelines = gpu.pipelines.lock();
     let pipeline = pipelines.known(&gpu.device, plan.key(), make, || plan.text())?;
     drop(pipelines);
     let work = || {
         let groups = grid.iter().map(|&n| n as u64).product();
-        // Where more runs where the head stores, the memory of its own result is not written for it.
+        // Where more runs where the root stores, the memory of its own result is not written for it.
         let left = plan.finishes().then(|| bound[0].buffer);
         let is_left = |b: &Bound| left.is_some_and(|left| left.same(b.buffer));
-        let (head, more) = bound.split_at(heads);
-        let head = head.iter().filter(|b| !is_left(b));
-        let all: SmallVec<[&Bound; 16]> = head.chain(more).collect();
+        let (root, more) = bound.split_at(roots);
+        let root = root.iter().filter(|b| !is_left(b));
+        let all: SmallVec<[&Bound; 16]> = root.chain(more).collect();
         let first = |i: usize| !all[..i].iter().any(|b| b.buffer.same(all[i].buffer));
         let each = (0..all.len()).filter(|&i| first(i));
         let bytes = each.map(|i| all[i].buffer.bytes()).sum();
-        let name = group.head.as_deref().map_or(NAME.to_string(), Head::name);
+        let name = group
+            .root
+            .as_deref()
+            .map_or(NAME.to_string(), FusionRoot::name);
         clock::Work::new(&name, group.clients(needed), groups, bytes)
     };
     let params = bytemuck::cast_slice(&words);
@@ -492,13 +501,13 @@ impl<'a, 'g> Writer<'a, 'g> {
     /// What is written so far, with what it needs.
     fn whole(self) -> Result<String> {
         let more = format!("    more: array<vec4<u32>, {}>,\n", self.word.div_ceil(4));
-        let (mut own, mut libraries) = match self.plan.head {
+        let (mut own, mut libraries) = match self.plan.root {
             None => {
                 let params = "@group(0) @binding(0) var<uniform> p: Params;\n";
                 (format!("{BLOCK}\n}}\n{params}"), vec![])
             }
-            Some(head) => {
-                let kernel = head.kernel();
+            Some(root) => {
+                let kernel = root.kernel();
                 let tail = kernel.tail.map(|t| t.text);
                 let finishes = self.plan.finishes();
                 let (mut own, library) =
@@ -544,7 +553,7 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
         libraries.push(SCALARS);
         libraries.extend(accs.into_iter().map(|acc| library(acc).text.as_str()));
-        let (file, numbers) = self.plan.head.map_or(("", &[][..]), Head::text);
+        let (file, numbers) = self.plan.root.map_or(("", &[][..]), FusionRoot::text);
         let whole = text::with_library(file, numbers, libraries.into_iter(), &own);
         let end = whole.find(BLOCK).and_then(|at| {
             let end = whole[at..].find("\n}")?;
@@ -732,7 +741,7 @@ rest{of} = q{d}{of};"
         match source {
             Source::Load(i) => format!("x{}", self.plan.load(i)),
             Source::Node(i) => format!("v{}", self.plan.node(i)),
-            Source::Head => "h".to_string(),
+            Source::Root => "h".to_string(),
         }
     }
 

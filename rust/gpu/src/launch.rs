@@ -19,7 +19,7 @@ pub(super) const NOTHING: Tail = Tail {
 
 /// An operand that a kernel may take as it is made.
 #[derive(Clone, Copy)]
-pub(super) struct Taking<'a> {
+pub(super) struct Prologue<'a> {
     /// Of its memory in the kernel's text.
     pub name: &'static str,
     pub view: View<'a>,
@@ -47,7 +47,7 @@ struct Draft<'a> {
     hosted: bool,
     writes: usize,
     result: Option<View<'a>>,
-    taken: SmallVec<[Taking<'a>; 2]>,
+    taken: SmallVec<[Prologue<'a>; 2]>,
     /// Buffers, as bits, that the kernel does not look at.
     unread: u32,
     told: Tolds,
@@ -169,7 +169,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// The first buffer is written by `store_y` alone, each element of `y` once: pointwise kernels
     /// that follow may take the value there and then.
-    pub fn gives(mut self, y: impl Into<Option<View<'a>>>) -> Self {
+    pub fn epilogue(mut self, y: impl Into<Option<View<'a>>>) -> Self {
         self.draft.result = y.into();
         self
     }
@@ -177,13 +177,13 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// The buffer of this operand, called `name` in the text, is read by `read_` and that name alone, each element
     /// so many times, and at most so many by one invocation: pointwise kernels that make them, of which nobody else
     /// will read any, may run there and then.
-    pub fn takes(
+    pub fn prologue(
         mut self,
         name: &'static str,
         view: View<'a>,
         (times, reads): (usize, usize),
     ) -> Self {
-        self.draft.taken.push(Taking {
+        self.draft.taken.push(Prologue {
             name,
             view,
             times,
@@ -251,7 +251,7 @@ impl<'a> Draft<'a> {
             }
         }
         let touched = self.buffers.iter().enumerate();
-        gpu.settle(touched.map(|(i, b)| (b.buffer, i < self.writes)))?;
+        gpu.flush_pending(touched.map(|(i, b)| (b.buffer, i < self.writes)))?;
         self.record_settled(source, gpu, params, n)
     }
 

@@ -21,22 +21,20 @@ pub mod copy;
 pub mod fault;
 mod fuse;
 mod fused;
+mod fusion_root;
 pub mod geometry;
-pub mod guest;
-mod head;
 pub mod key;
 pub mod launch;
-mod mark;
 pub mod order;
 pub mod pairs;
 mod peak;
 mod pipeline;
+pub mod pipeline_cache;
 mod place;
 pub mod pointwise;
 pub mod reduce;
 pub mod scan;
 pub mod shader;
-pub mod stored;
 mod stream;
 mod tape;
 #[cfg(any(test, feature = "testing"))]
@@ -48,13 +46,14 @@ pub mod tile;
 mod transpose;
 pub mod tune;
 mod unroll;
+pub mod user_wgsl;
 mod view;
 mod words;
 
 pub use adapter::Info;
 pub use binding::Operand;
-pub use buffer::{Buffer, Living, MemoryStats, Tenant, Together, Window};
-pub use mark::Mark;
+pub use buffer::{Buffer, BufferUse, Living, MemoryStats, Together, Window};
+pub use event::Event;
 pub use peak::Peaks;
 pub use pipeline::Tail;
 pub use shader::{Acc, Shader};
@@ -286,8 +285,8 @@ impl Gpu {
                 timeout: Some(std::time::Duration::from_secs(60)),
             });
         }
-        if let Some(stored) = &self.pipelines.lock().stored {
-            let _ = stored.save();
+        if let Some(cache) = &self.pipelines.lock().cache {
+            let _ = cache.save();
         }
         let _ = self.tuned.save();
     }
@@ -324,8 +323,8 @@ impl Gpu {
         cooperation: cooperative::Allowed,
     ) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
-        let stored = stored::Stored::open(&o.device, &o.info);
-        let pipelines = Pipelines::new(stored, &o.info, o.fault.clone());
+        let cache = pipeline_cache::PipelineCache::open(&o.device, &o.info);
+        let pipelines = Pipelines::new(cache, &o.info, o.fault.clone());
         Gpu {
             lost: o.lost,
             life: LIVES.fetch_add(1, Ordering::Relaxed),
@@ -578,8 +577,8 @@ impl Gpu {
             return (pieces.into_iter())
                 .try_for_each(|p| self.write(&p.of, p.start, &data[p.range]));
         }
-        self.spoil();
-        self.settle([(dst, true)])?;
+        self.invalidate_recording();
+        self.flush_pending([(dst, true)])?;
         let (head, tail) = (offset % 4, (offset + data.len()) % 4);
         let whole_end = offset + data.len() == dst.bytes() as usize;
         if head != 0 || (tail != 0 && !whole_end) {
@@ -623,7 +622,7 @@ impl Gpu {
             return (pieces.into_iter())
                 .try_for_each(|p| self.read(&p.of, p.start, &mut data[p.range]));
         }
-        self.settle([(src, false)])?;
+        self.flush_pending([(src, false)])?;
         // What kernels noted comes with the first piece, so that there is no second wait for it.
         let (noted, mut note) = (self.noted(), fault::NO_NOTE);
         for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
@@ -643,7 +642,7 @@ impl Gpu {
         data: &mut [u8],
         note: Option<(&Buffer, &mut fault::Note)>,
     ) -> Result<()> {
-        self.spoil();
+        self.invalidate_recording();
         let first = offset / 4 * 4;
         let span = ((offset + data.len()).next_multiple_of(4) - first) as u64;
         let whole = match note {
@@ -714,7 +713,7 @@ impl Gpu {
         if !aligned || segmented || src.same(dst) {
             return copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
         }
-        self.settle([(src, false), (dst, true)])?;
+        self.flush_pending([(src, false), (dst, true)])?;
         let from = (src, src.start() + src_offset as u64);
         let to = (dst, dst.start() + dst_offset as u64);
         let mut stream = self.stream.lock();
@@ -724,8 +723,8 @@ impl Gpu {
             bytes: bytes as u64,
         };
         stream.transfer(copy, &[src, dst], bytes as u64);
-        if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
-            film.copy(from, to, bytes as u64);
+        if let (Some(recording), true) = (&mut stream.recording, self.is_taping()) {
+            recording.copy(from, to, bytes as u64);
         }
         Ok(())
     }
@@ -736,7 +735,7 @@ impl Gpu {
             let pieces = dst.pieces(0, dst.bytes() as usize);
             return pieces.iter().try_for_each(|p| self.fill_zero(&p.of));
         }
-        self.settle([(dst, true)])?;
+        self.flush_pending([(dst, true)])?;
         let bytes = dst.window().map(|w| w.size);
         let mut stream = self.stream.lock();
         let clear = Transfer::Clear {
@@ -745,8 +744,8 @@ impl Gpu {
             bytes,
         };
         stream.transfer(clear, &[dst], dst.capacity());
-        if let (Some(film), true) = (&mut stream.film, self.is_taping()) {
-            film.clear(dst, dst.start(), bytes);
+        if let (Some(recording), true) = (&mut stream.recording, self.is_taping()) {
+            recording.clear(dst, dst.start(), bytes);
         }
         Ok(())
     }
@@ -859,7 +858,7 @@ pub fn was_refused() -> bool {
 /// Lines that tell what buffers are for.
 fn listed(living: &Living) -> String {
     let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
-    let line = |t: &Tenant| {
+    let line = |t: &BufferUse| {
         let op = match t.op {
             "" => String::new(),
             op => format!(" of {}", function_name(op)),

@@ -89,6 +89,6 @@ pub fn pairs(gpu: &Gpu, what: Pairs, x: [View; 3], y: [View; 4]) -> Result<()> {
         .reads("A", a)
         .reads("B", b)
         .reads_if("C", (!cosine).then_some(c))
-        .gives(y[0])
+        .epilogue(y[0])
         .groups(gpu, &p, rows.div_ceil(group_rows as usize))
 }

@@ -3,11 +3,11 @@
 use super::adapter::{Fault, Info};
 use super::compile::Compilers;
 use super::key::{key, Key, Map};
+use super::pipeline_cache::PipelineCache;
 use super::shader::{Acc, Source};
-use super::stored::Stored;
 use super::text::Constants;
 use super::unroll::unrolled;
-use super::{clock, guest, words};
+use super::{clock, user_wgsl, words};
 use crate::bail;
 use crate::error::{Error, Result};
 use std::borrow::Cow;
@@ -141,7 +141,7 @@ pub(super) struct Bindings {
 }
 
 pub(super) struct Pipelines {
-    pub stored: Option<Stored>,
+    pub cache: Option<PipelineCache>,
     fault: Fault,
     /// Whether marked loops are written out.
     unrolls: bool,
@@ -156,9 +156,9 @@ pub(super) struct Pipelines {
 }
 
 impl Pipelines {
-    pub fn new(stored: Option<Stored>, info: &Info, fault: Fault) -> Pipelines {
+    pub fn new(cache: Option<PipelineCache>, info: &Info, fault: Fault) -> Pipelines {
         Pipelines {
-            stored,
+            cache,
             fault,
             unrolls: info.unrolls,
             int64: info.int64,
@@ -218,7 +218,7 @@ impl Pipelines {
         match make.trusted {
             true if self.unrolls => text = unrolled(&text),
             true => {}
-            false => guest::check_variables(make.name, &text)?,
+            false => user_wgsl::check_variables(make.name, &text)?,
         }
         self.bytes += text.len() as u64;
         let job = Job {
@@ -227,7 +227,7 @@ impl Pipelines {
             entry: make.entry.to_string(),
             trusted: make.trusted,
             layout: layout.pipeline.clone(),
-            cache: self.stored.as_ref().map(|s| s.cache.clone()),
+            cache: self.cache.as_ref().map(|s| s.cache.clone()),
             in_words: !self.int64 && words::has_long(&text),
             text,
         };

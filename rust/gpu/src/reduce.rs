@@ -409,8 +409,8 @@ fn pass(
         .set("PAIRS", pairs)
         .writes("Y", to)
         .reads("X", from)
-        .takes("x", x, (1, rows * plan.part.div_ceil(plan.lanes as usize)))
-        .gives(y)
+        .prologue("x", x, (1, rows * plan.part.div_ceil(plan.lanes as usize)))
+        .epilogue(y)
         .groups(gpu, &p, plan.groups().div_ceil(rows))
 }
 

@@ -6,7 +6,7 @@ use super::buffer::Window;
 use super::clock::{self, Client, Clock, Stamps, Work};
 use super::key::Map;
 use super::pipeline::{Layout, Pipeline};
-use super::tape::{Command, Film, Told};
+use super::tape::{Command, Recording, Told};
 use super::Buffer;
 use smallvec::{smallvec, SmallVec};
 use std::collections::{HashSet, VecDeque};
@@ -55,7 +55,7 @@ pub(super) struct Stream {
     pub batch: u64,
     pub stats: StreamStats,
     /// Where what one thread records is kept.
-    pub film: Option<Film>,
+    pub recording: Option<Recording>,
 }
 
 /// An open pass.
@@ -145,11 +145,11 @@ impl Stream {
             copying: None,
             batch: 1,
             stats: StreamStats::default(),
-            film: None,
+            recording: None,
         }
     }
 
-    /// Records one dispatch; submits when the batch is full. Where it is `kept` it goes into the film too,
+    /// Records one dispatch; submits when the batch is full. Where it is `kept` it goes into the recording too,
     /// with what it is told anew each time.
     pub fn dispatch(
         &mut self,
@@ -178,8 +178,8 @@ impl Stream {
         for bound in buffers {
             bound.buffer.mark(self.batch);
         }
-        if let (Some(film), Some(told)) = (&mut self.film, kept) {
-            film.dispatch(pipeline, &group, buffers, params, grid, told);
+        if let (Some(recording), Some(told)) = (&mut self.recording, kept) {
+            recording.dispatch(pipeline, &group, buffers, params, grid, told);
         }
         self.count(LAST_BATCH);
     }
@@ -310,17 +310,17 @@ impl Stream {
         }
     }
 
-    /// Records again what a film has.
-    pub fn replay(&mut self, film: &Film) {
+    /// Records again what a recording has.
+    pub fn replay(&mut self, recording: &Recording) {
         self.timed();
         let mut seen = 0;
         let mut see = |batch| {
             if std::mem::replace(&mut seen, batch) != batch {
-                let each = film.memory.iter();
+                let each = recording.memory.iter();
                 each.for_each(|raw| raw.last_batch.store(batch, Ordering::Relaxed));
             }
         };
-        for command in &film.commands {
+        for command in &recording.commands {
             match command {
                 Command::Dispatch {
                     pipeline,
@@ -329,14 +329,14 @@ impl Stream {
                     grid,
                     ..
                 } => {
-                    let offset = self.block(&film.params[params.clone()]);
+                    let offset = self.block(&recording.params[params.clone()]);
                     self.put(pipeline, group, offset, *grid);
                     see(self.batch);
                     self.count(LAST_BATCH_AGAIN);
                 }
                 Command::Copy { from, to, bytes } => {
                     see(self.batch);
-                    let memory = |i: usize| film.memory[i].buffer.clone();
+                    let memory = |i: usize| recording.memory[i].buffer.clone();
                     let copy = Transfer::Copy {
                         from: (memory(from.0), from.1),
                         to: (memory(to.0), to.1),
@@ -346,7 +346,7 @@ impl Stream {
                 }
                 Command::Clear { of, start, bytes } => {
                     see(self.batch);
-                    let of = film.memory[*of].buffer.clone();
+                    let of = recording.memory[*of].buffer.clone();
                     let size = bytes.unwrap_or(of.size());
                     let (start, bytes) = (*start, *bytes);
                     self.transfer(Transfer::Clear { of, start, bytes }, &[], size);

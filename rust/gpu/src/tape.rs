@@ -55,7 +55,7 @@ pub(super) enum Command {
 
 /// What the dispatches of a tape are and use.
 #[derive(Default)]
-pub(super) struct Film {
+pub(super) struct Recording {
     pub commands: Vec<Command>,
     /// The parameter blocks, one behind the other.
     pub params: Vec<u8>,
@@ -70,12 +70,12 @@ pub(super) struct Film {
     /// The numbers of dispatches that may note an index out of range.
     pub faults: Vec<u32>,
     /// Whether something was done that may be another thing next time.
-    pub spoiled: bool,
+    pub invalid: bool,
     /// Whether another thread recorded a part of it.
     pub torn: bool,
 }
 
-impl Film {
+impl Recording {
     fn number(&mut self, raw: &Arc<Raw>) -> usize {
         let memory = &mut self.memory;
         *self.numbers.entry(raw.id).or_insert_with(|| {
@@ -131,7 +131,7 @@ impl Film {
 pub struct Tape {
     index: u8,
     life: u32,
-    film: Film,
+    recording: Recording,
     /// What the kernels had for themselves, which nobody else gets meanwhile.
     _own: Vec<Buffer>,
     /// Memory that may be other memory next time, by the caller's numbers.
@@ -155,7 +155,7 @@ impl Open {
 
 /// That what a tape holds may go to other threads, which the compiler takes long to see.
 const fn may_go<T: Send + Sync>() {}
-const _: () = may_go::<Film>();
+const _: () = may_go::<Recording>();
 const _: () = may_go::<Buffer>();
 // SAFETY: the fields may, as the lines above have the compiler see.
 unsafe impl Send for Tape {}
@@ -167,7 +167,7 @@ pub struct Taping<'a>(&'a Gpu);
 
 impl Drop for Taping<'_> {
     fn drop(&mut self) {
-        self.0.stream.lock().film = None;
+        self.0.stream.lock().recording = None;
         self.0.taper.store(0, Ordering::Relaxed);
     }
 }
@@ -184,18 +184,18 @@ impl Taping<'_> {
     /// Says that what is asked for from now on is of this step, and whether what its op tells are
     /// [numbers](crate::op::Op::tells_numbers).
     pub fn begin(&self, step: usize, numbers: bool) {
-        if let Some(film) = &mut self.0.stream.lock().film {
-            (film.step, film.of_numbers) = (step, numbers);
+        if let Some(recording) = &mut self.0.stream.lock().recording {
+            (recording.step, recording.of_numbers) = (step, numbers);
         }
     }
 
     /// Whether something was done since the last time that cannot be kept.
-    pub fn is_spoiled(&self) -> bool {
+    pub fn is_invalid(&self) -> bool {
         let mut stream = self.0.stream.lock();
         stream
-            .film
+            .recording
             .as_mut()
-            .is_some_and(|f| std::mem::take(&mut f.spoiled))
+            .is_some_and(|f| std::mem::take(&mut f.invalid))
     }
 
     /// Ends it. `known` is the memory that lives as long as the tape, `open` what may be other memory
@@ -207,13 +207,13 @@ impl Taping<'_> {
     ) -> Result<Option<Tape>> {
         let gpu = self.0;
         gpu.settle_all()?;
-        let film = gpu.stream.lock().film.take();
-        let Some(mut film) = film.filter(|f| !f.spoiled && !f.torn) else {
+        let recording = gpu.stream.lock().recording.take();
+        let Some(mut recording) = recording.filter(|f| !f.invalid && !f.torn) else {
             return Ok(None);
         };
-        film.told.sort_by_key(|t| t.step);
+        recording.told.sort_by_key(|t| t.step);
         let known: Vec<u64> = known.flat_map(Buffer::raws).map(|r| r.id).collect();
-        let numbers = &film.numbers;
+        let numbers = &recording.numbers;
         let number = |raw: &Arc<Raw>| numbers.get(&raw.id).copied();
         let opened = |b: &Buffer| Open {
             at: b.raws().map(number).collect(),
@@ -225,7 +225,7 @@ impl Taping<'_> {
             .collect();
         let noted = gpu.fault_memory();
         let mut own = Vec::new();
-        for raw in &film.memory {
+        for raw in &recording.memory {
             if known.contains(&raw.id) || noted == Some(raw.id) {
                 continue;
             }
@@ -237,7 +237,7 @@ impl Taping<'_> {
         Ok(Some(Tape {
             index: gpu.index,
             life: gpu.life,
-            film,
+            recording,
             _own: own,
             open,
         }))
@@ -256,7 +256,7 @@ impl Tape {
             let before = new.len();
             let raws = || open.at.iter().zip(buffer.raws());
             for (at, raw) in raws().filter_map(|(at, raw)| at.map(|at| (at, raw))) {
-                if raw.id != self.film.memory[at].id {
+                if raw.id != self.recording.memory[at].id {
                     new.push((at, raw));
                 }
             }
@@ -269,7 +269,7 @@ impl Tape {
     }
 
     fn rebind(&mut self, gpu: &Gpu, new: &[(usize, &Arc<Raw>)]) -> bool {
-        let mut memory = self.film.memory.clone();
+        let mut memory = self.recording.memory.clone();
         for &(at, raw) in new {
             // The pool gives buffers of more than one size for the same bytes. No kernel asks for the
             // size, but what is larger than a binding is seen through windows.
@@ -286,7 +286,7 @@ impl Tape {
             return false;
         }
         let stream = &mut *gpu.stream.lock();
-        for command in &mut self.film.commands {
+        for command in &mut self.recording.commands {
             if let Command::Dispatch {
                 pipeline,
                 group,
@@ -300,28 +300,30 @@ impl Tape {
                 }
             }
         }
-        self.film.memory = memory;
+        self.recording.memory = memory;
         true
     }
 
     /// Gives the words of a step for the next replay.
     pub fn tell(&mut self, step: usize, words: &[u32]) -> Result<()> {
-        let film = &mut self.film;
-        let first = film.told.partition_point(|t| t.step < step);
-        let own = film.told[first..].iter().take_while(|t| t.step == step);
+        let recording = &mut self.recording;
+        let first = recording.told.partition_point(|t| t.step < step);
+        let own = recording.told[first..]
+            .iter()
+            .take_while(|t| t.step == step);
         for t in own {
             let Some(new) = words.get(t.from..t.from + t.len) else {
                 bail!(Assertion, "a kernel is told more than its op has to tell");
             };
             let at = 4 * t.word;
-            film.params[at..at + 4 * t.len].copy_from_slice(bytemuck::cast_slice(new));
+            recording.params[at..at + 4 * t.len].copy_from_slice(bytemuck::cast_slice(new));
         }
         Ok(())
     }
 
     /// How many commands it has.
     pub fn count(&self) -> usize {
-        self.film.commands.len()
+        self.recording.commands.len()
     }
 }
 
@@ -329,7 +331,7 @@ impl Drop for Tape {
     fn drop(&mut self) {
         if Gpu::now(self.index).is_err() {
             // A forked child must not call the driver that its parent opened.
-            std::mem::forget(std::mem::take(&mut self.film));
+            std::mem::forget(std::mem::take(&mut self.recording));
         }
     }
 }
@@ -349,7 +351,7 @@ impl Gpu {
         }
         let taping = Taping(self);
         self.settle_all()?;
-        self.stream.lock().film = Some(Film::default());
+        self.stream.lock().recording = Some(Recording::default());
         Ok(Some(taping))
     }
 
@@ -367,7 +369,7 @@ impl Gpu {
     /// The step whose kernels are asked for, where what this thread records is kept.
     pub(super) fn step(&self) -> Option<usize> {
         match self.is_taping() {
-            true => self.stream.lock().film.as_ref().map(|f| f.step),
+            true => self.stream.lock().recording.as_ref().map(|f| f.step),
             false => None,
         }
     }
@@ -377,26 +379,26 @@ impl Gpu {
         match self.is_taping() {
             true => {
                 let stream = self.stream.lock();
-                let film = stream.film.as_ref().filter(|f| f.of_numbers);
-                film.map(|f| f.step)
+                let recording = stream.recording.as_ref().filter(|f| f.of_numbers);
+                recording.map(|f| f.step)
             }
             false => None,
         }
     }
 
     /// Says that what this thread does now cannot be kept.
-    pub(super) fn spoil(&self) {
+    pub(super) fn invalidate_recording(&self) {
         if self.is_taping() {
-            if let Some(film) = &mut self.stream.lock().film {
-                film.spoiled = true;
+            if let Some(recording) = &mut self.stream.lock().recording {
+                recording.invalid = true;
             }
         }
     }
 
     /// Says that another thread is about to record what waited.
     pub(super) fn tear(&self) {
-        if let Some(film) = &mut self.stream.lock().film {
-            film.torn = true;
+        if let Some(recording) = &mut self.stream.lock().recording {
+            recording.torn = true;
         }
     }
 
@@ -408,8 +410,8 @@ impl Gpu {
     /// Records a tape again.
     pub fn replay(&self, tape: &Tape) -> Result<()> {
         self.settle_all()?;
-        self.expect_faults(&tape.film.faults);
-        self.stream.lock().replay(&tape.film);
+        self.expect_faults(&tape.recording.faults);
+        self.stream.lock().replay(&tape.recording);
         match self.fault.lock().is_some() {
             true => self.check(),
             false => Ok(()),

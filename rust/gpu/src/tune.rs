@@ -4,7 +4,7 @@
 use super::adapter::Info;
 use super::clock;
 use super::key::{key, Key, Map};
-use super::stored;
+use super::pipeline_cache;
 use super::tile::{Tile, TILES};
 use super::Gpu;
 use crate::bail;
@@ -92,8 +92,8 @@ impl Tuned {
         // Other kernels take other times.
         let ways = format!("{TILES:?} {ways}");
         let [kernels, _] = key(&(env!("CARGO_PKG_VERSION"), ways.as_str()));
-        let name = format!("{}-{kernels:016x}.tiles", stored::name(info));
-        let folder = stored::folder().filter(|_| when != When::Never);
+        let name = format!("{}-{kernels:016x}.tiles", pipeline_cache::name(info));
+        let folder = pipeline_cache::folder().filter(|_| when != When::Never);
         let path = folder.map(|folder| folder.join(name));
         let known = path.as_deref().map_or_else(Map::default, read);
         Ok(Tuned {
@@ -123,7 +123,7 @@ impl Tuned {
                 let _ = writeln!(text, "{:016x} {:016x} {m} {n}", key[0], key[1]);
             }
         }
-        stored::replace(path, text.as_bytes())
+        pipeline_cache::replace(path, text.as_bytes())
     }
 }
 

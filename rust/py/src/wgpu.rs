@@ -6,7 +6,7 @@ use crate::object::wrap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::device;
-use pytensorlib_core::gpu::{stored, Gpu, Mark};
+use pytensorlib_core::gpu::{pipeline_cache, Event, Gpu};
 use pytensorlib_core::graph::change_settings;
 use pytensorlib_core::ops::pointwise::written::written;
 use pytensorlib_core::tensor::Tensor;
@@ -133,16 +133,16 @@ fn _wgpu_reset_sums(index: u8) -> PyResult<()> {
 }
 
 /// A place in the stream of a GPU: an event that was recorded.
-#[pyclass(name = "_Mark", module = "pytensorlib._C", frozen)]
-struct PyMark(Mark);
+#[pyclass(name = "_Event", module = "pytensorlib._C", frozen)]
+struct PyEvent(Event);
 
 #[pymethods]
-impl PyMark {
-    /// Submits what is recorded, and marks where the stream ends now.
+impl PyEvent {
+    /// Submits what is recorded, and records an event where the stream ends now.
     #[new]
-    fn new(py: Python<'_>, index: u8, timed: bool) -> PyResult<PyMark> {
+    fn new(py: Python<'_>, index: u8, timed: bool) -> PyResult<PyEvent> {
         let gpu = Gpu::at(index).py()?;
-        py.detach(|| gpu.mark(timed)).py().map(PyMark)
+        py.detach(|| gpu.record_event(timed)).py().map(PyEvent)
     }
     /// The number of the GPU.
     #[getter]
@@ -157,8 +157,8 @@ impl PyMark {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.wait()).py()
     }
-    /// Milliseconds from this mark to a later one.
-    fn milliseconds_to(&self, py: Python<'_>, end: &PyMark) -> PyResult<f64> {
+    /// Milliseconds from this event to a later one.
+    fn milliseconds_to(&self, py: Python<'_>, end: &PyEvent) -> PyResult<f64> {
         py.detach(|| self.0.milliseconds_to(&end.0)).py()
     }
 }
@@ -264,7 +264,7 @@ fn _wgpu_peaks(py: Python<'_>, index: u8) -> PyResult<Option<(f64, f64)>> {
 #[pyfunction]
 fn _wgpu_kept(index: u8) -> PyResult<(Option<std::path::PathBuf>, String)> {
     let info = Gpu::at(index).py()?.info();
-    Ok((stored::folder(), stored::name(info)))
+    Ok((pipeline_cache::folder(), pipeline_cache::name(info)))
 }
 
 /// What WGSL of others computes of each element of these tensors, which have one shape and type.
@@ -287,7 +287,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_reset_peaks, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_reset_sums, m)?)?;
-    m.add_class::<PyMark>()?;
+    m.add_class::<PyEvent>()?;
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fuse, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_wide, m)?)?;

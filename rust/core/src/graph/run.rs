@@ -237,7 +237,7 @@ impl Run {
             if let (true, Some(m)) = (slot.escapes, &run.memory[s]) {
                 if !matches!(slot.source, Source::State(_)) {
                     let back = first[s].is_some_and(|f| f >= from);
-                    run.inhabit(s, m);
+                    run.label(s, m);
                     run.lasting.push((s, m.handles(), back));
                 }
             }
@@ -289,10 +289,10 @@ impl Run {
     }
 
     /// Tells a GPU what the memory of a result is for.
-    fn inhabit(&self, s: usize, memory: &Storage) {
+    fn label(&self, s: usize, memory: &Storage) {
         if let Some(p) = self.places[s].iter().find(|p| p.output) {
             let meta = &self.program.steps[p.step].y[p.at].meta;
-            memory.inhabit(meta.shape(), meta.dtype());
+            memory.label(meta.shape(), meta.dtype());
         }
     }
 
@@ -384,7 +384,7 @@ impl Run {
             if of == back && self.memory[s].as_ref().is_none_or(taken) {
                 let slot = &self.program.slots[s];
                 let fresh = Storage::empty(slot.bytes, slot.device)?;
-                self.inhabit(s, &fresh);
+                self.label(s, &fresh);
                 self.bind(s, fresh);
             }
         }
@@ -497,7 +497,7 @@ impl Calls<'_> {
         step.done
             .iter()
             .filter_map(Storage::buffer)
-            .for_each(Buffer::retire);
+            .for_each(Buffer::mark_dead);
         Ok(())
     }
 

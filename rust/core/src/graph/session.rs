@@ -298,7 +298,7 @@ impl Interpreter for Session {
                 Answer::After => {
                     settle()?;
                     let all = request.x.iter().copied().chain(y);
-                    all.into_iter().try_for_each(|t| t.storage().settle())?;
+                    all.into_iter().try_for_each(|t| t.storage().flush_pending())?;
                 }
             }
         }

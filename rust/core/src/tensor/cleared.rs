@@ -22,7 +22,7 @@ impl Tensor {
             Device::Cpu => Storage::cleared(bytes, clear)?,
             _ => Storage::zeroed(bytes, device)?,
         };
-        storage.inhabit(shape, dtype);
+        storage.label(shape, dtype);
         let layout = Layout::contiguous(shape);
         Ok(Tensor::from_storage(storage, layout, dtype))
     }

@@ -23,7 +23,7 @@ impl Plan<'_> {
     /// Units of one invocation; 0 where it has one and reads as it goes.
     pub(super) fn units(&self, gpu: &Gpu, n: usize) -> usize {
         let widest = self.places().map(|p| p.size).max().unwrap_or(4);
-        if self.head.is_some() || !gpu.is_wide(n * widest / 4) {
+        if self.root.is_some() || !gpu.is_wide(n * widest / 4) {
             return 0;
         }
         let length: usize = self.nodes.iter().map(|(_, n)| n.body.length).sum();

@@ -208,7 +208,7 @@ impl Reel {
             for i in part.steps.clone() {
                 taping.begin(i, self.numbers[i - self.steps.start]);
                 work.perform(i..i + 1, calls)?;
-                if taping.is_spoiled() {
+                if taping.is_invalid() {
                     self.kinds[i - self.steps.start] = Kind::Other;
                     same = false;
                 }

@@ -3,7 +3,7 @@
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::error::Result;
-use crate::gpu::{guest, Acc, Gpu, Shader};
+use crate::gpu::{user_wgsl, Acc, Gpu, Shader};
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Keep, Metas, Op, TensorMeta};
 use crate::tensor::Tensor;
@@ -122,6 +122,6 @@ impl Op for Written {
 
 /// `fn op` of `body` for each element of tensors of one shape and type.
 pub fn written(body: &str, x: &[&Tensor]) -> Result<Tensor> {
-    guest::check_body("wgpu.elementwise", body)?;
+    user_wgsl::check_body("wgpu.elementwise", body)?;
     dispatch::call1(Written { body: body.into() }, x)
 }

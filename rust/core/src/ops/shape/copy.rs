@@ -465,7 +465,7 @@ impl Tensor {
         }
         let bytes = l.extent()? * self.dtype().size();
         let storage = crate::storage::Storage::zeroed(bytes, self.device())?;
-        storage.inhabit(&l.shape, self.dtype());
+        storage.label(&l.shape, self.dtype());
         let out = Tensor::from_storage(storage, l, self.dtype());
         out.copy_from(self)?;
         Ok(out)

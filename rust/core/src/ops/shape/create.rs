@@ -307,7 +307,7 @@ impl Tensor {
             ))
         })?;
         let storage = Storage::empty(bytes, device)?;
-        storage.inhabit(shape, dtype);
+        storage.label(shape, dtype);
         Ok(Tensor::from_storage(storage, layout, dtype))
     }
 

@@ -281,7 +281,7 @@ impl Product<'_> {
             .reads("A", self.a)
             .reads("B", self.b)
             .reads_if("C", self.c.map(|c| c.0))
-            .gives(result)
+            .epilogue(result)
             .takes("a", whole(self.a)?, a_reads)
             .takes("b", whole(self.b)?, b_reads)
             .groups(gpu, &p, groups)
@@ -335,7 +335,7 @@ impl Product<'_> {
             .reads_words(&tops_b)
             .reads_words(self.a)
             .reads_words(self.b)
-            .gives(result)
+            .epilogue(result)
             .groups(gpu, &p, groups)
     }
 }

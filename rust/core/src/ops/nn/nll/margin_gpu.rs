@@ -241,7 +241,7 @@ impl Margins {
             .reads("I", target)
             .reads_words(named)
             .reads("W", w)
-            .gives(whole(y)?)
+            .epilogue(whole(y)?)
             .groups(gpu, &p, (self.rows * s.parts).div_ceil(s.rows as usize))
     }
 }

@@ -209,10 +209,10 @@ pub fn forward(
         .reads("X", x)
         .reads_if("W", weight)
         .reads_if("B", bias)
-        .gives(whole(y)?);
+        .epilogue(whole(y)?);
     let (launch, rows) = s.rows(gpu, launch, &[x, y], 16)?;
     let reads = rows.reads(s.length, if centered { 3 } else { 2 });
-    let launch = launch.takes("x", whole(x)?, reads);
+    let launch = launch.prologue("x", whole(x)?, reads);
     launch.groups(gpu, &p, rows.groups(s.groups))
 }
 
@@ -292,7 +292,7 @@ pub fn backward(
         .reads_words(mean)
         .reads_words(rstd)
         .reads("W", w)
-        .gives(whole(y)?);
+        .epilogue(whole(y)?);
     let (launch, rows) = s.rows(gpu, launch, &[x, g, y], 8)?;
     let more = match affine.is_some() && !s.own() {
         true => channels.div_ceil(columns) * parts,

@@ -74,7 +74,7 @@ pub fn max_backward(gpu: &Gpu, g: &Pool2d, x: &Tensor, index: &Tensor, y: &Tenso
         .writes("Y", y)
         .reads("X", x)
         .reads("I", index)
-        .gives(whole(y)?)
+        .epilogue(whole(y)?)
         .each(gpu, &g.max(y.numel(), [x, y, index]), y.offset(), y.numel())
 }
 

@@ -61,7 +61,7 @@ fn rows<'a, P: bytemuck::NoUninit>(
     );
     let mut launch = rows.set(launch.set("LOG", log));
     if let [x] = x {
-        launch = launch.takes("x", whole(x)?, rows.reads(span.length, 3));
+        launch = launch.prologue("x", whole(x)?, rows.reads(span.length, 3));
     }
     launch.groups(gpu, p, rows.groups(span.lines()))
 }
@@ -83,7 +83,7 @@ pub fn softmax(gpu: &Gpu, log: bool, span: Span, x: &Tensor, y: &Tensor) -> Resu
         least: acc.words(f64::NEG_INFINITY),
     };
     let launch = SOFTMAX.launch(acc).writes("Y", y).reads("X", x);
-    let launch = launch.gives(whole(y)?);
+    let launch = launch.epilogue(whole(y)?);
     rows(gpu, launch, log, span, &p, &[x], y)
 }
 
@@ -110,7 +110,7 @@ pub fn softmax_backward(
     };
     let launch = SOFTMAX_BACKWARD.launch(Acc::of(s.dtype())?);
     let launch = launch.writes("Y", y).reads("S", s).reads("G", g);
-    let launch = launch.gives(whole(y)?);
+    let launch = launch.epilogue(whole(y)?);
     rows(gpu, launch, log, span, &p, &[s, g], y)
 }
 

@@ -168,7 +168,7 @@ impl<'a> Product<'a> {
             .reads("B", self.b)
             .reads("C", self.bias.unwrap_or(self.a));
         // Of one part it is the result.
-        Ok(launch.gives((self.splits == 1).then(|| whole(self.into)).transpose()?))
+        Ok(launch.epilogue((self.splits == 1).then(|| whole(self.into)).transpose()?))
     }
 
     fn tiles(&self, tile: Tile) -> Result<()> {
@@ -258,7 +258,7 @@ impl<'a> Product<'a> {
             .reads_words(&tops_a)
             .reads_words(&tops_b)
             .reads_words(self.a)
-            .gives(result)
+            .epilogue(result)
             .groups(self.gpu, &p, groups)
     }
 

@@ -1,4 +1,4 @@
-//! Marks in the stream: whether the GPU has come so far, and when it did by its own clock.
+//! Events in the stream: whether the GPU has come so far, and when it did by its own clock.
 
 use super::{adapter, clock, Gpu};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 const MILLI: f64 = 1e6;
 
 /// A place in the stream, behind all that was asked for before it.
-pub struct Mark {
+pub struct Event {
     index: u8,
     /// The number of the device, of all that were opened.
     life: u32,
@@ -21,10 +21,10 @@ pub struct Mark {
 }
 
 impl Gpu {
-    /// Submits what is recorded, and marks where the stream ends now. Where it is `timed` it has a time, which needs
-    /// an adapter with timestamps.
-    pub fn mark(&self, timed: bool) -> Result<Mark> {
-        self.spoil();
+    /// Submits what is recorded, and records an event where the stream ends now. Where it is
+    /// `timed` it has a time, which needs an adapter with timestamps.
+    pub fn record_event(&self, timed: bool) -> Result<Event> {
+        self.invalidate_recording();
         self.flush()?;
         let stamped = timed.then(|| self.stamped()).transpose()?;
         let (commands, stamp) = stamped.unzip();
@@ -34,7 +34,7 @@ impl Gpu {
         self.queue
             .on_submitted_work_done(move || told.store(true, Ordering::Release));
         self.check()?;
-        Ok(Mark {
+        Ok(Event {
             index: self.index,
             life: self.life,
             submission,
@@ -78,7 +78,7 @@ impl Gpu {
     }
 }
 
-impl Mark {
+impl Event {
     /// The GPU's number.
     pub fn index(&self) -> u8 {
         self.index
@@ -139,7 +139,7 @@ impl Mark {
     }
 
     /// Milliseconds from this mark to a later one on the same GPU; negative where that was before.
-    pub fn milliseconds_to(&self, end: &Mark) -> Result<f64> {
+    pub fn milliseconds_to(&self, end: &Event) -> Result<f64> {
         ensure!(
             (self.index, self.life) == (end.index, end.life),
             Value,

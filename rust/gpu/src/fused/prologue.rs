@@ -1,10 +1,10 @@
-//! Heads that take what they read as it is made: by the nodes of a group that comes before, whose values nobody
-//! else reads. A head's file reads the elements of such an operand `x` by its function `read_x` (and those of two
+//! Roots that take what they read as it is made: by the nodes of a group that comes before, whose values nobody
+//! else reads. A root's file reads the elements of such an operand `x` by its function `read_x` (and those of two
 //! bytes in pairs by `read_two_x`), in whose place it gets one of the same name that computes them. The first buffer
 //! that this reads is bound where the operand would be.
 
 use super::super::fuse::{Group, Load, Source, Store, HEAD, MAX_WORDS};
-use super::super::launch::Taking;
+use super::super::launch::Prologue;
 use super::super::place::Walk;
 use super::{Plan, Writer, NAME};
 use crate::bail;
@@ -16,18 +16,18 @@ use smallvec::SmallVec;
 /// Bytes of the text of what is computed more than once for each element, for all those times together: a quotient
 /// or a transcendental function three times, some arithmetic thirty times.
 const MAX_LENGTH: usize = 9 << 10;
-/// Turns of loops of what is computed that an invocation takes at most, beside those of the head: software Vulkan
+/// Turns of loops of what is computed that an invocation takes at most, beside those of the root: software Vulkan
 /// ends it after 65,535.
 const MAX_TURNS: usize = 32_768;
 
-/// A group that comes before another one's head.
+/// A group that comes before another one's root.
 pub(crate) struct Before {
     pub group: Box<Group>,
-    /// The place that the head reads, which may take the values instead; none of the results of parts.
+    /// The place that the root reads, which may take the values instead; none of the results of parts.
     pub taken: Option<Taken>,
 }
 
-/// What a head takes as it is made: the node that makes it, the element that is its first, and the operand's name.
+/// What a root takes as it is made: the node that makes it, the element that is its first, and the operand's name.
 #[derive(Clone, Copy)]
 pub(crate) struct Taken {
     pub node: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Taken {
 }
 
 impl Before {
-    /// What the head takes, where nobody else can read anything of the group; then that stays so.
+    /// What the root takes, where nobody else can read anything of the group; then that stays so.
     pub fn taken(&self) -> Option<Taken> {
         let held = self.group.stores.iter().any(Store::is_held);
         self.taken.filter(|_| !held)
@@ -50,7 +50,7 @@ impl Before {
         }
     }
 
-    /// The buffers and words of parameters that a head has more where it takes what it may.
+    /// The buffers and words of parameters that a root has more where it takes what it may.
     pub fn takes(&self) -> (usize, usize) {
         let Some(taken) = self.taken else {
             return (0, 0);
@@ -86,20 +86,20 @@ impl Group {
         (ids.len(), words)
     }
 
-    /// Lets a head that reads `x`, and has so many buffers and words of parameters, wait for what the group makes of
+    /// Lets a root that reads `x`, and has so many buffers and words of parameters, wait for what the group makes of
     /// it: what it may take in its place, where that are not the results of parts. `None` where the group cannot
     /// wait with it.
     pub fn precedes(
         &mut self,
-        x: &Taking,
+        x: &Prologue,
         (bound, params): (usize, usize),
         max_buffers: usize,
     ) -> Option<Option<Taken>> {
         let view = &x.view;
-        if let Some(head) = &self.head {
+        if let Some(root) = &self.root {
             // The results of parts: what comes before those is what is worth the wait.
             let first = |b: &Before| b.group.before.is_none();
-            let parts = self.nodes.is_empty() && head.y().same(view.buffer);
+            let parts = self.nodes.is_empty() && root.y().same(view.buffer);
             return (parts && self.before.as_ref().is_some_and(first)).then_some(None);
         }
         self.stores.retain(Store::is_live);
@@ -127,9 +127,9 @@ impl Group {
         fits.then_some(Some(Taken { node, offset, name }))
     }
 
-    /// Whether these nodes may be computed as often as the head reads: what they read then is no more than what
-    /// a kernel of their own and the head read and write, and little is computed.
-    fn is_worth(&self, needed: u64, x: &Taking) -> bool {
+    /// Whether these nodes may be computed as often as the root reads: what they read then is no more than what
+    /// a kernel of their own and the root read and write, and little is computed.
+    fn is_worth(&self, needed: u64, x: &Prologue) -> bool {
         let times = x.times;
         let nodes = || (self.nodes.iter().enumerate()).filter(|(i, _)| needed >> i & 1 == 1);
         let length: usize = nodes().map(|(_, n)| n.body.length).sum();
@@ -163,7 +163,7 @@ pub(super) fn without_reads(own: String, name: &str) -> Result<String> {
 }
 
 impl<'a> Plan<'a> {
-    /// What a head takes of what comes before it; its other buffers are behind so many.
+    /// What a root takes of what comes before it; its other buffers are behind so many.
     pub(super) fn taken(before: &'a Before, behind: usize) -> Option<Box<Plan<'a>>> {
         let taken = before.taken()?;
         let group = &*before.group;
@@ -176,7 +176,7 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a, 'g> Writer<'a, 'g> {
-    /// The functions that read what the head takes of this.
+    /// The functions that read what the root takes of this.
     pub(super) fn reads_of(&mut self, plan: &'a Plan<'g>) {
         let Some((Taken { node, name, .. }, _)) = plan.taken else {
             return;

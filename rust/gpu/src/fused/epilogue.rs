@@ -1,4 +1,4 @@
-//! Heads whose results others read: these run in the place of its stores.
+//! Roots whose results others read: these run in the place of its stores.
 
 use super::Writer;
 
@@ -42,7 +42,7 @@ pub(super) fn with_finishes(own: String) -> String {
 }
 
 impl Writer<'_, '_> {
-    /// What the head calls in the place of its stores of one element and of two in one word: what is as narrow as
+    /// What the root calls in the place of its stores of one element and of two in one word: what is as narrow as
     /// these are is stored as they would be.
     pub(super) fn finish(&mut self) {
         let (first, zero) = (self.take(), self.take());

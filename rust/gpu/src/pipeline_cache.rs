@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The driver's cache of pipelines, and its file.
-pub(super) struct Stored {
+pub(super) struct PipelineCache {
     pub cache: wgpu::PipelineCache,
     path: PathBuf,
 }
@@ -31,9 +31,9 @@ pub fn name(info: &Info) -> String {
     format!("wgpu-{a:016x}{b:016x}")
 }
 
-impl Stored {
+impl PipelineCache {
     /// Where the adapter takes part: with what the last run left.
-    pub fn open(device: &wgpu::Device, info: &Info) -> Option<Stored> {
+    pub fn open(device: &wgpu::Device, info: &Info) -> Option<PipelineCache> {
         if !info.features.contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
         }
@@ -49,7 +49,7 @@ impl Stored {
                 fallback: true,
             })
         };
-        Some(Stored { cache, path })
+        Some(PipelineCache { cache, path })
     }
 
     /// Writes the file anew where there is more than it holds. Nothing is lost but time where that

@@ -1,12 +1,12 @@
-//! Kernels that wait as the head of a group: pointwise kernels that read what they give, or only have its
-//! shape, run where they store it (`store_y`), before it is memory. A head may have those that make an operand in the
+//! Kernels that wait as the root of a group: pointwise kernels that read what they give, or only have its
+//! shape, run where they store it (`store_y`), before it is memory. A root may have those that make an operand in the
 //! place of its loads (`read_x`), where nobody else reads that.
 
 use super::binding::Bound;
 use super::clock::{self, Client};
 use super::fuse::Group;
 use super::key::Key;
-use super::launch::{Taking, NOTHING};
+use super::launch::{Prologue, NOTHING};
 use super::pipeline::{Kernel, Tail};
 use super::place::Place;
 use super::shader::{Acc, Numbers, Source};
@@ -16,7 +16,7 @@ use crate::error::Result;
 use smallvec::SmallVec;
 
 /// A dispatch in the making that owns what it is made of.
-pub(super) struct Head {
+pub(super) struct FusionRoot {
     source: Source,
     entry: &'static str,
     acc: Acc,
@@ -38,7 +38,7 @@ pub(super) struct Head {
     pub client: Client,
 }
 
-impl Head {
+impl FusionRoot {
     /// The memory that `store_y` writes.
     pub fn y(&self) -> &Buffer {
         &self.buffers[0]
@@ -112,7 +112,7 @@ impl Gpu {
         &self,
         kernel: &Kernel,
         buffers: &[Bound],
-        (operands, unread, y): (&[Taking], u32, View),
+        (operands, unread, y): (&[Prologue], u32, View),
         params: &[u8],
         groups: usize,
         told: &[Told],
@@ -155,17 +155,17 @@ impl Gpu {
             }
             // What reads the same group's results elsewhere comes behind it.
             let others = touched().filter(|(_, b, _)| !of(b));
-            waiting.settle(self, others.map(|(_, b, writes)| (b, writes)))?;
+            waiting.flush_pending(self, others.map(|(_, b, writes)| (b, writes)))?;
             before = waiting.before(self, x, (buffers.len(), params.len() / 4));
             if before.is_some() {
                 break;
             }
         }
-        waiting.settle(self, touched().map(|(_, b, writes)| (b, writes)))?;
+        waiting.flush_pending(self, touched().map(|(_, b, writes)| (b, writes)))?;
         let mut words = SmallVec::from_elem(0, params.len() / 4);
         bytemuck::cast_slice_mut(&mut words[..]).copy_from_slice(params);
         let [_, tail] = kernel.tail;
-        let head = Box::new(Head {
+        let root = Box::new(FusionRoot {
             source: kernel.source.clone(),
             entry: kernel.entry,
             acc: kernel.acc,
@@ -180,7 +180,7 @@ impl Gpu {
             place: Place::of(&y),
             client: Client::here(),
         });
-        waiting.add(self, Group::led(head, &y, before))?;
+        waiting.add(self, Group::led(root, &y, before))?;
         Ok(true)
     }
 }
