@@ -1,4 +1,4 @@
-"""The wish for deterministic algorithms, which all here are: it is kept and told."""
+"""The setting of deterministic algorithms: all here are, so it is stored and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build of PyTorch is for."""
+"""Facts of a build of PyTorch, as `torch._environment` reports them."""
 
 from __future__ import annotations
 

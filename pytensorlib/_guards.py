@@ -1,4 +1,4 @@
-"""What libraries ask of PyTorch's compiler while it traces, which it never does here."""
+"""Names of the tracing state of PyTorch's compiler, which never traces here."""
 
 from __future__ import annotations
 

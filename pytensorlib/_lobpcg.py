@@ -1,4 +1,4 @@
-"""Where PyTorch defines `lobpcg`."""
+"""`lobpcg` at PyTorch's private path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where files are, as PyTorch's own tests ask."""
+"""Paths of files, for PyTorch's own tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of PyTorch's names are not here, why, and what is nearest to them."""
+"""The table of PyTorch's names that are absent, with the reason and the nearest name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules of devices that are not here have in common.
+"""Functions that the modules of absent devices share.
 
 Programs ask them whether there is a device, and may seed and empty what there is not.
 """

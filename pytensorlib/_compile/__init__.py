@@ -1,4 +1,4 @@
-"""Where PyTorch defines what keeps functions from its compiler."""
+"""`torch._compile`: functions that mark others as not to be compiled."""
 
 from __future__ import annotations
 

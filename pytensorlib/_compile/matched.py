@@ -1,4 +1,4 @@
-"""What `torch.compile` makes of a function: Python runs in each call, work on tensors together."""
+"""`torch.compile`: runs a function's Python in each call, and its tensor operations fused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What marks tensors and functions for PyTorch's compiler: it has no effect."""
+"""Decorators and marks for PyTorch's compiler, which have no effect here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What libraries ask of PyTorch's compiler."""
+"""Names of PyTorch's compiler that libraries call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where PyTorch defines `vmap`, `grad` and `grad_and_value`."""
+"""`vmap`, `grad` and `grad_and_value` at PyTorch's private path."""
 
 from __future__ import annotations
 

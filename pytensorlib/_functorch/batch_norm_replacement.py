@@ -1,4 +1,4 @@
-"""Where PyTorch defines `replace_all_batch_norm_modules_`."""
+"""`replace_all_batch_norm_modules_` at PyTorch's private path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package `functorch` has: functions of `torch.func`, and a warning."""
+"""The functions of the package `functorch`: those of `torch.func`, with a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where PyTorch defines the transforms of `torch.func`, and private helpers of theirs."""
+"""The transforms of `torch.func` at PyTorch's private path, and private helpers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where PyTorch defines `functional_call` and `stack_module_state`."""
+"""`functional_call` and `stack_module_state` at PyTorch's private path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What GPUs are called, and what they are as one of PyTorch's devices.
+"""Names and kinds of GPUs: which device of PyTorch's a GPU answers as.
 
 The core's table says the name (`rust/base/src/device.rs`); all else asks here.
 """

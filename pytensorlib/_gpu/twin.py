@@ -1,4 +1,4 @@
-"""Modules of `torch.cuda` once more, as those of another of PyTorch's kinds of devices.
+"""Copies of the modules of `torch.cuda` for PyTorch's other kinds of devices.
 
 What they define asks ``GPU`` of their package's ``_kind`` which one that is.
 """

@@ -1,4 +1,4 @@
-"""Loops over a dimension: what each step gives to the next, and what it gives out."""
+"""Loops over a dimension: `scan` and `associative_scan`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which storages have a class, and what it is called."""
+"""The names of the storage classes, by element type."""
 
 from __future__ import annotations
 

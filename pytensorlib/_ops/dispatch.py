@@ -1,4 +1,4 @@
-"""Which operator of `torch.ops` a call below gradients is, for ``__torch_dispatch__``."""
+"""Finds the operator of `torch.ops` that a call is, for ``__torch_dispatch__``."""
 
 from __future__ import annotations
 

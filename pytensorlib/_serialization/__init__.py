@@ -1,1 +1,1 @@
-"""What `save` and `load` are made of."""
+"""The parts of `save` and `load`."""

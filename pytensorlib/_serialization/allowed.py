@@ -1,4 +1,4 @@
-"""What a checkpoint may name when it is loaded with ``weights_only``."""
+"""The names that a checkpoint may use when it is loaded with ``weights_only``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of file this is, by the names that `torch.serialization` has for the questions."""
+"""Recognises the format of a file, for the questions of `torch.serialization`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `save` and `load` may be told beside their arguments: places, byte orders, maps, gaps."""
+"""Options of `save` and `load`: devices, byte order, memory mapping, alignment."""
 
 from __future__ import annotations
 

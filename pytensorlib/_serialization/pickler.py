@@ -1,4 +1,4 @@
-"""Pickles in which tensors and our classes bear PyTorch's names, without PyTorch at hand."""
+"""Writes pickles in which tensors and classes have PyTorch's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of PyTorch's zip files, one by one, as code that opens such files itself asks."""
+"""Reads and writes single records of zip files, as `PyTorchFileReader` and its like do."""
 
 from __future__ import annotations
 

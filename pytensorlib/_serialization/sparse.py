@@ -1,4 +1,4 @@
-"""What sparse tensors are made of, as it is printed and written to files."""
+"""The parts of sparse tensors, as they are printed and written to files."""
 
 from __future__ import annotations
 

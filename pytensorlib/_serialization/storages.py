@@ -1,4 +1,4 @@
-"""The storages of checkpoints: memory of a file, and the tensors that the file makes of it."""
+"""The storages of checkpoints: memory of a file, and the tensors made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the pickles of files become objects: by our own machine, or by an unpickler of Python's."""
+"""Loads the pickles of files, by our own machine or by one of Python's unpicklers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What libraries ask of tensors without memory; there are none here but those on `meta`."""
+"""`FakeTensor` and its mode, as libraries import them; here such tensors are on `meta`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between systems in Python's own modules."""
+"""Differences between operating systems in Python's own modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes ``torch`` an installed distribution: the record that installers and libraries read."""
+"""Installs ``torch`` as a distribution, with the metadata that installers and libraries read."""
 
 from __future__ import annotations
 

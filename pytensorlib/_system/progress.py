@@ -1,4 +1,4 @@
-"""A progress bar, or what stands for it where the package of them is missing."""
+"""A progress bar, by tqdm or, without it, by a few lines of text."""
 
 from __future__ import annotations
 

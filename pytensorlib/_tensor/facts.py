@@ -1,4 +1,4 @@
-"""What tensors tell of their place and kind, and methods that walk them number by number."""
+"""Methods that report a tensor's device, type and layout, and those that visit each number."""
 
 from __future__ import annotations
 

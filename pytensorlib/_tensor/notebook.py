@@ -1,4 +1,4 @@
-"""What notebooks show of tensors and models; it is loaded when one asks."""
+"""How notebooks show tensors and models; loaded when one asks."""
 
 from __future__ import annotations
 

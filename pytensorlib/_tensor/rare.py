@@ -1,4 +1,4 @@
-"""Functions of tensors that are seldom asked for."""
+"""Functions of tensors that programs seldom call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What storages of bytes have beyond what the extension gives them."""
+"""Methods of byte storages that the extension does not have."""
 
 from __future__ import annotations
 

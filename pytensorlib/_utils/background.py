@@ -1,4 +1,4 @@
-"""Errors that happened elsewhere, and lists of tensors as one: what `torch._utils` has of both."""
+"""Errors raised in other threads, and lists of tensors as one: `torch._utils`."""
 
 from __future__ import annotations
 

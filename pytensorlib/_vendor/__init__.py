@@ -1,3 +1,3 @@
-"""Packages that PyTorch brings along."""
+"""Packages that PyTorch ships with."""
 
 from . import packaging

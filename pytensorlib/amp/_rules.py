@@ -1,4 +1,4 @@
-"""Which operators compute in which type under `torch.autocast`."""
+"""The operators that `torch.autocast` runs in each type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `CUDAGraph` notes of a block, and how it asks for that again."""
+"""What `CUDAGraph` records of a block, and how it runs that again."""
 
 from __future__ import annotations
 

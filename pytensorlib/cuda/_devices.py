@@ -1,4 +1,4 @@
-"""The devices of `torch.cuda`, what they are, and what is current."""
+"""The devices of `torch.cuda`: their number, their properties and the current one."""
 
 from __future__ import annotations
 

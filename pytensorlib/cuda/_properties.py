@@ -1,4 +1,4 @@
-"""What `torch.cuda.get_device_properties` returns."""
+"""The result of `torch.cuda.get_device_properties`."""
 
 from __future__ import annotations
 

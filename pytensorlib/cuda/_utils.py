@@ -1,4 +1,4 @@
-"""What libraries ask of the private parts of `torch.cuda`."""
+"""Private names of `torch.cuda` that libraries import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for each other."""
+"""`barrier` and `monitored_barrier`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that move what processes of a group have, on tensors of any strides and device."""
+"""Collectives that move data: broadcast, gather, scatter, all-to-all; any strides and device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process that has no more inputs does for `DistributedDataParallel` on the others."""
+"""Collectives that a process without inputs joins for `DistributedDataParallel`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process that fails ends the job: its error is told, and the others do not wait for it."""
+"""Ends a job when one process fails: its error is reported, and the others stop waiting."""
 
 from __future__ import annotations
 

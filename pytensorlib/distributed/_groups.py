@@ -1,4 +1,4 @@
-"""Joining and leaving: the group of all processes, and groups of some of them."""
+"""Creates and destroys process groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where MPI is: whether it can be used, and what its launchers tell a process."""
+"""Finds MPI: whether it can be used, and what its launchers set in the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of which tensor a tensor of this process is."""
+"""Shards: which rows of a tensor this process has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From one process to another."""
+"""`send`, `recv` and their asynchronous forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is in a group, and which this process is."""
+"""Ranks of a group, and this process's rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values of several processes become one: the operations, and the types they are done in."""
+"""Reduction operations, and the types that they are computed in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that reduce what all processes of a group have."""
+"""Collectives that reduce: `all_reduce`, `reduce`, `reduce_scatter`."""
 
 from __future__ import annotations
 

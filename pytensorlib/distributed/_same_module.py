@@ -1,4 +1,4 @@
-"""Modules that are the same on all processes: compared, and given the state of one."""
+"""Compares a module across processes, and copies the state of one to all."""
 
 from __future__ import annotations
 

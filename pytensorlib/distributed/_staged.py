@@ -1,4 +1,4 @@
-"""Large tensors go between processes in pieces.
+"""Sends large tensors between processes in pieces.
 
 While one is under way, the next is copied to where MPI reads it, from a GPU or out of another type,
 and the one before back.

@@ -1,4 +1,4 @@
-"""Calls that start together."""
+"""Several collectives started together."""
 
 from __future__ import annotations
 

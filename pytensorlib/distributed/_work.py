@@ -1,4 +1,4 @@
-"""Calls under way: waiting with a deadline, and futures of their results."""
+"""Asynchronous calls: waiting with a deadline, and futures of results."""
 
 from __future__ import annotations
 

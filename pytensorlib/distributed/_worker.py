@@ -1,4 +1,4 @@
-"""What the launcher starts on each rank: the script, with PyTorch's variables set.
+"""The process that the launcher starts for each rank: sets PyTorch's variables, runs the script.
 
 An error goes to the launcher's folder, so that the first one is told once instead of by each rank.
 """

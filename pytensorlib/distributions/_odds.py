@@ -1,4 +1,4 @@
-"""Parameters that are given as probabilities or as log-odds."""
+"""Parameters given as probabilities or as logits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transform is, and those made of others."""
+"""The base class of transforms, and compositions of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the examples share: arguments, progress, checkpoints and pictures."""
+"""Helpers of the examples: arguments, progress, checkpoints and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph says of a tensor: its sizes, type and device."""
+"""The metadata of a tensor in a graph: its sizes, type and device."""
 
 from __future__ import annotations
 

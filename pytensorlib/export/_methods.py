@@ -1,4 +1,4 @@
-"""Calls that a tracer answers in another way than by one operator of the same name."""
+"""Calls that the tracer does not record as one operator of the same name."""
 
 from __future__ import annotations
 

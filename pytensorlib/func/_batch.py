@@ -1,4 +1,4 @@
-"""A function at work on slices: what it is handed, what it returned, and functions of its own."""
+"""The state of a function under `vmap`: its arguments, its results and saved functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tensors show themselves within transforms: what they stand for, level by level."""
+"""How tensors are printed within transforms, level by level."""
 
 from __future__ import annotations
 

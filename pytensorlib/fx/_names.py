@@ -1,4 +1,4 @@
-"""By which names graphs show functions and types, and where the objects of such names are."""
+"""Names of functions and types in graphs, and the objects that have those names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process has of memory that it shares: a file's descriptor, or a section's handle."""
+"""Handles of shared memory: a file's descriptor, or a section's handle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that processes share: what has no name in any folder, and each of them maps."""
+"""Memory that processes share: mapped by each, without a name in any folder."""
 
 from __future__ import annotations
 

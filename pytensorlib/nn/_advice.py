@@ -1,4 +1,4 @@
-"""What to do about errors of a first program, told after PyTorch's text."""
+"""Advice behind PyTorch's text in errors that beginners meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How losses are reduced, by number and by the arguments of long ago."""
+"""The `reduction` of losses, as a number and from deprecated arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of ``Module`` that finds what is below it."""
+"""The part of ``Module`` that visits its submodules."""
 
 from __future__ import annotations
 

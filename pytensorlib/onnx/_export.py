@@ -1,4 +1,4 @@
-"""From a module to a file."""
+"""Exports a module to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of operators that are layers of networks."""
+"""ONNX for layers of networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of operators that move elements: views, joins, indices, and what makes tensors."""
+"""ONNX for operators that move elements: views, joins, indices."""
 
 from __future__ import annotations
 

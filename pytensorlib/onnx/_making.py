@@ -1,4 +1,4 @@
-"""Rows of what makes tensors and numbers."""
+"""ONNX for operators that make tensors and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of operators that work element by element."""
+"""ONNX for operators that work element by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of operators that reduce, order and multiply."""
+"""ONNX for operators that reduce, sort and multiply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table from operators to ONNX's: a function for each, by the operator's name."""
+"""The table from operators to functions that write them as ONNX."""
 
 from __future__ import annotations
 

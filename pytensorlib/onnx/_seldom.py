@@ -1,4 +1,4 @@
-"""Rows of operators that few models use."""
+"""ONNX for operators that few models use."""
 
 from __future__ import annotations
 

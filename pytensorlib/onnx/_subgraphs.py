@@ -1,4 +1,4 @@
-"""Rows of branches and loops."""
+"""ONNX for branches and loops."""
 
 from __future__ import annotations
 

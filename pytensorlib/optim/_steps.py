@@ -1,4 +1,4 @@
-"""What optimizers written for PyTorch ask of the module of its base class."""
+"""Private names of `torch.optim.optimizer` that optimizers for PyTorch import."""
 
 from __future__ import annotations
 

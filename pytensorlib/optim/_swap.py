@@ -1,4 +1,4 @@
-"""An optimizer at work on other parameters."""
+"""Runs an optimizer on other parameters than its own."""
 
 from __future__ import annotations
 

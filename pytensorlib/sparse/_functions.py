@@ -1,4 +1,4 @@
-"""Functions that are made for sparse tensors."""
+"""Functions for sparse tensors only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of sparse tensors that libraries call by names with an underscore."""
+"""Private functions of sparse tensors that libraries call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what sparse tensors are made of is checked when they are made."""
+"""`check_sparse_tensor_invariants`: whether the parts of sparse tensors are checked."""
 
 from __future__ import annotations
 

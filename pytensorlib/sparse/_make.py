@@ -1,4 +1,4 @@
-"""Sparse tensors of what they are made of."""
+"""Constructors of sparse tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where factories make tensors: `torch.device` as a context and a decorator, by private names."""
+"""`torch.device` as a context and a decorator, by private names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The module that a function says that it is of."""
+"""Sets the module that a function reports."""
 
 from __future__ import annotations
 

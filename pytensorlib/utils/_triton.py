@@ -1,4 +1,4 @@
-"""What is asked of Triton, which is not used here."""
+"""Queries about Triton, which is not used here."""
 
 from __future__ import annotations
 

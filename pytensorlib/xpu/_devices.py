@@ -1,4 +1,4 @@
-"""The devices of `torch.xpu`, what they are, and what is current."""
+"""The devices of `torch.xpu`: their number, their properties and the current one."""
 
 from .._gpu.twin import again
 

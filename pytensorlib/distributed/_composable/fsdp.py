@@ -1,4 +1,4 @@
-"""An older place of ``fully_shard``."""
+"""``fully_shard`` at its older path."""
 
 from __future__ import annotations
 

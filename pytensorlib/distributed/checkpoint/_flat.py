@@ -1,4 +1,4 @@
-"""Nested states as one level of names, and back."""
+"""Flattens nested state dictionaries to one level of names, and back."""
 
 from __future__ import annotations
 

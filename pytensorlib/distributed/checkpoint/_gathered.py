@@ -1,4 +1,4 @@
-"""What processes tell each other about a checkpoint; alone, a process tells itself."""
+"""Exchanges the metadata of a checkpoint between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which blocks of a matrix of scores are seen."""
+"""`BlockMask`: the blocks of an attention matrix that are computed."""
 
 from __future__ import annotations
 

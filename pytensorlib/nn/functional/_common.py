@@ -1,4 +1,4 @@
-"""What the functional families share."""
+"""Helpers of the functional families."""
 
 from __future__ import annotations
 

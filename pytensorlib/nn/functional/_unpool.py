@@ -1,4 +1,4 @@
-"""Pooling at random places, and the way back from maxima."""
+"""Fractional max pooling and unpooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What losses share."""
+"""The base class of losses."""
 
 from __future__ import annotations
 

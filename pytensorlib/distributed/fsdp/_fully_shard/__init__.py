@@ -1,4 +1,4 @@
-"""PyTorch's place of ``fully_shard``."""
+"""``fully_shard`` at PyTorch's path."""
 
 from __future__ import annotations
 

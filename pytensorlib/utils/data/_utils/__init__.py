@@ -1,4 +1,4 @@
-"""Where PyTorch keeps the parts of the DataLoader."""
+"""The parts of the DataLoader at PyTorch's paths."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How often a process looks whether others are still there."""
+"""How often a worker checks whether its parent is alive."""
 
 __all__ = ["MP_STATUS_CHECK_INTERVAL"]
 

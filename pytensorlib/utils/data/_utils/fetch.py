@@ -1,4 +1,4 @@
-"""What turns indices into batches, in this process or in a worker."""
+"""Fetchers: batches from indices, in this process or in a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches whose parts are asked to be where a GPU reads them quickly."""
+"""Moves the parts of a batch to pinned memory."""
 
 from __future__ import annotations
 

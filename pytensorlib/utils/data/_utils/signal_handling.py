@@ -1,4 +1,4 @@
-"""What becomes of worker processes that end before they should."""
+"""Reports worker processes that end too early."""
 
 from __future__ import annotations
 
