@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from conftest import parted
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +41,15 @@ def test_a_part_is_left_out_only_while_its_files_are_those_that_passed(
     assert parts.main([]) == 0 and sorted(ran) == ["macos-check", "races", "ruff"]
     ran.clear()
     assert parts.main(["races"]) == 0 and ran == ["races"]
+
+
+def test_parts_of_the_tests_have_each_file_once_and_about_as_many_tests() -> None:
+    tests = {Path(f"{i}.py"): 1 + i * i for i in range(40)}
+    parts = parted(tests, 4)
+    assert parts.keys() == tests.keys() and set(parts.values()) == set(range(4))
+    loads = [sum(tests[p] for p in tests if parts[p] == k) for k in range(4)]
+    assert max(loads) - min(loads) < max(tests.values()) // 10
+    assert parted(dict(reversed(tests.items())), 4) == parts
 
 
 def test_what_failed_runs_again(
