@@ -99,6 +99,15 @@ def _max_pool_with_indices(n: int) -> Callable[..., Any]:
     return form
 
 
+def _unique_consecutive(
+    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """All three results, of which those that are not asked for are empty."""
+    values, inverse, counts = pt._C.unique_consecutive(x, True, True, dim)
+    none = pt.empty(0, dtype=pt.int64, device=x.device)
+    return values, inverse if return_inverse else none, counts if return_counts else none
+
+
 def _convolution(
     x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
@@ -147,6 +156,7 @@ FORMS: dict[str, Callable[..., Any]] = {
     "sym_stride": lambda x, dim=None: x.stride() if dim is None else x.stride(dim),
     "to": _to,
     "triplet_margin_loss": _averaged("triplet_margin_loss", 7),
+    "unique_consecutive": _unique_consecutive,
     "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),
     "upsample_bicubic2d": _upsample("upsample_bicubic2d", True),
     "upsample_bilinear2d": _upsample("upsample_bilinear2d", True),

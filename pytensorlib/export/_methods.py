@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -301,17 +302,22 @@ def _layer_norm(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
 
 @special("norm")
 def _norm(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    names = ("input", "p", "dim", "keepdim", "dtype")
+    of_matrices = func is pt.linalg.norm
+    names = ("input", "ord" if of_matrices else "p", "dim", "keepdim", "dtype")
     given = dict(zip(names, args, strict=False)) | kwargs
-    p = given.get("p", "fro")
+    given["input"] = given.get("input", given.get("A", args[0] if args else None))
+    p = given.get(names[1], None if of_matrices else "fro")
+    dtype = {"dtype": given["dtype"]} if given.get("dtype") is not None else {}
+    dim = given.get("dim")
+    dim = [dim] if isinstance(dim, int) else dim
+    if of_matrices and p is not None and (len(dim) == 2 if dim else given["input"].dim() == 2):
+        call = (given["input"], p, list(dim or (-2, -1)), given.get("keepdim", False))
+        return tracer.record("linalg_matrix_norm", pt.linalg.matrix_norm, call, dtype)
     if p in ("fro", None):
         p = 2
     if isinstance(p, str):
         return tracer.record("norm", func, args, kwargs)
-    dtype = {"dtype": given["dtype"]} if given.get("dtype") is not None else {}
-    dim = given.get("dim")
-    dim = [dim] if isinstance(dim, int) else dim
-    call = (given.get("input", args[0]), p, dim, given.get("keepdim", False))
+    call = (given["input"], p, dim, given.get("keepdim", False))
     return tracer.record("linalg_vector_norm", pt.linalg.vector_norm, call, dtype)
 
 
@@ -344,7 +350,57 @@ def _unit(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         return x / length.expand_as(x)
 
 
-@special("nonzero", "masked_select", "argwhere", "unique", "unique_consecutive", "_unique2")
+@special("unique", "unique_consecutive")
+def _unique(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """Record what finds the values of a tensor: three tensors, two as long as the data says."""
+    name, x = func.__name__, args[0]
+    labels = ("sorted", "return_inverse", "return_counts", "dim")[name == "unique_consecutive" :]
+    given = dict(zip(labels, args[1:], strict=False)) | kwargs
+    inverse, counts = given.get("return_inverse", False), given.get("return_counts", False)
+    flags = [True] if name == "unique_consecutive" else [given.get("sorted", True)]
+    flags = [*(flags if name == "unique" else ()), inverse, counts]
+    dim, traced = given.get("dim"), tracer.traced(x)
+    _, values, text = tracer.new_symbol(SymInt, 0, None)
+    if dim is None:
+        target = (
+            ops.aten._unique2.default if name == "unique" else ops.aten.unique_consecutive.default
+        )
+    else:
+        dim %= x.dim()
+        target = getattr(ops.aten, "unique_dim" if name == "unique" else name).default
+        flags = [dim, *flags] if name == "unique" else [*flags, dim]
+    node = tracer.call(target, (tracer.argument(x), *flags), {}, target._opname)
+    columns: list[list[Any]] = [[], [], []]
+    for v, t in zip(values, traced.shadows, strict=True):
+        shape = tuple(t.shape)
+        whole = (v,) if dim is None else (*shape[:dim], v, *shape[dim + 1 :])
+        places = shape if dim is None else shape[dim : dim + 1]
+        for column, size, dtype in (
+            (columns[0], whole, x.dtype),
+            (columns[1], places if inverse else (0,), pt.int64),
+            (columns[2], (v,) if counts else (0,), pt.int64),
+        ):
+            column.append(pt.empty(size, dtype=dtype, device="meta"))
+    made = [
+        tracer.track(
+            column[0],
+            tracer.call(operator.getitem, (node, i), {}, "getitem"),
+            column,
+            traced.device,
+        )
+        for i, column in enumerate(columns)
+    ]
+    _remember(tracer, made[0], values, text, dim or 0)
+    for i, asked in ((1, inverse), (2, counts)):
+        if asked:
+            part = tracer.known[id(made[i])]
+            part.node.meta["val"] = tracer.described(part)
+    node.meta["val"] = tuple(tracer.known[id(t)].node.meta["val"] for t in made)
+    found = [made[0], *([made[1]] if inverse else []), *([made[2]] if counts else [])]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@special("nonzero", "masked_select", "argwhere", "_unique2")
 def _of_data(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     """Record an operator whose result is as long as the data says."""
     name, x = func.__name__, args[0]
@@ -355,20 +411,12 @@ def _of_data(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     traced = tracer.traced(x)
     _, values, text = tracer.new_symbol(SymInt, 0, None)
     dims = traced.shadows[0].dim()
-    dtype = (
-        x.dtype
-        if name in ("masked_select", "unique", "unique_consecutive", "_unique2")
-        else pt.int64
-    )
+    dtype = x.dtype if name in ("masked_select", "_unique2") else pt.int64
     column = []
     for v in values:
         shape = (v, dims) if name in ("nonzero", "argwhere") else (v,)
         column.append(pt.empty(shape, dtype=dtype, device="meta"))
     nodes = tracer.argument(list(args)), tracer.argument(kwargs)
-    if name in ("unique", "unique_consecutive"):
-        raise RuntimeError(
-            f"torch.export: torch.{name} cannot be recorded; use torch.sort and comparisons"
-        )
     target = getattr(ops.aten, name).default
     node = tracer.call(target, tuple(nodes[0]), nodes[1], name)
     made = tracer.track(column[0], node, column, traced.device)
@@ -376,11 +424,11 @@ def _of_data(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return made
 
 
-def _remember(tracer: Any, made: Any, values: Any, text: Any) -> None:
+def _remember(tracer: Any, made: Any, values: Any, text: Any, dim: int = 0) -> None:
     traced = tracer.known[id(made)]
 
     def make() -> Any:
-        return tracer.call(ops.aten.sym_size.int, (traced.node, 0), {}, "sym_size_int", sym)
+        return tracer.call(ops.aten.sym_size.int, (traced.node, dim), {}, "sym_size_int", sym)
 
     sym = SymInt(SymNode(tracer, values, text, make))
     if len(set(values)) > 1:

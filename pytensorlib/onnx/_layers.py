@@ -121,7 +121,9 @@ def _pools() -> None:
 
         def adaptive_max(c: Any, x: Any, size: Any, n: int = n) -> Any:
             made = adaptive_pool(c, x, spatial(size, n), n, "MaxPool", "ReduceMax")
-            return [made, made]
+            if any(user.users for user in c.at.users if user.args[1:] == (1,)):
+                raise c.error(c.at, "the places of the largest are used")
+            return [made, None]
 
         ROWS[f"max_pool{n}d"], ROWS[f"max_pool{n}d_with_indices"] = plain, both
         ROWS[f"avg_pool{n}d"] = average
@@ -492,8 +494,19 @@ def _cross_entropy(
     c: Any, x: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    if label_smoothing:
-        raise c.error(c.at, "labels are smoothed")
+    if label_smoothing or target.dtype.is_floating_point:
+        if weight is not None or not target.dtype.is_floating_point:
+            raise c.error(c.at, "labels are smoothed, or classes have weights")
+        if label_smoothing:
+            rest = c.constant(label_smoothing / x.shape[1 if x.rank > 1 else 0], x.dtype)
+            kept = c.op("Mul", target, c.constant(1.0 - label_smoothing, x.dtype))
+            target = c.op("Add", kept, rest)
+        axis = 1 if x.rank > 1 else 0
+        each = c.op("Mul", c.op("LogSoftmax", x, axis=axis), target)
+        each = c.op("Neg", c.op("ReduceSum", each, c.ints([axis]), keepdims=0))
+        if reduction == 0:
+            return each
+        return c.op("ReduceMean" if reduction == 1 else "ReduceSum", each, keepdims=0)
     kind = "SoftmaxCrossEntropyLoss" if "cross" in str(c.at.target) else "NegativeLogLikelihoodLoss"
     how = ("none", "mean", "sum")[reduction]
     return c.op(kind, x, target, weight, reduction=how, ignore_index=ignore_index)

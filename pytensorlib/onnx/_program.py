@@ -150,7 +150,18 @@ def convert(
     """Return an exported program as ONNX."""
     onnx = needed("onnx", "exporting a model")
     # They fill the table.
-    from . import _layers, _layout, _making, _pointwise, _reductions, _seldom, _subgraphs  # noqa: F401
+    from . import (  # noqa: F401
+        _bags,
+        _composed_math,
+        _composed_moves,
+        _layers,
+        _layout,
+        _making,
+        _pointwise,
+        _reductions,
+        _seldom,
+        _subgraphs,
+    )
 
     renamed = renamed or {}
     c = Converter(opset)

@@ -276,6 +276,8 @@ def _addmm(c: Any, bias: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> 
 @row("baddbmm", "addbmm")
 def _baddbmm(c: Any, bias: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     made = c.op("MatMul", a, b)
+    if "addbmm" in str(c.at.target) and "baddbmm" not in str(c.at.target):
+        made = c.op("ReduceSum", made, c.ints([0]), keepdims=0)
     if alpha != 1:
         made = c.op("Mul", made, c.constant(float(alpha), a.dtype))
     if beta == 0:

@@ -232,7 +232,7 @@ def _stacked(c: Any, tensors: Any) -> Any:
         rows = tensors if rank > 1 else [c.op("Unsqueeze", t, c.ints([0])) for t in tensors]
         return c.op("Concat", *rows, axis=0)
     if name == "column_stack":
-        rows = tensors if rank > 1 else [c.op("Unsqueeze", t, c.ints([1])) for t in tensors]
+        rows = [t if t.rank > 1 else c.op("Unsqueeze", t, c.ints([1])) for t in tensors]
         return c.op("Concat", *rows, axis=1)
     axes = {1: [0, 2], 2: [2]}.get(rank)
     rows = tensors if axes is None else [c.op("Unsqueeze", t, c.ints(axes)) for t in tensors]

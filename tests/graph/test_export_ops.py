@@ -15,7 +15,7 @@ from pytensorlib.utils import _pytree as pytree
 
 # What needs the numbers of tensors to know what it gives.
 OF_DATA = set(
-    """unique unique_consecutive unique_dim bincount histogram histogramdd equal allclose
+    """bincount histogram histogramdd equal allclose
     repeat_interleave Tensor.nonzero_numpy linalg.ldl_factor linalg.ldl_factor_ex
     nn.functional.gaussian_nll_loss""".split()
 )
@@ -63,3 +63,38 @@ def test_exported_operator_computes_what_the_operator_does(op: Op) -> None:
             torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
         else:
             assert a == b
+
+
+class Of(nn.Module):
+    """A module of a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def test_norms_of_matrices_are_not_those_of_their_elements():
+    x = torch.arange(12.0).reshape(3, 4).sin()
+    for args in ((2,), (1,), ("nuc",), ("fro",), (2, (0, 1)), (float("inf"), (1, 0), True), (2, 1)):
+        module = Of(lambda x, args=args: torch.linalg.norm(x, *args))
+        have = torch.export.export(module, (x,)).module()(x)
+        torch.testing.assert_close(have, torch.linalg.norm(x, *args))
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_distinct_values_are_as_many_as_the_data_says(dim):
+    def program(x):
+        consecutive = torch.unique_consecutive(x, return_inverse=True, dim=dim)
+        return torch.unique(x, True, True, True, dim), torch.unique(x, dim=dim), consecutive
+
+    x, other = torch.tensor([[3, 1, 1], [2, 2, 3], [3, 1, 1]]), torch.tensor([[1, 1, 1]] * 3)
+    exported = torch.export.export(Of(program), (x,))
+    for case in (x, other):
+        have = pytree.tree_leaves(exported.module()(case))
+        want = pytree.tree_leaves(program(case))
+        assert all(a.equal(b) for a, b in zip(have, want, strict=True))
+    size = exported.graph.output_node().args[0][0].meta["val"].shape[dim or 0]
+    assert str(size).startswith("u")
