@@ -1,4 +1,4 @@
-//! Which adapter, with which features and limits.
+//! Chooses an adapter, with its features and limits.
 
 use super::choice;
 use crate::device::gpu_name;

@@ -1,4 +1,4 @@
-//! What kernels bind: buffers, or windows on them.
+//! Bindings of kernels: buffers, or windows on them.
 
 use super::buffer::{Raw, Window};
 use super::{Buffer, Gpu};

@@ -513,10 +513,10 @@ impl<'a, 'g> Writer<'a, 'g> {
                 let (mut own, library) =
                     (kernel.source).parts(kernel.acc, kernel.constants, tail, !finishes)?;
                 if finishes {
-                    own = finish::with_finishes(own);
+                    own = epilogue::with_finishes(own);
                 }
                 if let Some((taken, _)) = self.plan.before.as_ref().and_then(|b| b.taken) {
-                    own = taken::without_reads(own, taken.name)?;
+                    own = prologue::without_reads(own, taken.name)?;
                 }
                 (own, library)
             }

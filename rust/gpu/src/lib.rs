@@ -18,6 +18,7 @@ pub mod clock;
 mod compile;
 pub mod cooperative;
 pub mod copy;
+mod event;
 pub mod fault;
 mod fuse;
 mod fused;

@@ -1,4 +1,4 @@
-//! What the card can do at most, measured: bytes moved and float operations, in a second.
+//! Measures the peak of a card: bytes moved and float operations in a second.
 
 use super::{clock, params, shader, Acc, Buffer, Gpu};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! What a driver made of our shaders, kept in a file between runs where it hands that out.
+//! The on-disk pipeline cache, where the driver hands out compiled pipelines.
 
 use super::adapter::Info;
 use super::key::key;

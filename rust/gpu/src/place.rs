@@ -1,4 +1,4 @@
-//! Where the elements lie that the kernels of a group read and write.
+//! The layouts of elements that fused kernels read and write.
 
 use super::View;
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! What tests ask of shaders and adapters, here and in other crates.
+//! Helpers for tests of shaders and adapters, here and in other crates.
 
 use super::pointwise;
 use crate::{Acc, Gpu};

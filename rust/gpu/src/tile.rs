@@ -1,4 +1,4 @@
-//! What a workgroup makes of a product of matrices, and the parts that its sums are made of.
+//! Tiles: the part of a matrix product that a workgroup computes.
 
 use super::launch::Launch;
 use super::{Acc, Gpu};

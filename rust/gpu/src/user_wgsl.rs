@@ -1,4 +1,4 @@
-//! What text that others wrote may hold, beyond what wgpu checks.
+//! Checks WGSL that a program brings, beyond what wgpu checks.
 
 use crate::ensure;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Cut, Mapped, Op, Part, Tensors};
-use crate::ops::pointwise::formula::promoted;
+use crate::ops::pointwise::types::promoted;
 use crate::ops::shape::many::{merged, parted};
 use crate::shape;
 use crate::tensor::Tensor;

@@ -3,7 +3,7 @@
 use super::binary::Mul;
 use super::pointwise;
 use super::ternary::ClampTensor;
-use super::unary::no_bool;
+use super::types::no_bool;
 use super::{apply, c, k, Cpu, Own};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
@@ -75,11 +75,7 @@ pointwise! {
     /// arXiv:1606.08415.
     op Gelu[1] = "GeluBackward0", FloatOnly;
     f |_, [x]| c::<R>(0.5) * x * (c::<R>(1.0) + (x * c(0.5f64.sqrt())).erf());
-    df |_, [x], _, g| {
-        let (erf, exp) = (x * c(0.5f64.sqrt())).erf_exp();
-        let area = c::<R>(0.5) * (c::<R>(1.0) + erf);
-        g * (area + x * (c::<R>(1.0 / (2.0 * PI).sqrt()) * exp))
-    };
+    df |_, [x], _, g| super::cpu::gelu::gradient(x, g);
     cpu impl;
 
     /// The same with a tanh for the area.
@@ -249,7 +245,7 @@ impl Cpu<1> for Gelu {
     const HALF: bool = true;
     #[inline(always)]
     fn half(&self, [x]: [f32; 1]) -> f32 {
-        x * crate::cpu::math::f32x::ndtr_half(x)
+        super::cpu::gelu::half(x)
     }
 
     #[inline(always)]

@@ -1,9 +1,9 @@
 //! The public functions of arithmetic.
 
 use super::binary::*;
-use super::formula::promoted;
 use super::real::HALF_STEP;
 use super::ternary::*;
+use super::types::{no_bool, promoted};
 use super::unary::*;
 use super::{apply, apply_, Half};
 use crate::bail;

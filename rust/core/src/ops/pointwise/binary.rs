@@ -3,7 +3,7 @@
 use super::cpu::complex::{self as parts, Parts};
 use super::cpu::halves;
 use super::pointwise;
-use super::unary::{no_bool, no_complex, refuse_complex};
+use super::types::{no_bool, no_complex, refuse_complex};
 use super::{c, k, Cpu, Half, Integer, Own, Real, Special2};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
@@ -101,7 +101,7 @@ pointwise! {
     /// x ** y.
     op Pow[2] = "PowBackward1", Same;
     f |_, [x, y]| x.pow(y);
-    int |_, [x, y]| int_pow(x, y);
+    int |_, [x, y]| super::integer::power(x, y);
     df |_, [x, y], r, g|
         R::select(y.equal(c(0.0)), c(0.0), g * (y * x.pow(y - c(1.0)))),
         // y is |y| where it is not negative, which also means something for complex numbers.
@@ -604,30 +604,4 @@ fn gcd(x: i64, y: i64) -> i64 {
         (a, b) = (b, a.wrapping_rem(b));
     }
     a.wrapping_abs()
-}
-
-/// Integer power with wrapping; a negative exponent gives 0 except for bases 1 and -1.
-pub(super) fn int_pow(x: i64, e: i64) -> i64 {
-    if e >= 0 {
-        let (mut base, mut e, mut out) = (x, e as u64, 1i64);
-        while e > 0 {
-            if e & 1 == 1 {
-                out = out.wrapping_mul(base);
-            }
-            base = base.wrapping_mul(base);
-            e >>= 1;
-        }
-        return out;
-    }
-    match x {
-        1 => 1,
-        -1 => {
-            if e % 2 == 0 {
-                1
-            } else {
-                -1
-            }
-        }
-        _ => 0,
-    }
 }

@@ -1,7 +1,8 @@
 //! Comparisons, predicates, logic and bits.
 
 use super::pointwise;
-use super::unary::{no_bool, refuse_complex, Abs, IsNan, LogicalNot};
+use super::types::{no_bool, refuse_complex};
+use super::unary::{Abs, IsNan, LogicalNot};
 use super::{apply, apply_, c, Cpu, Integer, Pointwise};
 use crate::device::Device;
 use crate::dtype::{DType, Promotion, Scalar};

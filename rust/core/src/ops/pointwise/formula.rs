@@ -8,6 +8,7 @@ use super::cpu::{number32, number64, number_bool};
 use super::cpu::{number_i16, number_i32, number_i64, number_i8, number_u8};
 use super::gpu::Wgsl;
 use super::gradient::PwGrad;
+use super::types::{common_shape, promoted};
 use super::{complex, cost, expr, gpu, Complex, Facts, Pointwise, Pw, Types};
 use crate::autograd::{mode, step, Vjp};
 use crate::cpu::convert;
@@ -17,12 +18,11 @@ use crate::cpu::pointwise::spread::{spread, Numbered, Pair};
 use crate::cpu::pointwise::{run, run_bits, Kernel, MAX_INPUTS};
 use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::{DType, Promotion, Scalar};
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, ReplayArgs, TensorMeta};
-use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use half::{bf16, f16};
@@ -217,28 +217,6 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     fn shade_gradient(&self, i: usize, x: &[Wgsl]) -> Wgsl {
         self.0.df(std::array::from_fn(|j| x[j + 2]), x[1], x[0])[i]
     }
-}
-
-pub fn promoted(x: &[&Meta]) -> Result<DType> {
-    let first = x[0];
-    if x.len() == 1 || (x.len() == 2 && first.dtype() == x[1].dtype() && !first.is_wrapped()) {
-        return Ok(first.dtype());
-    }
-    let mut p = Promotion::default();
-    for t in x {
-        p.add(t.dtype(), t.ndim(), t.is_wrapped());
-    }
-    p.result()
-}
-
-pub fn common_shape(x: &[&Meta]) -> Result<Dims> {
-    let mut shape = Dims::from_slice(x[0].shape());
-    for t in &x[1..] {
-        if t.shape() != &shape {
-            shape = shape::broadcast(&shape, t.shape())?;
-        }
-    }
-    Ok(shape)
 }
 
 pub fn infer(op: &dyn Formula, x: &[&Meta]) -> Result<Metas> {

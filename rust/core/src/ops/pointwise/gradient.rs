@@ -1,7 +1,7 @@
 //! The gradient of a pointwise op in one kernel, where it is not recorded itself.
 
 use super::cpu::grad32;
-use super::formula::common_shape;
+use super::types::common_shape;
 use super::{fast, gpu, output_layout, Formula, Pointwise, Pw};
 use crate::autograd::Vjp;
 use crate::bail;

@@ -17,6 +17,7 @@ pub mod methods;
 pub mod real;
 pub mod special;
 pub mod ternary;
+pub mod types;
 pub mod unary;
 pub mod written;
 

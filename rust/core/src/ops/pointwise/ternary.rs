@@ -1,9 +1,9 @@
 //! Functions of three tensors.
 
 use super::compare::Ne;
-use super::formula::promoted;
 use super::pointwise;
-use super::unary::no_bool;
+use super::types::no_bool;
+use super::types::promoted;
 use super::{apply, c, k};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};

@@ -2,36 +2,11 @@
 
 use super::cpu::complex::{self as parts, Parts};
 use super::pointwise;
+use super::types::{no_bool, refuse_complex};
 use super::{c, k, Cpu, Integer, Own, Real};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
 use crate::{bail, ensure};
-
-/// Raises for bool, in PyTorch's words.
-pub fn no_bool(name: &str, t: DType) -> Result<()> {
-    ensure!(
-        t != DType::Bool,
-        NoKernel,
-        "\"{name}_cpu\" not implemented for 'Bool'"
-    );
-    Ok(())
-}
-
-/// Raises for complex numbers, which have no order.
-pub fn no_complex(name: &str, t: DType) -> Result<()> {
-    refuse_complex(name, "not implemented", t)
-}
-
-/// Raises for complex numbers, in the words that PyTorch has for it here.
-pub fn refuse_complex(name: &str, why: &str, t: DType) -> Result<()> {
-    ensure!(
-        !t.is_complex(),
-        Runtime,
-        "{name} {why} for complex tensors."
-    );
-    Ok(())
-}
 
 /// The larger; x if it is NaN.
 #[inline(always)]
@@ -173,7 +148,7 @@ pointwise! {
     /// x to the power of `e`; integers to the power of `n`, which is the same number.
     op PowNumber { e: f64, n: i64 }[1] = "PowBackward0", Same;
     f |p, [x]| x.pow(k(p.e));
-    int |p, [x]| super::binary::int_pow(x, p.n);
+    int |p, [x]| super::integer::power(x, p.n);
     df |p, [x], _, g| if p.e == 0.0 {
         c(0.0)
     } else {
@@ -193,7 +168,7 @@ pointwise! {
     /// x to the power of -2, -1, 0, 1 or 4, by products.
     op SmallPower { e: i64 }[1] = "PowBackward0", Same;
     f |p, [x]| x.whole_power(p.e);
-    int |p, [x]| super::binary::int_pow(x, p.e);
+    int |p, [x]| super::integer::power(x, p.e);
     df |p, [x], _, g| match p.e {
         0 => c(0.0),
         // A function of x, if a constant one: it has a derivative, too.

@@ -282,8 +282,8 @@ impl Product<'_> {
             .reads("B", self.b)
             .reads_if("C", self.c.map(|c| c.0))
             .epilogue(result)
-            .takes("a", whole(self.a)?, a_reads)
-            .takes("b", whole(self.b)?, b_reads)
+            .prologue("a", whole(self.a)?, a_reads)
+            .prologue("b", whole(self.b)?, b_reads)
             .groups(gpu, &p, groups)
     }
 

@@ -2,8 +2,6 @@
 //! parts of an interval, whose coefficients are permuted to the lanes.
 
 use crate::compiled;
-use crate::ops::pointwise::activation::Gelu;
-use crate::ops::pointwise::Pointwise;
 use std::arch::x86_64::*;
 
 const LANES: usize = 8;
@@ -62,7 +60,7 @@ compiled! { avx2:
             _mm256_storeu_ps(xs.as_mut_ptr(), x);
             _mm256_storeu_ps(gs.as_mut_ptr(), g);
             for (x, g) in xs.iter_mut().zip(gs) {
-                *x = Gelu.df([*x], 0.0, g)[0];
+                *x = super::gradient(*x, g);
             }
             _mm256_blendv_ps(y, _mm256_loadu_ps(xs.as_ptr()), far)
         }
