@@ -160,7 +160,7 @@ def test_families_of_ops_import_only_those_before_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["autograd", "cpu/gemm", "cpu", "graph", "ops", "ops/nn/pool", "ops/pointwise"]
+    "folder", ["autograd", "cpu/gemm", "cpu", "graph", "ops", "ops/nn/pool", "ops/pointwise", "gpu"]
 )
 def test_modules_do_not_import_each_other_in_circles(folder: str) -> None:
     root = folder.split("/")

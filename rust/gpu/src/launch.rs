@@ -246,7 +246,7 @@ impl<'a> Draft<'a> {
         if let Some(y) = self.result.filter(|_| !self.hosted) {
             let operands = (&self.taken[..], self.unread, y);
             let (kernel, told) = (self.kernel(source), &self.told);
-            if gpu.wait_as_head(&kernel, &self.buffers, operands, params, n, told)? {
+            if gpu.wait_as_root(&kernel, &self.buffers, operands, params, n, told)? {
                 return Ok(());
             }
         }

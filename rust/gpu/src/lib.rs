@@ -21,8 +21,6 @@ pub mod copy;
 mod event;
 pub mod fault;
 mod fuse;
-mod fused;
-mod fusion_root;
 pub mod geometry;
 pub mod key;
 pub mod launch;

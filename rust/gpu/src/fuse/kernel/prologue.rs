@@ -3,13 +3,13 @@
 //! bytes in pairs by `read_two_x`), in whose place it gets one of the same name that computes them. The first buffer
 //! that this reads is bound where the operand would be.
 
-use super::super::fuse::{Group, Load, Source, Store, HEAD, MAX_WORDS};
-use super::super::launch::Prologue;
-use super::super::place::Walk;
+use super::super::{Group, Load, Source, Store, HEAD, MAX_WORDS};
 use super::{Plan, Writer, NAME};
 use crate::bail;
 use crate::error::Result;
+use crate::launch::Prologue;
 use crate::layout::reach;
+use crate::place::Walk;
 use crate::Buffer;
 use smallvec::SmallVec;
 

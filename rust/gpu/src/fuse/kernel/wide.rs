@@ -5,10 +5,10 @@
 //! What a unit gives is computed by a function `each` of the words that it reads, which is the text that other
 //! kernels have in their place.
 
-use super::super::fuse::Source;
-use super::super::place::{Place, Walk};
+use super::super::Source;
 use super::{format, mask, Plan, Writer};
 use crate::geometry::WORKGROUP;
+use crate::place::{Place, Walk};
 use crate::Gpu;
 use smallvec::SmallVec;
 use std::fmt::Write;

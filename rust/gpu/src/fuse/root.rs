@@ -2,21 +2,21 @@
 //! shape, run where they store it (`store_y`), before it is memory. A root may have those that make an operand in the
 //! place of its loads (`read_x`), where nobody else reads that.
 
-use super::binding::Bound;
-use super::clock::{self, Client};
-use super::fuse::Group;
-use super::key::Key;
-use super::launch::{Prologue, NOTHING};
-use super::pipeline::{Kernel, Tail};
-use super::place::Place;
-use super::shader::{Acc, Numbers, Source};
-use super::tape::{Told, Tolds};
-use super::{Buffer, Gpu, View};
+use super::Group;
+use crate::binding::Bound;
+use crate::clock::{self, Client};
 use crate::error::Result;
+use crate::key::Key;
+use crate::launch::{Prologue, NOTHING};
+use crate::pipeline::{Kernel, Tail};
+use crate::place::Place;
+use crate::shader::{Acc, Numbers, Source};
+use crate::tape::{Told, Tolds};
+use crate::{Buffer, Gpu, View};
 use smallvec::SmallVec;
 
 /// A dispatch in the making that owns what it is made of.
-pub(super) struct FusionRoot {
+pub(crate) struct FusionRoot {
     source: Source,
     entry: &'static str,
     acc: Acc,
@@ -108,7 +108,7 @@ impl FusionRoot {
 impl Gpu {
     /// Lets a kernel that gives `y`, and may take one of these operands as it is made, wait for those that follow;
     /// false where it has to run alone. It does not look at the bindings that are `unread`.
-    pub(super) fn wait_as_head(
+    pub(crate) fn wait_as_root(
         &self,
         kernel: &Kernel,
         buffers: &[Bound],

@@ -1,19 +1,19 @@
 //! The kernel of a group of pointwise bodies: what tells it from others, its parameters, and its text,
 //! which is made only where no such group was seen before.
 
-use super::binding::Bound;
-use super::fuse::{Arg, Body, Group, Load, Node, Source, Store, HEAD, MAX_PLACES};
-use super::fusion_root::FusionRoot;
-use super::geometry::WORKGROUP;
-use super::key::key;
-use super::pipeline::{Bindings, Make};
-use super::place::{Place, Walk};
-use super::shader::Acc;
-use super::tape::Tolds;
-use super::{clock, text, Buffer, Gpu};
+use super::root::FusionRoot;
+use super::{Arg, Body, Group, Load, Node, Source, Store, HEAD, MAX_PLACES};
 use crate::bail;
+use crate::binding::Bound;
 use crate::error::Result;
+use crate::geometry::WORKGROUP;
+use crate::key::key;
+use crate::pipeline::{Bindings, Make};
+use crate::place::{Place, Walk};
+use crate::shader::Acc;
 use crate::shape;
+use crate::tape::Tolds;
+use crate::{clock, text, Buffer, Gpu};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -202,7 +202,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What tells its text from others.
-    fn key(&self) -> super::key::Key {
+    fn key(&self) -> crate::key::Key {
         let mut k: SmallVec<[u64; 256]> = SmallVec::new();
         let counts = [
             self.nodes.len(),

@@ -6,18 +6,21 @@
 //! A value is the bits that its memory would hold: what comes out is bit for bit what the kernels
 //! give one by one.
 
-use super::clock::{self, Client};
-use super::fused::Before;
-use super::fusion_root::FusionRoot;
-use super::key::{Key, Map};
-use super::launch::Prologue;
-use super::pipeline::Tail;
-use super::place::{Place, Walk};
-use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
-use super::shader::Acc;
-use super::{fused, stream, Buffer, Gpu, View};
+mod kernel;
+mod root;
+
+use crate::clock::{self, Client};
 use crate::dtype::DType;
 use crate::error::{function_name, Result};
+use crate::key::{Key, Map};
+use crate::launch::Prologue;
+use crate::pipeline::Tail;
+use crate::place::{Place, Walk};
+use crate::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
+use crate::shader::Acc;
+use crate::{stream, Buffer, Gpu, View};
+use kernel::Before;
+use root::FusionRoot;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -392,10 +395,10 @@ impl Group {
         let recorded = match (needed.count_ones(), &self.root, &self.before) {
             (0, None, _) => Ok(()),
             (0, Some(root), None) => root.record(gpu),
-            (1, None, _) if !fused::is_wide(gpu, self, needed) => {
+            (1, None, _) if !kernel::is_wide(gpu, self, needed) => {
                 self.alone(gpu, needed.trailing_zeros() as usize)
             }
-            _ => fused::record(gpu, self, needed),
+            _ => kernel::record(gpu, self, needed),
         };
         self.named(recorded, needed)
     }
@@ -499,9 +502,9 @@ impl Waiting {
     /// kernel of its own has.
     fn body(&mut self, acc: Acc, tail: Tail) -> Option<Arc<Body>> {
         let known = self.bodies.entry((tail.key, acc as u8)).or_insert_with(|| {
-            let fits = acc.has_functions(tail.text) && fused::is_closed(tail.text);
+            let fits = acc.has_functions(tail.text) && kernel::is_closed(tail.text);
             fits.then(|| {
-                let (length, turns) = fused::measured(acc, tail.text);
+                let (length, turns) = kernel::measured(acc, tail.text);
                 Arc::new(Body {
                     key: tail.key,
                     acc,
