@@ -9,6 +9,7 @@
 mod kernel;
 mod root;
 
+use super::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
 use crate::clock::{self, Client};
 use crate::dtype::DType;
 use crate::error::{function_name, Result};
@@ -16,7 +17,6 @@ use crate::key::{Key, Map};
 use crate::launch::Prologue;
 use crate::pipeline::Tail;
 use crate::place::{Place, Walk};
-use crate::pointwise::{self, Anew, Part, MAX_INPUTS, MAX_SCALARS};
 use crate::shader::Acc;
 use crate::{stream, Buffer, Gpu, View};
 use kernel::Before;
