@@ -26,7 +26,7 @@ class _Space:
 
 
 class _Classes:
-    """What `torch.classes` is: a namespace for each attribute."""
+    """The class of `torch.classes`: each attribute is a namespace."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -219,7 +219,7 @@ def _one(
 
 
 class _Worker(NamedTuple):
-    """What a tracker sees of each step."""
+    """The state of `lobpcg` that a tracker receives in each step."""
 
     istep: int
     E: Tensor

@@ -31,9 +31,9 @@ const C: u32 = (FOURS + COLUMNS - 1u) / COLUMNS;
 // Fours that an invocation reads of a tile.
 const LOADS_X: u32 = (TX * FOURS + THREADS - 1u) / THREADS;
 const LOADS_Z: u32 = (TZ * FOURS + THREADS - 1u) / THREADS;
-// Whether a tile has a number without end or NaN: what weights of zero leave out is then chosen, not multiplied.
+// Whether a tile has a non-finite number: values of zero weight are then selected away, not multiplied by zero.
 var<workgroup> non_finite: atomic<u32>;
-// What ends of loops have added: zero, of which no compiler knows where they are to stay loops.
+// An opaque zero, added to the bounds of loops that no compiler is to unroll.
 var<private> zero: u32;
 // The end of a loop of so many turns; one of a single turn never stays a loop.
 fn turns(n: u32) -> u32 {

@@ -14,6 +14,7 @@ wgpu = pytest.importorskip("wgpu")
 SHADERS = Path(__file__).parents[1] / "shaders"
 BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128 = range(12)
 
+# What Rust hands to every text and to some: its own constants and the numbers of its enumerations.
 COMMON = {"WORKGROUP": 256, "BOOL": BOOL, "U8": U8, "I8": I8, "I16": I16, "I32": I32, "I64": I64,
           "F16": F16, "BF16": BF16, "F32": F32, "F64": F64, "C64": C64, "C128": C128}  # fmt: skip
 

@@ -29,7 +29,7 @@ NEAREST = "torch.library.custom_op makes an operator of a Python function"
 
 
 class Signature(NamedTuple):
-    """What an operator in a library takes and gives."""
+    """The schema of an operator in a library."""
 
     space: str
     takes: str

@@ -31,7 +31,7 @@ fill(
 
 
 class TransformType(enum.Enum):
-    """What a transform does."""
+    """The kind of a transform."""
 
     Torch = 0
     Vmap = 1
@@ -118,7 +118,7 @@ set_single_level_autograd_function_allowed = _single.set
 
 
 class Fallback:
-    """What happens where `vmap` has no rule: whether it runs once for each slice, and warns."""
+    """The fallback of `vmap` for operators without a rule: a loop over slices, with a warning."""
 
     def __init__(self) -> None:
         self.enabled, self.warns = True, True

@@ -12,7 +12,7 @@ __all__ = ["cond", "while_loop"]
 
 
 class _Recording(threading.local):
-    """What records the program that a thread runs, for `torch.export`."""
+    """The tracer of `torch.export` that is active on each thread."""
 
     tracer: Any = None
 

@@ -32,7 +32,7 @@ class _LegacyStorageMeta(type):
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
-    """What these classes share: what they make is a `TypedStorage`."""
+    """The metaclass of these classes: their instances are `TypedStorage`."""
 
     _dtype = None
     _kind = "cpu"

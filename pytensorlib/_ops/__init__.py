@@ -117,7 +117,7 @@ _EAGER = frozenset(("aten", "prim", "prims", "higher_order"))
 
 
 class _Schema:
-    """What an operator is called, and whether it writes to its arguments."""
+    """The name of an operator's schema, and whether it is mutable."""
 
     def __init__(self, name: str, overload: str) -> None:
         self.name = name
@@ -282,7 +282,7 @@ def _ours(name: str) -> Any:
 
 
 class Operators:
-    """What `torch.ops` is: a namespace for each attribute."""
+    """The class of `torch.ops`: each attribute is a namespace."""
 
     @property
     def loaded_libraries(self) -> set[str]:

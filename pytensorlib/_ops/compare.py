@@ -121,7 +121,7 @@ def kernel(op: Any, run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Context:
-    """What a call kept for backward, with copies on the host in the place of tensors."""
+    """The context of a call, with copies on the host in place of its saved tensors."""
 
     def __init__(self, ctx: Any) -> None:
         object.__setattr__(self, "_of", ctx)

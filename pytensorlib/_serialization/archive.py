@@ -169,7 +169,7 @@ class ArchiveWriter:
 
 
 class Record:
-    """Where one record lies and what it should hold."""
+    """The position, size and checksum of a record."""
 
     __slots__ = ("crc", "head", "limit", "method", "name", "offset", "packed", "size")
 

@@ -12,7 +12,7 @@ try:
 except ImportError:
 
     class tqdm:  # type: ignore[no-redef]
-        """What stands for the bar where that package is missing: it shows nothing."""
+        """A substitute for the bar where tqdm is missing: it shows nothing."""
 
         def __init__(self, iterable: Iterable[Any] | None = None, **kwargs: Any) -> None:
             self.iterable, self.n = iterable, 0

@@ -152,7 +152,7 @@ def _made(layout: Any, parts: Any, size: Any, known: bool | None, check: bool = 
 
 
 class _Loading(threading.local):
-    """What sparse tensors of a file are made of whose coordinates are still to be read."""
+    """The parts of a file's sparse tensors whose coordinates have not been read yet."""
 
     unchecked: list[Any] | None = None
 

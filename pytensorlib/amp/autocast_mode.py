@@ -30,7 +30,7 @@ def _here() -> tuple[str, str]:
 
 
 class _State(threading.local):
-    """What autocast does on a thread."""
+    """The autocast state of a thread."""
 
     def __init__(self) -> None:
         self.enabled: dict[str, bool] = {}

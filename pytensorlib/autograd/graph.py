@@ -188,7 +188,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class _Copies:
-    """What was saved in a block, until it ends."""
+    """Saved tensors of a block, until it ends."""
 
     def __init__(self) -> None:
         self.open = True

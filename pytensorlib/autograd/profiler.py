@@ -1,4 +1,4 @@
-"""What a program spends its time on: operators, and ranges that it names."""
+"""The profiler of autograd: the time of operators, and of ranges that the program names."""
 
 from __future__ import annotations
 

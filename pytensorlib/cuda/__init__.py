@@ -136,10 +136,10 @@ class cudaStatus:
 
 
 class _Cudart:
-    """What programs call of CUDA's runtime, as far as it has a meaning here."""
+    """The functions of CUDA's runtime that have a meaning here."""
 
     class cudaError(enum.IntEnum):
-        """What calls return."""
+        """The status codes that calls return."""
 
         success = 0
 

@@ -8,7 +8,7 @@ __all__: list[str] = []
 
 
 class _CudaDeviceProperties(NamedTuple):
-    """What a GPU is; what wgpu does not tell is 0."""
+    """The properties of a GPU; those that wgpu does not report are 0."""
 
     name: str
     major: int

@@ -1,4 +1,4 @@
-"""Where a profiler beside the process would begin and end; `torch.profiler` is here."""
+"""`start` and `stop` of an external profiler; here `torch.profiler` measures."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ FIRST_BY_DEFAULT = {
 
 
 class State:
-    """What this process has joined."""
+    """The groups that this process has joined."""
 
     world: ProcessGroup | None = None
     groups: dict[str, ProcessGroup] = {}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""What every distribution can do."""
+"""The base class of distributions."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Distribution:
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """What each parameter must satisfy, by name."""
+        """The constraint of each parameter, by name."""
         raise NotImplementedError
 
     @property

@@ -1,4 +1,4 @@
-"""What the distributions share: broadcasting, odds, values computed when first asked for."""
+"""Helpers of the distributions: broadcasting, probabilities and logits, lazy properties."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """What the class itself shows: a property to tools that read documentation."""
+    """The lazy property as the class shows it: a property, for tools that read documentation."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         property.__init__(self, wrapped)

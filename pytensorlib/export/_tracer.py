@@ -166,7 +166,7 @@ class OperatorTracer(TorchFunctionMode):
         return made
 
     def traced(self, t: Any) -> Traced:
-        """Return what is kept of a tensor; one that is new here is a constant."""
+        """Return the record of a tensor; a tensor that the trace has not seen is a constant."""
         found = self.known.get(id(t))
         if found is None:
             if t.device.type == "meta":

@@ -25,7 +25,7 @@ class _DimHintType(enum.Enum):
 
 
 class _DimHint:
-    """What is asked of a size that has no name."""
+    """The constraint of a size that has no name."""
 
     def __init__(self, type: _DimHintType, min: int | None = None, max: int | None = None) -> None:
         self.type, self.min, self.max = type, min, max
@@ -335,7 +335,7 @@ def leaf_shapes(combined: dict[str, Any], dynamic_shapes: Any) -> list[tuple[str
 
 
 def open_sizes(path: str, t: Any, said: Any) -> dict[int, Any]:
-    """Return what is asked of each size of a tensor that is to be open."""
+    """Return the constraint of each size of a tensor that is to be dynamic."""
     if said is None:
         return {}
     if isinstance(said, dict):

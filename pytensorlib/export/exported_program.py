@@ -37,7 +37,7 @@ class ValueRanges:
 
 @dataclasses.dataclass
 class ModuleCallSignature:
-    """What a module takes and returns."""
+    """The arguments and results of a module."""
 
     inputs: list[Any]
     outputs: list[Any]
@@ -121,7 +121,7 @@ class ExportedProgram:
 
     @property
     def graph_signature(self) -> ExportGraphSignature:
-        """What inputs and outputs of the graph are."""
+        """The signature of the graph: its inputs and outputs."""
         return self._graph_signature
 
     @property

@@ -1,4 +1,4 @@
-"""What the inputs and outputs of an exported graph are."""
+"""The signature of an exported graph: the roles of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CustomObjArgument:
 
 
 class InputKind(enum.Enum):
-    """What an input is."""
+    """The role of an input."""
 
     USER_INPUT = enum.auto()
     PARAMETER = enum.auto()
@@ -64,7 +64,7 @@ class InputKind(enum.Enum):
 
 
 class OutputKind(enum.Enum):
-    """What an output is."""
+    """The role of an output."""
 
     USER_OUTPUT = enum.auto()
     LOSS_OUTPUT = enum.auto()
@@ -168,7 +168,7 @@ class ExportGraphSignature:
 
     @property
     def user_outputs(self) -> tuple[Any, ...]:
-        """What is returned: names of nodes, or plain values."""
+        """The outputs of the user's program: names of nodes, or plain values."""
         return tuple(_shown(s.arg) for s in self._outputs(OutputKind.USER_OUTPUT))
 
     def _named(self, kind: InputKind) -> dict[str, str]:

@@ -222,7 +222,7 @@ class _Context:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, as one slice sees it."""
+        """A saved tensor, as one slice sees it."""
         saved = zip(self._ctx.saved_tensors, self._ctx._saved_dims, strict=True)
         return tuple(t if t is None else self._batch.enter(t, d) for t, d in saved)
 

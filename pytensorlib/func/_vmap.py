@@ -26,7 +26,7 @@ def check_randomness(randomness: str) -> None:
 
 
 class Draws:
-    """What runs of a function draw from random generators: nothing, the same, or as it comes."""
+    """The `randomness` of `vmap`: an error, the same numbers for all slices, or different ones."""
 
     def __init__(self, randomness: str) -> None:
         self.randomness = randomness

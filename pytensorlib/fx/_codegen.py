@@ -342,7 +342,7 @@ def _unmarked(code: str) -> tuple[list[str], list[int | None]]:
 
 
 class _Text:
-    """What prints as the expression that it holds."""
+    """A value whose `repr` is the expression that it holds."""
 
     def __init__(self, text: str) -> None:
         self.text = text

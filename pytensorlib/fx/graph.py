@@ -23,7 +23,7 @@ reflectable_magic_methods = REFLECTED
 
 
 class _InsertPoint:
-    """Where new nodes come for a block."""
+    """A context in which new nodes are inserted at another place."""
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph, self.before, graph._insert = graph, graph._insert, insert

@@ -315,7 +315,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where in the program it comes from, where that was recorded."""
+        """The stack trace of the program's line that made the node, if it was recorded."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter

@@ -1,4 +1,4 @@
-"""What stands for values while a program is traced: each operation on one becomes a node."""
+"""Proxies: they stand for values while a program is traced, and operations on them become nodes."""
 
 from __future__ import annotations
 

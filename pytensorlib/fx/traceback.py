@@ -1,4 +1,4 @@
-"""What nodes are told of where they come from, while a program is traced."""
+"""Metadata that nodes get while a program is traced: where in the program they come from."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _global_is_full_backward_hook: bool | None = None
 
 
 class RemovableHandle:
-    """What registering a hook returns; ``remove()`` takes the hook away again."""
+    """The handle that registering a hook returns; ``remove()`` unregisters the hook."""
 
     next_id = 0
 
@@ -199,7 +199,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class _Forwards(Protocol[P, R_co]):
-    """What has a ``forward``: to type checkers a module takes and returns the same as that."""
+    """A class with a ``forward``: type checkers give a call of the module its signature."""
 
     @property
     def forward(self) -> Callable[P, R_co]: ...

@@ -126,14 +126,14 @@ def _indent(text: str) -> str:
 
 
 def _missing_forward(self: Any, *input: Any) -> Any:
-    """What the module computes; every subclass overrides it."""
+    """Compute the module's output; every subclass overrides this."""
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'
     )
 
 
 class _CallSignature:
-    """What `inspect.signature` of a module is; the extension's own call has none."""
+    """The signature that `inspect.signature` reports; the extension's own call has none."""
 
     def __get__(self, module: Any, owner: type) -> Any:
         if module is None or type(module).__call__ is not Module.__call__:

@@ -143,7 +143,7 @@ def _guard() -> None:
 
 
 class UninitializedTensorMixin:
-    """What a tensor without a shape refuses to do until ``materialize`` gives it one."""
+    """Operations that a tensor without a shape refuses until ``materialize`` gives it one."""
 
     __torch_function__: Any = _disabled
     cls_to_become: Any

@@ -1,4 +1,4 @@
-"""What a program spends its time on, with a schedule of what to look at."""
+"""The profiler: the time of operators, on a schedule of steps."""
 
 from __future__ import annotations
 

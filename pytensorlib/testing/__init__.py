@@ -32,7 +32,7 @@ _PYTHON_DTYPES = {int: _C.int64, float: _C.float64, complex: _C.complex128}
 
 
 class _Mismatch(Exception):
-    """What differs, of which class the error will be, and at which item of the inputs."""
+    """A difference: its text, the class of the error, and the index of the item."""
 
     def __init__(self, kind: type[Exception], text: str, path: tuple[Any, ...]) -> None:
         super().__init__(text)

@@ -36,7 +36,7 @@ class Layout:
 
     @property
     def texts(self) -> list[str]:
-        """What the nodes say, in the order in which they were added."""
+        """The labels of the nodes, in the order in which they were added."""
         return [text for text, _ in self.labels.values()]
 
     def add(self, key: Hashable, text: str, kind: str = "") -> None:

@@ -98,7 +98,7 @@ class NodeDef(NamedTuple):
 
 
 class SerializeNodeDef(NamedTuple):
-    """What a class is called in text, and how its context is written."""
+    """The serialised name of a container class, and how its context is written."""
 
     typ: type
     serialized_type_name: str | None

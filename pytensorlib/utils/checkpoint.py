@@ -425,7 +425,7 @@ def checkpoint(
 
 
 class _Place:
-    """What a graph node holds instead of a tensor: a place in the order of what was saved."""
+    """A placeholder that a graph node holds instead of a tensor: its index among those saved."""
 
     __slots__ = ("__weakref__", "found", "index", "like", "where")
 

@@ -1,4 +1,4 @@
-"""What tells of a machine and its programs, for reports: ``python -m torch.utils.collect_env``."""
+"""Describes the machine and its software for bug reports: ``python -m torch.utils.collect_env``."""
 
 from __future__ import annotations
 

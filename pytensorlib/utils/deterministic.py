@@ -1,4 +1,4 @@
-"""What new memory holds where determinism is asked for."""
+"""The fill of uninitialised memory under deterministic algorithms."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""What registering a hook returns, and hooks that cannot be pickled."""
+"""Handles of registered hooks, and hooks that cannot be pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a block asked a GPU for, to be asked again without the program: `XPUGraph`."""
+"""`XPUGraph`: the GPU work of a block, recorded and replayed without the program."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ ENDS = np.float32(ENDS + [-x for x in ENDS])
 def test_comparisons_know_nan_zeros_and_denormals(acc):
     needs(acc)
     dtype = np.dtype(acc.replace("f", "float"))
-    a, b = (v.ravel() for v in np.meshgrid(ENDS.astype(dtype).astype(dtype)))
+    a, b = (v.ravel() for v in np.meshgrid(ENDS.astype(dtype), ENDS.astype(dtype)))
     for name, want in [("less", a < b), ("at_most", a <= b), ("equal", a == b)]:
         op = f"fn op(a: Acc, b: Acc) -> Acc {{ return select(Acc(0), Acc(1), {name}(a, b)); }}"
         np.testing.assert_array_equal(pointwise(op, acc, np.zeros(len(a), bool), [a, b]), want)
@@ -38,7 +38,7 @@ def quotients():
     """Returns pairs at the ends, of any bits, of small integers, and near one and two."""
     rng = np.random.default_rng(0)
     n = 200000
-    yield [v.ravel() for v in np.meshgrid(ENDS)]
+    yield [v.ravel() for v in np.meshgrid(ENDS, ENDS)]
     yield rng.integers(0, 2**32, (2, n), dtype=np.uint32).view(np.float32)
     yield np.float32([rng.integers(-(2**24), 2**24, n), rng.integers(1, 300, n)])
     # Quotients that are denormal, and that are near a power of two.

@@ -25,7 +25,7 @@ INDEX = ".metadata"
 
 @dataclass
 class _StorageInfo:
-    """Where a part is: its file, and which bytes of it."""
+    """The position of a part: its file, offset and length."""
 
     relative_path: str
     offset: int

@@ -1,4 +1,4 @@
-"""What a checkpoint of several files says of itself, as PyTorch's do."""
+"""The metadata of a checkpoint of several files, in PyTorch's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has a state to save."""
+"""The protocol of objects that have a state to save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `functorch` had of PyTorch's compiler: recorded calls take its place here."""
+"""The compiler names of `functorch`; recorded calls take their place here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `functorch` had before `torch.func` took it over."""
+"""The experimental functions of `functorch`, which `torch.func` took over."""
 
 from __future__ import annotations
 

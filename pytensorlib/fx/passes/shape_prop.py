@@ -13,7 +13,7 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its numbers."""
+    """The metadata of a tensor: shape, type, strides and device."""
 
     shape: Any
     dtype: Any

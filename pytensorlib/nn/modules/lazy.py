@@ -64,7 +64,7 @@ class LazyModuleMixin:
 
 
 class _LazyProtocol(Protocol):
-    """What a lazy module has, for type hints."""
+    """The attributes of a lazy module, for type hints."""
 
     def has_uninitialized_params(self) -> bool: ...
 

@@ -264,7 +264,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _index_sampler(self) -> Iterable[Any]:
-        """What gives the indices of each batch, or of each sample."""
+        """The sampler of batches, or of samples where there are no batches."""
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def state_dict(self) -> dict[str, Any]:

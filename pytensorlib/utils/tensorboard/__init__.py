@@ -10,7 +10,7 @@ try:
 except ImportError:
 
     class _Base:  # type: ignore[no-redef]
-        """What stands for the writer where the package is missing."""
+        """A substitute for the writer where tensorboardX is missing: it raises."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             raise ImportError(

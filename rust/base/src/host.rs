@@ -1,4 +1,4 @@
-//! What the core asks of the language that embeds it, as functions set once at start.
+//! Callbacks to the embedding language, set once at start.
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;

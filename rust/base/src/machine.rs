@@ -154,7 +154,7 @@ fn detect() -> Machine {
         l1,
         l2,
         last,
-        // Shares of small caches are not worth it yet, and of large ones others have theirs.
+        // Below 16 MiB non-temporal stores do not pay; beyond 64 MiB other cores use the cache, too.
         large: last.clamp(16 << 20, 64 << 20),
     }
 }

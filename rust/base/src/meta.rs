@@ -1,4 +1,4 @@
-//! What a tensor is without its memory: all that the shape and type of a result depend on.
+//! Metadata of a tensor without its memory: all that the shape and type of a result depend on.
 
 use crate::device::Device;
 use crate::dtype::DType;
@@ -76,7 +76,7 @@ impl Form {
     }
 
     /// That of the transpose.
-    pub fn turned(self) -> Form {
+    pub fn transposed(self) -> Form {
         match self {
             Form::Csr => Form::Csc,
             Form::Csc => Form::Csr,

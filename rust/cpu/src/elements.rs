@@ -1,4 +1,4 @@
-//! Elements in memory and the types that kernels compute in.
+//! Element types in memory, and the types that kernels compute in.
 
 use crate::dtype::DType;
 use crate::float8::{self, F8};

@@ -1,4 +1,4 @@
-//! Numbers of a tensor that become addresses.
+//! Indices: numbers of a tensor that become addresses, checked.
 
 use crate::alloc;
 use crate::dtype::DType;

@@ -1,4 +1,4 @@
-//! What kernels read and write.
+//! Strided operands of kernels.
 
 use crate::meta::Meta;
 use std::ops::Deref;

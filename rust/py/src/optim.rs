@@ -1,4 +1,4 @@
-//! What optimizers do per parameter, without a Python frame for each.
+//! The per-parameter loop of optimizers, without a Python frame for each.
 
 use crate::convert::tensor;
 use crate::object::wrap;

@@ -1,1 +1,1 @@
-"""What passes are made of."""
+"""The classes that passes are built from."""

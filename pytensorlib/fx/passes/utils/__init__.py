@@ -1,1 +1,1 @@
-"""What finds nodes in graphs."""
+"""Helpers that find nodes in graphs."""

@@ -19,7 +19,7 @@ __all__ = ["WorkerInfo", "get_worker_info"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What `get_worker_info` tells within a worker."""
+    """The result of `get_worker_info` within a worker."""
 
     id: int
     num_workers: int
@@ -51,14 +51,14 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass(frozen=True)
 class _IterableDatasetStopIteration:
-    """What a worker sends when its part of an iterable data set is at its end."""
+    """The message of a worker whose part of an iterable data set is exhausted."""
 
     worker_id: int
 
 
 @dataclass(frozen=True)
 class _ResumeIteration:
-    """What a worker is sent, and sends back, when another pass begins."""
+    """The message to and from a worker when another pass begins."""
 
     seed: int | None = None
 

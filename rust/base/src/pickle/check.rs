@@ -1,4 +1,4 @@
-//! Whether every call of a file gets what its function takes, before anything is made.
+//! Checks the calls of a pickle against signatures before anything is made.
 
 use super::{corrupt, refused, Allowance, Change, Kind, Node, Program, Result, Step};
 

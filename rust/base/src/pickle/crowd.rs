@@ -1,4 +1,4 @@
-//! Whether the keys of a table would crowd in the same places.
+//! Checks whether the keys of a table would collide in a hash table.
 //!
 //! Python spreads numbers, and tuples of them, by a hash that anyone can compute, so a file can be
 //! made whose every key meets all others. This plays the search for a place in tables of each size

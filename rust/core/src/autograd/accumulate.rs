@@ -1,4 +1,4 @@
-//! Where gradients of a leaf arrive.
+//! Accumulates gradients into leaves.
 
 use super::mode;
 use super::node::{Backward, History, Node};

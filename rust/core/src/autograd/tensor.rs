@@ -1,4 +1,4 @@
-//! What a tensor knows of its place in the graph.
+//! The autograd metadata of a tensor.
 
 use super::accumulate::AccumulateGrad;
 use super::inplace;

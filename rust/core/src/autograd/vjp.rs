@@ -1,4 +1,4 @@
-//! What a derivative sees.
+//! The view that a derivative has of its node: saved tensors, outputs, incoming gradients.
 
 use super::engine;
 use super::node::{Node, Saved};

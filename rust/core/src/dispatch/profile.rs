@@ -1,4 +1,4 @@
-//! What is asked for, when, and how long the answer takes.
+//! The profiler: which operators are called, when, and how long they take.
 
 use super::apply::{apply, Interpreter, Kind, Request};
 use crate::error::Result;

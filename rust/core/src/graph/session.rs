@@ -298,7 +298,8 @@ impl Interpreter for Session {
                 Answer::After => {
                     settle()?;
                     let all = request.x.iter().copied().chain(y);
-                    all.into_iter().try_for_each(|t| t.storage().flush_pending())?;
+                    all.into_iter()
+                        .try_for_each(|t| t.storage().flush_pending())?;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What masks select: `nonzero`, `masked_fill`, `masked_select`, `masked_scatter`.
+//! Operators on masks: `nonzero`, `masked_fill`, `masked_select`, `masked_scatter`.
 
 use super::{search, Bounds, IndexPut, Mode, Ready};
 use crate::alloc;

@@ -176,7 +176,7 @@ fn lstsq(args: &Args) -> Result<Value> {
             };
             d.mul(&d)?.sum_dim(-2, false)?
         }
-        // Nothing, of what depends on A and B.
+        // An empty result that depends on A and B, so that it has a gradient.
         false => {
             let none = solution.reshape(&[-1])?.slice_dim(0, Some(0), Some(0), 1)?;
             match none.dtype().is_complex() {

@@ -168,8 +168,8 @@ pub fn qr(gpu: &Gpu, a: &Tensor, full: bool) -> Result<[Tensor; 2]> {
     Ok([reflected(gpu, &parts, height)?, r])
 }
 
-/// Rows of `g` turned until they are orthogonal, and the same turns of an identity's rows.
-fn turned(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
+/// Rows of `g` rotated until they are orthogonal, and the same turns of an identity's rows.
+fn rotated(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
     let square = rows(g) * rows(g);
     if !takes(&[g])
         || !is_short(
@@ -178,14 +178,14 @@ fn turned(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
             g.dtype(),
         )
     {
-        return turned_by_blocks(gpu, g);
+        return rotated_by_blocks(gpu, g);
     }
-    turned_in(gpu, g, SWEEPS)
+    rotated_in(gpu, g, SWEEPS)
 }
 
-/// [`turned`] of one matrix by blocks of rows, of which a kernel takes two at a time: sweeps over all pairs, whose
+/// [`rotated`] of one matrix by blocks of rows, of which a kernel takes two at a time: sweeps over all pairs, whose
 /// rows turn twice. Where rank is missing that takes some 15 of them for four blocks, more than for single rows.
-fn turned_by_blocks(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
+fn rotated_by_blocks(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
     let (n, m) = (rows(g), cols(g));
     let room = (gpu.info().max_binding as usize / 5 * 4) / (g.dtype().size() * m.max(n));
     let width = (room / 2).min(n.div_ceil(2)).min(LONGEST / 4);
@@ -207,7 +207,7 @@ fn turned_by_blocks(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
         let mut moved = Tensor::zeros(&[], DType::Bool, g.device())?;
         for (i, j) in (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))) {
             let both = |t: &[Tensor]| cat(&[t[i].clone(), t[j].clone()], 0);
-            let [rows_of, turns] = turned_in(gpu, &both(&work)?, 2)?;
+            let [rows_of, turns] = rotated_in(gpu, &both(&work)?, 2)?;
             let along = turns.matmul(&both(&v)?)?;
             let still = identity(&turns, rows(&turns), rows(&turns))?;
             let other = apply(Ne, [&turns, &still])?.amax_mask(DimSet::last(2, 2)?, false)?;
@@ -226,8 +226,8 @@ fn turned_by_blocks(gpu: &Gpu, g: &Tensor) -> Result<[Tensor; 2]> {
     Ok([whole(&work, m)?, whole(&v, n)?])
 }
 
-/// [`turned`] by so many sweeps at most, of matrices that a kernel takes.
-fn turned_in(gpu: &Gpu, g: &Tensor, sweeps: usize) -> Result<[Tensor; 2]> {
+/// [`rotated`] by so many sweeps at most, of matrices that a kernel takes.
+fn rotated_in(gpu: &Gpu, g: &Tensor, sweeps: usize) -> Result<[Tensor; 2]> {
     let (n, m) = (rows(g), cols(g));
     let (work, v) = (g.copy_dense()?, identity(g, n, n)?);
     let flag = Tensor::zeros(&[1], DType::I32, g.device())?;
@@ -291,7 +291,7 @@ pub fn svd(gpu: &Gpu, a: &Tensor, full: bool, vectors: bool) -> Result<Vec<Tenso
         return Ok(y);
     }
     if !takes(&[a]) && rows(a) > cols(a) {
-        // Those of the triangle are fewer, and turned by Q.
+        // Those of the triangle are fewer, and rotated by Q.
         let (n, m) = (cols(a) as i64, rows(a) as i64);
         let [q, r] = qr(gpu, a, full)?;
         let mut y = svd(gpu, &r.narrow(d - 2, 0, n)?, false, vectors)?;
@@ -306,7 +306,7 @@ pub fn svd(gpu: &Gpu, a: &Tensor, full: bool, vectors: bool) -> Result<Vec<Tenso
     }
     let (size, complex) = (scale_of(a)?, a.dtype().is_complex());
     let g = dense(gpu, &a.div(&size)?.transpose(d - 2, d - 1)?)?;
-    let [g, v] = turned(gpu, &g)?;
+    let [g, v] = rotated(gpu, &g)?;
     let sizes = if complex {
         apply(Abs, [&g])?
     } else {
@@ -356,7 +356,7 @@ pub fn eigh(gpu: &Gpu, a: &Tensor) -> Result<[Tensor; 2]> {
         .sum_mask(DimSet::last(1, a.ndim())?, true, None)?
         .amax_mask(DimSet::last(2, a.ndim())?, true)?;
     let shifted = a.add(&identity(&a, rows(&a), rows(&a))?.mul(&bound)?)?;
-    let [_, v] = turned(gpu, &dense(gpu, &shifted)?)?;
+    let [_, v] = rotated(gpu, &dense(gpu, &shifted)?)?;
     // Rayleigh's quotients know nothing of the shift.
     let values = real(&v.matmul(&a)?.mul(&v.conj()?)?)?;
     let values = values.sum_mask(DimSet::last(1, v.ndim())?, false, None)?;

@@ -1,4 +1,4 @@
-//! Whether tensors that are updated together lie in one memory.
+//! Finds parameters that share memory among those that one step updates.
 
 use crate::device::Device;
 use crate::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! What each method does to an element.
+//! The update of one element by each optimizer.
 
 use super::{gpu, Step};
 use crate::dtype::Bitwise;

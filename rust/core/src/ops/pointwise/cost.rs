@@ -1,4 +1,4 @@
-//! What a formula costs for an element and what it reads, told by the formula itself.
+//! The cost of a formula for an element, and what it reads, found by running the formula.
 
 use super::{Pointwise, Real, Special, Special2};
 use crate::cpu::pointwise::GRAIN;

@@ -1,4 +1,4 @@
-//! What a pointwise op declares, and the macro that declares it.
+//! The declaration of a pointwise op, and the macro that makes it.
 
 use super::cpu::complex::Parts;
 use super::{Complex, Half, Integer, Polynomial, Real, Special, Special2};

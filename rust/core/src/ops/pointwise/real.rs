@@ -1,4 +1,4 @@
-//! Numbers that formulas are written over, and what interprets them.
+//! The number types that formulas are generic over, and their interpreters.
 
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{Acc, GemmElem};

@@ -1,4 +1,4 @@
-//! Elements by WGSL that a program brings.
+//! User-defined element-wise functions in WGSL.
 
 use crate::autograd::Vjp;
 use crate::dispatch;

@@ -71,8 +71,11 @@ impl Pairs {
         let (p, q) = (n / 2, n - n / 2);
         let half = |from, n| self.narrow(along, from, n)?.sorted(along);
         let (low, high) = (half(0, p)?, half(p, q)?);
-        let turned = high.map(|t| t.flip(&[along.dim]))?;
-        let (met, single) = (turned.narrow(along, 0, p)?, turned.narrow(along, p, q - p)?);
+        let flipped = high.map(|t| t.flip(&[along.dim]))?;
+        let (met, single) = (
+            flipped.narrow(along, 0, p)?,
+            flipped.narrow(along, p, q - p)?,
+        );
         let stays = before(&low, &met, along)?;
         let join = |a: &Tensor, b: &Tensor| cat(&[a.clone(), b.clone()], along.dim);
         let lower = low.join(&met, |a, b| where_(&stays, a, b))?;

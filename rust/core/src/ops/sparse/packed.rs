@@ -509,12 +509,12 @@ impl Tensor {
                 NAMES[kind(from)]
             );
         }
-        let turned = dims[batch] > dims[batch + 1];
+        let transposed = dims[batch] > dims[batch + 1];
         let inner = lines.values.ndim() - (self.ndim() - lead) - batch;
         let front = dims[..batch].iter().map(|&d| d as i64);
         let order: SmallVec<[i64; 5]> = front.clone().chain([batch as i64]).collect();
         let mut inside: SmallVec<[i64; 5]> = (0..inner as i64).map(|k| batch as i64 + k).collect();
-        if turned && form.in_blocks() {
+        if transposed && form.in_blocks() {
             inside.swap(1, 2);
         }
         let back = dims[lead..]
@@ -527,7 +527,11 @@ impl Tensor {
             values: lines.values.permute(&all)?,
         };
         let shape: Dims = dims.iter().map(|&d| self.size(d)).collect();
-        make(&shape, if turned { form.turned() } else { form }, moved)
+        make(
+            &shape,
+            if transposed { form.transposed() } else { form },
+            moved,
+        )
     }
 
     /// One slice: of the batch or of the values in the same layout, of the matrix as a list.

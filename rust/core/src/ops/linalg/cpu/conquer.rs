@@ -6,7 +6,7 @@
 //! is cut depends on its size alone, and no result on the number of threads.
 
 use super::lanes::{dot, sum, width, Lanes, LANES};
-use super::tridiagonal::turned;
+use super::tridiagonal::eigenvectors;
 use super::Number;
 use crate::alloc::{full, gathered, room, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
@@ -90,7 +90,7 @@ fn leaf<T: Number>(p: Part<T>, e: &[f64]) -> bool {
     }
     let mut e: Vec<f64> = gathered(e.iter().copied());
     e[n - 1] = 0.0;
-    let done = turned(p.d, &mut e, T::EPS / 2.0, &mut q, width);
+    let done = eigenvectors(p.d, &mut e, T::EPS / 2.0, &mut q, width);
     for (i, row) in q.chunks_exact(width).enumerate() {
         (p.first[i], p.last[i]) = (row[0], row[n - 1]);
         for (j, &x) in row[..n].iter().enumerate() {

@@ -48,7 +48,7 @@ pub struct Reflected<T> {
 fn rows<P>(x: P, n: usize) -> Mat<P> {
     Mat::new(x, n as isize, 1)
 }
-fn turned<P>(x: P, n: usize) -> Mat<P> {
+fn transpose_of<P>(x: P, n: usize) -> Mat<P> {
     Mat::new(x, 1, n as isize)
 }
 
@@ -201,7 +201,7 @@ impl<T: Number> Panel<T> {
         // `count` rows; V has `block` columns of `high`.
         unsafe {
             reduce(&mut part, high, block, count, &mut panel.v, &mut tau);
-            let v = turned(panel.v.as_ptr(), high);
+            let v = transpose_of(panel.v.as_ptr(), high);
             triangle(v, high, &tau[..count], &mut panel.t, block);
         }
         for (i, from) in part.chunks_exact(block).enumerate() {
@@ -223,11 +223,11 @@ impl<T: Number> Panel<T> {
         columns: Range<usize>,
     ) {
         let t = match transposed {
-            true => turned(self.t.as_ptr(), block),
+            true => transpose_of(self.t.as_ptr(), block),
             false => rows(self.t.as_ptr(), block),
         };
         let high = self.v.len() / block;
-        let v = turned(self.v.as_ptr(), high);
+        let v = transpose_of(self.v.as_ptr(), high);
         // SAFETY: V has `block` columns of `high`, and T rows of `block`; the columns are the caller's.
         unsafe {
             let to = x.at(self.at * all + columns.start);

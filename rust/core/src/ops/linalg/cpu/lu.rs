@@ -95,7 +95,7 @@ impl<T: Number> Lu<T> {
         Lu::new(a, n, n, n <= small::MOST, true, room)
     }
 
-    /// What [`info`](Self::info) says of a square matrix of which this one, or its transpose, said `found`.
+    /// The [`info`](Self::info) of a square matrix, by rows, where this one or its transpose gave `found`.
     pub fn info_of_rows(a: &[T], n: usize, found: i32, room: &mut Room<T>) -> i32 {
         if found == 0 || n <= small::MOST {
             return found;

@@ -10,7 +10,7 @@ use crate::cpu::simd::Lane;
 const SHARE: f64 = 0.640_388_203_202_208;
 
 /// The conjugate where the matrix is Hermitian, whose other triangle holds those.
-fn turned<T: Entry>(x: T, hermitian: bool) -> T {
+fn conjugated<T: Entry>(x: T, hermitian: bool) -> T {
     match hermitian {
         true => x.conj(),
         false => x,
@@ -27,15 +27,15 @@ fn own<T: Entry>(x: T, hermitian: bool) -> T {
 
 /// Exchanges rows and columns `i` < `j` of the part below and right of `i`.
 fn exchange<T: Entry>(a: &mut [T], n: usize, i: usize, j: usize, hermitian: bool) {
-    let turned = |x| turned(x, hermitian);
+    let conjugated = |x| conjugated(x, hermitian);
     for k in j + 1..n {
         a.swap(k * n + i, k * n + j);
     }
     for k in i + 1..j {
-        let (below, right) = (turned(a[k * n + i]), turned(a[j * n + k]));
+        let (below, right) = (conjugated(a[k * n + i]), conjugated(a[j * n + k]));
         (a[k * n + i], a[j * n + k]) = (right, below);
     }
-    a[j * n + i] = turned(a[j * n + i]);
+    a[j * n + i] = conjugated(a[j * n + i]);
     a.swap(i * n + i, j * n + j);
 }
 
@@ -113,7 +113,7 @@ pub fn ldl<T: Entry>(a: &mut [T], n: usize, pivots: &mut [i32], hermitian: bool)
             let divided = divide(a, n, k, hermitian);
             for j in last + 1..n {
                 let (u, v) = divided(a[j * n + k], a[j * n + last]);
-                let (p, q) = (turned(u, hermitian), turned(v, hermitian));
+                let (p, q) = (conjugated(u, hermitian), conjugated(v, hermitian));
                 for i in j..n {
                     let change = a[i * n + k] * p + a[i * n + last] * q;
                     a[i * n + j] = a[i * n + j] - change;
@@ -126,7 +126,7 @@ pub fn ldl<T: Entry>(a: &mut [T], n: usize, pivots: &mut [i32], hermitian: bool)
             let d = a[k * n + k];
             for j in k + 1..n {
                 let u = a[j * n + k].over(d);
-                let p = turned(u, hermitian);
+                let p = conjugated(u, hermitian);
                 for i in j..n {
                     a[i * n + j] = a[i * n + j] - a[i * n + k] * p;
                 }
@@ -165,7 +165,7 @@ pub fn solve<T: Entry>(a: &[T], n: usize, b: &mut [T], width: usize, hermitian: 
                 x[i] = x[i] - at(i, k) * x[k] - at(i, next) * x[next];
             }
             let off = at(next, k);
-            let above = turned(off, hermitian);
+            let above = conjugated(off, hermitian);
             let (d, e) = (diagonal(next).over(off), diagonal(k).over(above));
             let (u, v) = (x[k].over(above), x[next].over(off));
             let scale = d * e - T::of(Lane::UNIT);
@@ -176,7 +176,7 @@ pub fn solve<T: Entry>(a: &[T], n: usize, b: &mut [T], width: usize, hermitian: 
             let last = k - 1;
             let first = if pivot(last) > 0.0 { last } else { last - 1 };
             for j in first..k {
-                x[j] = (k..n).fold(x[j], |sum, i| sum - turned(at(i, j), hermitian) * x[i]);
+                x[j] = (k..n).fold(x[j], |sum, i| sum - conjugated(at(i, j), hermitian) * x[i]);
             }
             x.swap(last, row(last));
             k = first;

@@ -103,7 +103,7 @@ impl<T: Number> Tridiagonal<T> {
         let mut q = Workspace::full(T::default(), n * width);
         // SAFETY: rows and factors are of the sizes that `width` and `n` say.
         unsafe { collect(&self.rows, n, width, &self.tau, &mut q) };
-        let done = turned(&mut self.d, &mut self.e, rounding::<T>(), &mut q, width);
+        let done = eigenvectors(&mut self.d, &mut self.e, rounding::<T>(), &mut q, width);
         let mut order: Vec<usize> = crate::alloc::gathered(0..n);
         order.sort_unstable_by(|&i, &j| self.d[i].total_cmp(&self.d[j]));
         for (j, &from) in order.iter().enumerate() {
@@ -123,7 +123,7 @@ pub fn eigenvalues<T: Number>(d: &mut [f64], e: &mut [f64]) -> bool {
 
 /// Eigenvalues in place of the diagonal, and the rows of `q` rotated as vectors of the matrix are;
 /// `false` where it does not converge.
-pub fn turned<T: Number>(
+pub fn eigenvectors<T: Number>(
     d: &mut [f64],
     e: &mut [f64],
     eps: f64,

@@ -195,7 +195,7 @@ impl<V: Pairs> Parts<V> {
     }
     /// `self - i o`.
     #[inline(always)]
-    unsafe fn add_turned(self, o: Self) -> Self {
+    unsafe fn add_rotated(self, o: Self) -> Self {
         // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
@@ -206,7 +206,7 @@ impl<V: Pairs> Parts<V> {
     }
     /// `self + i o`.
     #[inline(always)]
-    unsafe fn sub_turned(self, o: Self) -> Self {
+    unsafe fn sub_rotated(self, o: Self) -> Self {
         // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
@@ -227,7 +227,7 @@ impl<V: Pairs> Parts<V> {
     }
     /// `self (re - i im)`.
     #[inline(always)]
-    unsafe fn turned(self, re: V, im: V) -> Self {
+    unsafe fn rotated(self, re: V, im: V) -> Self {
         // SAFETY: the machine has the instructions of the vector.
         unsafe {
             Parts {
@@ -254,7 +254,7 @@ impl<V: Pairs> Parts<V> {
         unsafe {
             let (a, b) = (x[0].add(x[2]), x[0].sub(x[2]));
             let (c, d) = (x[1].add(x[3]), x[1].sub(x[3]));
-            [a.add(c), b.add_turned(d), a.sub(c), b.sub_turned(d)]
+            [a.add(c), b.add_rotated(d), a.sub(c), b.sub_rotated(d)]
         }
     }
 }
@@ -287,14 +287,14 @@ where
             let e = Parts::four(at!(0 2 4 6));
             let o = Parts::four(at!(1 3 5 7));
             // Times h each: o[1] (1 - i) and o[3] (1 + i), the latter to be subtracted.
-            let (a, b) = (o[1].add_turned(o[1]), o[3].sub_turned(o[3]));
+            let (a, b) = (o[1].add_rotated(o[1]), o[3].sub_rotated(o[3]));
             put!(
                 0 = e[0].add(o[0]),
                 1 = Parts {
                     re: a.re.fma(h, e[1].re),
                     im: a.im.fma(h, e[1].im)
                 },
-                2 = e[2].add_turned(o[2]),
+                2 = e[2].add_rotated(o[2]),
                 3 = Parts {
                     re: b.re.less(h, e[3].re),
                     im: b.im.less(h, e[3].im)
@@ -304,7 +304,7 @@ where
                     re: a.re.less(h, e[1].re),
                     im: a.im.less(h, e[1].im)
                 },
-                6 = e[2].sub_turned(o[2]),
+                6 = e[2].sub_rotated(o[2]),
                 7 = Parts {
                     re: b.re.fma(h, e[3].re),
                     im: b.im.fma(h, e[3].im)
@@ -319,28 +319,28 @@ where
             let e = Parts::four(at!(3 7 11 15));
             let y = Parts::four([a[0], b[0], d[0], e[0]]);
             put!(0 = y[0], 4 = y[1], 8 = y[2], 12 = y[3]);
-            let third = e[1].turned(s, c);
-            let y = Parts::four([a[1], b[1].turned(c, s), d[1].eighth(h), third]);
+            let third = e[1].rotated(s, c);
+            let y = Parts::four([a[1], b[1].rotated(c, s), d[1].eighth(h), third]);
             put!(1 = y[0], 5 = y[1], 9 = y[2], 13 = y[3]);
             // The last two times -i.
-            let (p, q) = (a[2].add_turned(d[2]), a[2].sub_turned(d[2]));
-            let (b, f) = ([b[2].eighth(h), b[3].turned(s, c)], e[2].eighth(h));
-            let (u, v) = (b[0].add_turned(f), b[0].sub_turned(f));
+            let (p, q) = (a[2].add_rotated(d[2]), a[2].sub_rotated(d[2]));
+            let (b, f) = ([b[2].eighth(h), b[3].rotated(s, c)], e[2].eighth(h));
+            let (u, v) = (b[0].add_rotated(f), b[0].sub_rotated(f));
             put!(
                 2 = p.add(u),
-                6 = q.add_turned(v),
+                6 = q.add_rotated(v),
                 10 = p.sub(u),
-                14 = q.sub_turned(v)
+                14 = q.sub_rotated(v)
             );
             // The third times -i, the last one times -1.
-            let (d, f) = (d[3].eighth(h), e[3].turned(c, s));
-            let (p, q) = (a[3].add_turned(d), a[3].sub_turned(d));
+            let (d, f) = (d[3].eighth(h), e[3].rotated(c, s));
+            let (p, q) = (a[3].add_rotated(d), a[3].sub_rotated(d));
             let (u, v) = (b[1].sub(f), b[1].add(f));
             put!(
                 3 = p.add(u),
-                7 = q.add_turned(v),
+                7 = q.add_rotated(v),
                 11 = p.sub(u),
-                15 = q.sub_turned(v)
+                15 = q.sub_rotated(v)
             );
         }
     }
@@ -496,8 +496,8 @@ compiled! { avx512:
                 let e = Parts { re: a_re.add(b_re), im: a_im.sub(b_im) };
                 let d = Parts { re: a_re.sub(b_re), im: a_im.add(b_im) };
                 let o = d.times(Parts::load(w.at(k)));
-                e.sub_turned(o).store(z.at(k));
-                let t = e.add_turned(o);
+                e.sub_rotated(o).store(z.at(k));
+                let t = e.add_rotated(o);
                 let zero = V::splat(V::Elem::default());
                 Parts { re: t.re.back(), im: zero.sub(t.im).back() }.store(z.at(l));
             }

@@ -1,4 +1,4 @@
-//! Which operands a product takes, and what it says of others.
+//! Checks the operands of products, with their errors.
 
 use super::{MatMul, Stack, ONE};
 use crate::dtype::DType;

@@ -1,4 +1,4 @@
-//! What products and convolutions have in common where cooperative matrices make them.
+//! Products and convolutions by cooperative matrices: the code that both share.
 
 use crate::cpu::gemm;
 use crate::dtype::DType;

@@ -319,7 +319,7 @@ impl Derivative for MatMul {
 
     fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
         let (a, b) = self.operands(x);
-        let turned = |t: &Tensor, on: bool| match on && t.ndim() > 1 {
+        let transposed = |t: &Tensor, on: bool| match on && t.ndim() > 1 {
             false => Ok(t.clone()),
             true if t.ndim() == 2 => t.t(),
             true => swapped(t),
@@ -331,7 +331,7 @@ impl Derivative for MatMul {
             let bias = self.plus.then(|| value(x[0]));
             return Ok(Asked::named("linear").with([value(a), value(b)].into_iter().chain(bias)));
         }
-        let (a, b) = (turned(a, self.ta)?, turned(b, self.tb)?);
+        let (a, b) = (transposed(a, self.ta)?, transposed(b, self.tb)?);
         let name = match (self.plus, self.sum, a.ndim(), b.ndim()) {
             (false, false, 1, 1) => "dot",
             (false, false, 2, 1) => "mv",

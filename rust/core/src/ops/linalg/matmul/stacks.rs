@@ -117,9 +117,9 @@ impl MatMul {
         let (ta, tb) = (self.ta && a.ndim() > 1, self.tb && b.ndim() > 1);
         let (a, b) = (matrix(a, true)?, matrix(b, false)?);
         let batch = shape::broadcast(&a.shape()[..a.ndim() - 2], &b.shape()[..b.ndim() - 2])?;
-        let deep = |t: &Tensor, turned: bool| -> Result<Tensor> {
+        let deep = |t: &Tensor, transposed: bool| -> Result<Tensor> {
             let t = spread(t, &batch);
-            let t = match turned {
+            let t = match transposed {
                 true => t.alias(t.layout().transpose(-2, -1)?),
                 false => t,
             };

@@ -1,4 +1,4 @@
-//! What [`GridSample`] reads, sums and adds on the host.
+//! The CPU kernels of [`GridSample`].
 
 use super::cubic;
 use super::grid::{cubic_slope, Border, GridSample, How};

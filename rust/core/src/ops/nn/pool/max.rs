@@ -262,7 +262,7 @@ impl MaxPool {
         let numbered = self.indices == Indices::Numbers && !several;
         let fits =
             |(d, _): &_| of.behind(*d) != [1; 2] && (numbered || self.indices == Indices::None);
-        if let Some((d, turned)) = of.turned().filter(fits) {
+        if let Some((d, moved)) = of.with_long_dim_last().filter(fits) {
             // Columns as rows, and back.
             let columns = |t: &Tensor, size: [usize; 3], behind: usize| {
                 let lead = planes * size[..d].iter().product::<usize>();
@@ -282,7 +282,7 @@ impl MaxPool {
             for y in y {
                 rows.push(Tensor::empty(y.shape(), y.dtype(), y.device())?);
             }
-            self.planes_of(turned, planes, &x, &rows)?;
+            self.planes_of(moved, planes, &x, &rows)?;
             for (to, from) in y.iter().zip(&rows) {
                 let to = columns(to, of.output, outside);
                 to.write_from(&from.alias(Layout::contiguous(to.shape())))?;
@@ -481,7 +481,7 @@ fn regular(x: &Tensor, w: &Windows, out: &[usize]) -> Option<Regular> {
         dilation: all(&w.dilation, 1)?,
     };
     // As it is computed.
-    let run = of.turned().map_or(of, |t| t.1);
+    let run = of.with_long_dim_last().map_or(of, |t| t.1);
     let line = run.is_line() && run.output[2] >= lines::LONG && run.reach(2) <= 1 << 14;
     let small = (0..3).all(|d| of.input[d] < 1 << 24 && (of.is_near(d) || line));
     (small && of.volume() <= 4096 && of.all_inside()).then_some(of)

@@ -141,8 +141,8 @@ impl Derivative for Means {
             return Ok(Grads::from_elem(None, 1));
         };
         let op = Means {
-            line: self.line.turned(),
-            across: self.across.map(|line| line.turned()),
+            line: self.line.adjoint(),
+            across: self.across.map(|line| line.adjoint()),
             steps: false,
             ..self.clone()
         };
@@ -225,7 +225,7 @@ impl Means {
 }
 
 impl Line {
-    fn turned(self) -> Line {
+    fn adjoint(self) -> Line {
         Line {
             adjoint: !self.adjoint,
             ..self

@@ -74,14 +74,14 @@ impl Regular {
 
     /// Where rows are short, the longest dimension and the windows with that one last, behind the others in their
     /// order: vectors need long rows.
-    pub fn turned(&self) -> Option<(usize, Regular)> {
+    pub fn with_long_dim_last(&self) -> Option<(usize, Regular)> {
         let d = (self.output[1] >= self.output[0]) as usize;
         if self.behind(d)[0] >= LANES || self.output[d] < 4 * LANES {
             return None;
         }
         let order = if d == 0 { [1, 2, 0] } else { [0, 2, 1] };
         let of = |v: [usize; 3]| order.map(|d| v[d]);
-        let turned = Regular {
+        let moved = Regular {
             input: of(self.input),
             output: of(self.output),
             kernel: of(self.kernel),
@@ -89,13 +89,15 @@ impl Regular {
             padding: of(self.padding),
             dilation: of(self.dilation),
         };
-        Some((d, turned))
+        Some((d, moved))
     }
 
-    /// The windows in the order that [`Self::turned`] gives them where memory is the same in both, and theirs else.
+    /// The windows in the order that [`Self::with_long_dim_last`] gives them where memory is the same in both, and theirs else.
     pub fn in_lines(&self) -> Regular {
         let same = |t: &(usize, Regular)| self.behind(t.0) == [1; 2];
-        self.turned().filter(same).map_or(*self, |t| t.1)
+        self.with_long_dim_last()
+            .filter(same)
+            .map_or(*self, |t| t.1)
     }
 
     /// How many elements of the input, and of the output, lie behind one of dimension `d`.

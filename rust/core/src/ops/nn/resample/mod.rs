@@ -270,17 +270,21 @@ impl Op for Resample {
         } else {
             y.dtype().compute()
         };
-        let turned = if rounded { None } else { op.turned() };
-        let (x, to) = match &turned {
+        let moved = if rounded {
+            None
+        } else {
+            op.with_long_dim_last()
+        };
+        let (x, to) = match &moved {
             Some((d, _)) => {
                 let last = |t: &Tensor| Ok(t.alias(t.layout().transpose(*d, -1)?));
                 (last(x[0])?, last(y)?)
             }
             None => (x[0].clone(), y.clone()),
         };
-        let out = match turned {
-            Some((_, turned)) => {
-                op = turned;
+        let out = match moved {
+            Some((_, moved)) => {
+                op = moved;
                 Tensor::empty(to.shape(), t, to.device())?
             }
             None => to.draft(t)?,
@@ -324,7 +328,7 @@ impl Op for Resample {
 impl Resample {
     /// Where the last dimension is short, a long one, from the end, and the map with that one last: vectors
     /// need long rows.
-    fn turned(&self) -> Option<(i64, Resample)> {
+    fn with_long_dim_last(&self) -> Option<(i64, Resample)> {
         let last = self.axes.len() - 1;
         let long = |a: &Axis| a.inputs.min(a.outputs());
         let d = (0..last).max_by_key(|&d| long(&self.axes[d]))?;
@@ -338,12 +342,12 @@ impl Resample {
             all.swap(d, last);
             Arc::new(all)
         });
-        let turned = Resample {
+        let moved = Resample {
             axes: Arc::new(axes),
             divisors,
             ..self.clone()
         };
-        Some((d as i64 - last as i64 - 1, turned))
+        Some((d as i64 - last as i64 - 1, moved))
     }
 
     /// Complex numbers as pairs: one more dimension, which stays.
@@ -698,7 +702,7 @@ impl Tensor {
         };
         let tracked = dispatch::recorded(&[self]);
         if op.axes.len() == 2 && op.copies() && !tracked && self.has_channels_last() {
-            // The channels are one more dimension, which stays: no image is turned over and back.
+            // The channels are one more dimension, which stays: no image is transposed over and back.
             let channels = self.size(1);
             let mut axes = (*op.axes).clone();
             axes.push(Axis::gather(channels, channels, |i| i)?);

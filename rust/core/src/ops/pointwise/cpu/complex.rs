@@ -41,14 +41,14 @@ parts! { f32 f64 }
 #[inline(always)]
 fn quotient<R: Part>(a: [R; 2], b: [R; 2]) -> [R; 2] {
     let (x, y, c, d) = (a[0].wide(), a[1].wide(), b[0].wide(), b[1].wide());
-    let turned = c.abs() < d.abs();
-    let (large, small) = if turned { (d, c) } else { (c, d) };
-    let (u, v) = if turned { (y, x) } else { (x, y) };
+    let swapped = c.abs() < d.abs();
+    let (large, small) = if swapped { (d, c) } else { (c, d) };
+    let (u, v) = if swapped { (y, x) } else { (x, y) };
     let q = small / large;
     let size = large + small * q;
     let (re, im) = (
         (u + v * q) / size,
-        if turned { u * q - v } else { v - u * q } / size,
+        if swapped { u * q - v } else { v - u * q } / size,
     );
     let zero = c == 0.0 && d == 0.0;
     let (re, im) = if zero {

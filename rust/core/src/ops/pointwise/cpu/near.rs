@@ -1,4 +1,4 @@
-//! Numbers for loops over functions whose vector code does not reach every argument.
+//! Numbers of loops whose vector code does not cover every argument.
 //!
 //! Where it does not reach, the number is marked, and every number computed from it; the driver
 //! computes those elements again with plain floats.

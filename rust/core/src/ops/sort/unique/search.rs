@@ -1,4 +1,4 @@
-//! Places in sorted sequences.
+//! Binary search in sorted sequences: `searchsorted` and `bucketize`.
 
 use crate::cpu::elements::Element;
 use crate::cpu::indices::Indices;

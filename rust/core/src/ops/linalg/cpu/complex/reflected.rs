@@ -175,18 +175,18 @@ unsafe fn join<P: Place>(
 ) {
     let mut work = Held::<P>::zeros(2 * n1 * n2);
     let dots = Operand::columns(work.at(), n1);
-    let turned = Operand::columns(work.at().add(n1 * n2), n1);
+    let product_t = Operand::columns(work.at().add(n1 * n2), n1);
     let second = Operand::columns(t.add(n1 * step + n1), step);
     let to = Operand::columns(t.add(n1 * step), step);
     // SAFETY: v1 has `n1` columns, V2 `n2`, both of `m` rows; T has `n1 + n2` columns and rows.
     unsafe {
         P::product((n1, n2, m), 1.0, v1.adjoint(), v2, 0.0, dots);
-        P::product((n1, n2, n2), 1.0, dots, second, 0.0, turned);
+        P::product((n1, n2, n2), 1.0, dots, second, 0.0, product_t);
         P::product(
             (n1, n2, n1),
             -1.0,
             Operand::columns(t, step),
-            turned,
+            product_t,
             0.0,
             to,
         );

@@ -98,13 +98,13 @@ impl<T: Number> Reflectors<T> {
                 0.0,
                 c,
             );
-            let turned = Mat::new(t.as_ptr(), 1, count as isize);
+            let transposed = Mat::new(t.as_ptr(), 1, count as isize);
             let c = (second.as_mut_ptr(), count);
             multiply(
                 (m, count, count),
                 1.0,
                 small(first.as_ptr()),
-                turned,
+                transposed,
                 0.0,
                 c,
             );
