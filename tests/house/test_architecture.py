@@ -23,12 +23,12 @@ LAYERS = [
     {"tensor"},
     {"schema", "op", "dispatch", "transfer", "autograd"},
     {"ops"},
-    {"batch", "graph"},
+    {"batch", "forward", "graph"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # A tensor carries the slot of its graph node: it stores and drops it, and asks for the mode
 # under which it is made. Nothing else of `autograd` is its business.
-ALLOWED = {("tensor", "autograd::History"), ("tensor", "autograd::mode")}
+ALLOWED = {("tensor", f"autograd::{name}") for name in ("Dual", "History", "mode")}
 
 
 def rust_files(folder: str) -> list[Path]:

@@ -10,7 +10,8 @@
 //!   their traits
 //! * [`ops`]: the ops, each declared in one place
 //! * [`graph`]: whole steps of a program, recorded and run again; [`batch`], functions of slices that run
-//!   once for all of them
+//!   once for all of them;
+//!   [`forward`], tangents beside values
 
 // Whether what a recorded step holds of a GPU may go to another thread is asked of wgpu's types.
 #![recursion_limit = "256"]
@@ -32,6 +33,7 @@ pub use pytensorlib_gpu as gpu;
 pub mod autograd;
 pub mod batch;
 pub mod dispatch;
+pub mod forward;
 pub mod graph;
 pub mod op;
 pub mod ops;

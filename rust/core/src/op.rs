@@ -1,6 +1,6 @@
 //! The two traits that an op implements, and what the engine knows of it.
 
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::indices::Indices;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -227,6 +227,17 @@ pub trait Derivative: Value {
     /// are a graph themselves under `create_graph`. A gradient may have the broadcast shape or
     /// the promoted type: the engine sums and casts it to the input's.
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads>;
+
+    /// Tangents of the outputs for those of the inputs, written with ops. `None` where there is no such
+    /// rule: `vjp` is linear in `g`, so its own transpose, by a `vjp` of what it is written with, gives them.
+    fn jvp(&self, _cx: &Jvp) -> Result<Option<Tangents>> {
+        Ok(None)
+    }
+
+    /// Whether a view of this kind is one without derivatives.
+    fn severs(&self) -> bool {
+        false
+    }
 }
 
 /// A handle to an op for whoever keeps it beyond the call.

@@ -3,6 +3,7 @@
 mod cleared;
 
 use crate::autograd::mode;
+use crate::autograd::Dual;
 use crate::autograd::History;
 use crate::cpu::strided::Strided;
 use crate::device::Device;
@@ -352,7 +353,26 @@ impl Tensor {
         let i = &*self.0;
         let (storage, version) = (i.storage.clone(), i.version.clone());
         let meta = meta.with_form(i.meta.form());
-        Tensor::build(storage, meta, i.inference, version, view)
+        let y = Tensor::build(storage, meta, i.inference, version, view);
+        if let Some(dual) = i.autograd.get().and_then(|h| h.dual()) {
+            y.set_dual(dual);
+        }
+        y
+    }
+
+    /// What the tensor is made of where it, or what it is a view of, carries a tangent.
+    #[inline]
+    pub fn dual(&self) -> Option<Arc<Dual>> {
+        let of = |t: &Tensor| t.autograd().and_then(|h| h.dual());
+        of(self).or_else(|| self.view_of().and_then(|v| of(&v.base)))
+    }
+
+    /// Makes the tensor, if its numbers have derivatives, one that carries a tangent.
+    #[cold]
+    pub fn set_dual(&self, dual: Arc<Dual>) {
+        if self.dtype().differentiable() {
+            self.autograd_mut().set_dual(dual);
+        }
     }
 
     /// The real (0) or imaginary (1) parts of a complex tensor in place.

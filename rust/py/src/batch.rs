@@ -81,6 +81,8 @@ fn _leaf_of(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let t = borrow(x)?;
     let y = match batch::leaf(&t) {
         Some(y) => y,
+        // Tangents go on, and only they: others are told of it.
+        None if t.dual().is_some() => t.detach(),
         None => t.detached().py_of("detach")?,
     };
     wrap(py, y)
@@ -92,6 +94,7 @@ fn _detach(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let t = borrow(x)?;
     let y = match t.held::<Batched>() {
         Some(_) => t.detach(),
+        None if t.dual().is_some() => t.detach(),
         None => t.detached().py_of("detach")?,
     };
     wrap(py, y)

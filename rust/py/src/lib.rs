@@ -17,6 +17,7 @@ mod dlpack;
 mod docs;
 mod dtype;
 mod error;
+mod forward;
 mod function;
 mod generator;
 mod graph;
@@ -66,6 +67,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     overrides::register(m)?;
     pickle::register(m)?;
     batch::register(m)?;
+    forward::register(m)?;
     profile::register(m)?;
     settings::register(m)?;
     storage::register(m)?;

@@ -1,7 +1,7 @@
 //! Reverse-mode automatic differentiation. It knows ops only through [`crate::op::Derivative`].
 //!
 //! `node` is the graph: nodes, what they save, hooks and leaves' places, which hold each other.
-//! `op_node` and `accumulate` are its two kinds of node, `vjp` what a derivative sees, `tensor` and
+//! `op_node` and `accumulate` are its two kinds of node, `vjp` and `jvp` what a derivative sees, `tensor` and
 //! `hooks` what can be asked of a tensor, `saved` what backward needs again, `engine` the executor, `first` what it begins with, `step` gradients with a slope
 //! of nothing, `inplace` the rules for modification in place and for views, `mode` the thread's
 //! switches.
@@ -11,6 +11,7 @@ pub mod engine;
 mod first;
 pub mod hooks;
 pub mod inplace;
+pub mod jvp;
 pub mod mode;
 pub mod node;
 pub mod op_node;
@@ -21,5 +22,6 @@ pub mod vjp;
 
 pub use engine::{backward, Request};
 pub use first::one;
-pub use node::{Backward, Edge, History, Hook, Node, Saved};
+pub use jvp::{Jvp, Tangents};
+pub use node::{Backward, Dual, Edge, History, Hook, Node, Saved, Tangent};
 pub use vjp::Vjp;

@@ -8,6 +8,8 @@ struct Switches {
     grad: Cell<bool>,
     inference: Cell<bool>,
     interpreted: Cell<bool>,
+    followed: Cell<bool>,
+    forward: Cell<bool>,
     looked: Cell<bool>,
     read: Cell<bool>,
 }
@@ -16,6 +18,8 @@ thread_local!(static HERE: Switches = const {
         grad: Cell::new(true),
         inference: Cell::new(false),
         interpreted: Cell::new(false),
+        followed: Cell::new(false),
+        forward: Cell::new(true),
         looked: Cell::new(false),
         read: Cell::new(false),
     }
@@ -54,6 +58,28 @@ pub fn interpreted() -> bool {
 #[inline]
 pub fn set_interpreted(on: bool) {
     HERE.with(|s| s.interpreted.set(on))
+}
+/// Whether an interpreter in force follows tangents: what is computed may be differentiated.
+#[inline]
+pub fn followed() -> bool {
+    HERE.with(|s| s.followed.get())
+}
+#[inline]
+pub fn set_followed(on: bool) {
+    HERE.with(|s| s.followed.set(on))
+}
+/// Whether a derivative is to be written with ops that have one: it is recorded, or tangents are followed.
+#[inline]
+pub fn traced() -> bool {
+    HERE.with(|s| s.grad.get() || s.followed.get())
+}
+/// Whether tangents are computed on this thread, where there are any.
+pub fn forward() -> bool {
+    HERE.with(|s| s.forward.get())
+}
+/// Sets that and gives the earlier one.
+pub fn set_forward(on: bool) -> bool {
+    HERE.with(|s| s.forward.replace(on))
 }
 /// Notes that elements are read past the interpreters in force, as by `item()`: what comes may depend
 /// on them.

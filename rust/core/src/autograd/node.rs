@@ -200,10 +200,32 @@ fn work_off() {
     DROPPING.with(|d| *d.borrow_mut() = None);
 }
 
+/// What a tensor that carries a tangent is to those below the interpreter that follows it. Its views and
+/// aliases share this, each by its own layout over the same memory.
+pub struct Dual {
+    /// Which interpreter follows it.
+    pub level: u64,
+    pub primal: Tensor,
+    pub tangent: Mutex<Tangent>,
+}
+
+/// What is known of a tangent.
+#[derive(Clone)]
+pub enum Tangent {
+    /// Zeros that nobody had to write down, of what may depend on nothing.
+    None,
+    /// It lies in memory as the primal does.
+    Some(Tensor),
+    /// What is called so has no derivative.
+    Lost(&'static str),
+}
+
 /// A tensor's place in the graph.
 #[derive(Default)]
 pub struct History {
     pub state: Mutex<State>,
+    /// What the tensor is made of, where it carries a tangent.
+    dual: OnceLock<Box<Mutex<Arc<Dual>>>>,
     /// Whether a gradient is asked for or flows through: what `state` says, to be read without its
     /// lock.
     pub(super) tracked: AtomicBool,
@@ -278,7 +300,21 @@ impl History {
         History {
             state: Mutex::new(state),
             tracked: AtomicBool::new(true),
+            dual: OnceLock::new(),
         }
+    }
+
+    /// What the tensor is made of, where it carries a tangent.
+    #[inline]
+    pub fn dual(&self) -> Option<Arc<Dual>> {
+        self.dual.get().map(|d| d.lock().clone())
+    }
+
+    /// Makes the tensor one that carries a tangent.
+    pub fn set_dual(&self, dual: Arc<Dual>) {
+        let slot = self.dual.get_or_init(|| Box::new(Mutex::new(dual.clone())));
+        let old = std::mem::replace(&mut *slot.lock(), dual);
+        drop(old);
     }
 
     /// Changes the state and keeps the flag beside it right. What it drops must be given out.

@@ -459,6 +459,10 @@ pub fn leaf(t: &Tensor) -> Option<Tensor> {
     }
     let here = InForce::here();
     let batch = here.each::<Batch>().last()?;
+    if here.follow_above::<Batch>(t) {
+        // What it stands for has no part in that.
+        return Some(t.detach());
+    }
     Some(match batch.own(t) {
         Some(_) => t.detach(),
         None => batch.shared(&t.detach()),

@@ -54,6 +54,20 @@ pub trait Interpreter: Any + Send + Sync {
     fn by_slices(&self, name: &str, values: &[Value], run: &Run) -> Option<Result<Value>> {
         by_slices(name, values, run)
     }
+    /// Whether it follows tangents through what is computed.
+    fn follows(&self) -> bool {
+        false
+    }
+    /// Results that an op computed in its own way, which `record` puts behind such inputs in a graph.
+    fn recorded(
+        &self,
+        name: &'static str,
+        record: &Record,
+        x: &[&Tensor],
+        y: &[Tensor],
+    ) -> Result<()> {
+        recorded(name, record, x, y)
+    }
     /// Memory for random numbers that are drawn now; `out` says that they go on to what is there.
     fn fresh(&self, shape: &[usize], dtype: DType, device: Device, out: bool) -> Result<Tensor> {
         fresh(shape, dtype, device, out)
@@ -69,6 +83,20 @@ pub fn apply(request: &Request) -> Result<Tensors> {
         Some(top) => {
             let above = Above(Some(top));
             above.interpreter().apply(request)
+        }
+    }
+}
+
+/// Puts results in a graph, behind inputs.
+pub type Record<'a> = dyn Fn(&[&Tensor], &[Tensor]) -> Result<()> + 'a;
+
+/// Shows the interpreters in force what an op computed in its own way.
+pub fn recorded(name: &'static str, record: &Record, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    match pop() {
+        None => Ok(()),
+        Some(top) => {
+            let above = Above(Some(top));
+            above.interpreter().recorded(name, record, x, y)
         }
     }
 }
@@ -124,14 +152,22 @@ impl Drop for Above {
 }
 
 fn push(interpreter: Arc<dyn Interpreter>) {
-    STACK.with_borrow_mut(|s| s.push(interpreter));
-    mode::set_interpreted(true);
+    STACK.with_borrow_mut(|s| {
+        s.push(interpreter);
+        tell(s);
+    });
+}
+
+/// Tells the thread what is in force.
+fn tell(stack: &[Arc<dyn Interpreter>]) {
+    mode::set_interpreted(!stack.is_empty());
+    mode::set_followed(stack.iter().any(|i| i.follows()));
 }
 
 fn pop() -> Option<Arc<dyn Interpreter>> {
     STACK.with_borrow_mut(|s| {
         let top = s.pop();
-        mode::set_interpreted(!s.is_empty());
+        tell(s);
         top
     })
 }
@@ -157,8 +193,8 @@ pub fn underlie(interpreter: &Arc<dyn Interpreter>) {
         if !s.iter().any(|i| Arc::ptr_eq(i, interpreter)) {
             s.insert(0, interpreter.clone());
         }
+        tell(s);
     });
-    mode::set_interpreted(true);
 }
 
 /// Runs `f` with no interpreter in force.
@@ -197,6 +233,13 @@ impl InForce {
             .filter_map(|i| (&**i as &dyn Any).downcast_ref())
     }
 
+    /// Whether one that follows tangents and looks at `x` is in force above the latest of a kind.
+    pub fn follow_above<T: Interpreter>(&self, x: &Tensor) -> bool {
+        let above = self.0.iter().rev();
+        let mut above = above.take_while(|i| !(&***i as &dyn Any).is::<T>());
+        above.any(|i| i.follows() && i.heeds(&[x]))
+    }
+
     /// These without those of one kind.
     pub fn without_each<T: Interpreter>(mut self) -> InForce {
         self.0.retain(|i| !(&**i as &dyn Any).is::<T>());
@@ -211,7 +254,7 @@ impl InForce {
 
     /// Puts them in force on this thread, in the place of what was.
     pub fn put(self) {
-        mode::set_interpreted(!self.0.is_empty());
+        tell(&self.0);
         let old = STACK.replace(self.0);
         drop(old);
     }

@@ -51,6 +51,9 @@ impl Derivative for Held {
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         self.0.vjp(cx, g)
     }
+    fn severs(&self) -> bool {
+        self.0.severs()
+    }
 }
 
 impl Callee for Arc<dyn Op> {

@@ -12,8 +12,9 @@ mod profile;
 mod record;
 
 pub use apply::{
-    apply, asking, by_slices, fresh, heeded, interpreted, interpreted_below, underlie, InForce,
-    Interpreter, Kind as RequestKind, Request, Run,
+    apply, asking, by_slices, fresh, heeded, interpreted, interpreted_below,
+    recorded as recorded_by, underlie, InForce, Interpreter, Kind as RequestKind, Record, Request,
+    Run,
 };
 pub use checks::{Checks, Seen, Witness};
 pub use compare::{before_comparing, compare, comparing, Compare};
@@ -727,7 +728,8 @@ pub fn needs(x: &[&Tensor]) -> Mask {
 /// Whether what is computed may be recorded, here or for what stands for an input: who chooses an op by that
 /// asks so.
 pub fn recorded(x: &[&Tensor]) -> bool {
-    mode::grad() && x.iter().any(|t| t.requires_grad() || t.stands())
+    let recorded = mode::grad() && x.iter().any(|t| t.requires_grad() || t.stands());
+    recorded || (mode::followed() && heeded(x))
 }
 
 #[inline]

@@ -1,9 +1,9 @@
 //! Nodes of the graph for ops that were computed.
 
-use super::needs;
+use super::{apply, needs};
 use crate::autograd::node::{Edges, Node};
 use crate::autograd::op_node::{parts, Kept, OpNode};
-use crate::autograd::{inplace, Edge, Saved};
+use crate::autograd::{inplace, mode, Edge, Saved};
 use crate::error::Result;
 use crate::op::{Derivative, Mask, TensorMeta};
 use crate::shared::Shared;
@@ -196,7 +196,11 @@ fn rebase_history(node: Shared<Node>, target: &Tensor, keep: Mask) -> Result<()>
 }
 
 /// Records an op that computed its results in its own way.
-pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+pub fn record<D: Derivative + Clone>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    if mode::followed() {
+        let again = |x: &[&Tensor], y: &[Tensor]| record(op.clone(), x, y);
+        apply::recorded(op.name(), &again, x, y)?;
+    }
     let needs = needs(x);
     if needs != 0 {
         attach(op, needs, x, y, 0)?;

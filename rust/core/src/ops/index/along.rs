@@ -4,7 +4,7 @@
 use super::scatter::gpu::{gather, scatter};
 use super::scatter::{gather_along, lined, scatter_along};
 use super::Mode;
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -45,6 +45,9 @@ impl Derivative for TakeAlong {
             out[0] = Some(g.put_along(self.dim, size, &cx.input(1)?)?);
         }
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 
@@ -96,6 +99,9 @@ impl Derivative for PutAlong {
             out[0] = Some(g.take_along(self.dim, &cx.input(1)?)?);
         }
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{search, Bounds, IndexPut, Mode, Ready};
 use crate::alloc;
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::bits::Bits;
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
@@ -161,6 +161,9 @@ impl Derivative for MaskedFill {
             false => None,
         });
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0, 2])
     }
 }
 

@@ -15,7 +15,7 @@ use crate::alloc;
 use crate::meta::Meta;
 use cpu::Points;
 
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::elements::NativeF16;
 use crate::cpu::elements::{Bool, Element};
@@ -332,6 +332,9 @@ impl Derivative for Index {
         };
         Ok(SmallVec::from_elem(Some(op.call(&zeros, g, &idx)?), 1))
     }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
+    }
 }
 
 fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
@@ -504,6 +507,17 @@ impl Derivative for IndexPut {
             false => None,
         });
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        match self.mode {
+            Mode::Set | Mode::Add => cx.linear(&[0, 1]),
+            _ => bail!(
+                NotImplemented,
+                "Trying to use forward AD with {} that does not support it because it has not been \
+                 implemented yet",
+                crate::op::function_name(self.name)
+            ),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ mod stockham;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::{Error, Kind as ErrorKind, Result};
@@ -81,6 +81,9 @@ impl Derivative for Fft {
             ..self.clone()
         };
         one(dispatch::call1(adjoint, &[g])?)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 

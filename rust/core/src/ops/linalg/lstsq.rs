@@ -51,7 +51,7 @@ fn direct(a: &Tensor, b: &Tensor, rcond: f64) -> Result<Option<[Tensor; 2]>> {
     let kind = Kind::LeastSquares {
         rcond: rcond.to_bits(),
     };
-    let mut y = Factor(kind).run(&[&a.detach(), &b.detach()])?;
+    let mut y = Factor(kind).run(&[&a.detached()?, &b.detached()?])?;
     let (info, solution) = (y.swap_remove(1), y.swap_remove(0));
     if info.any_true()? {
         return Ok(None);
@@ -67,7 +67,7 @@ fn direct(a: &Tensor, b: &Tensor, rcond: f64) -> Result<Option<[Tensor; 2]>> {
 
 /// A solution of A X = B, how many singular values it uses, and all of them.
 fn solve(a: &Tensor, b: &Tensor, rcond: f64) -> Result<[Tensor; 3]> {
-    let (x, y) = (a.detach(), b.detach());
+    let (x, y) = (a.detached()?, b.detached()?);
     let [u, s, vh] = svd(NAME, &x, false)?;
     let top = s.slice_dim(-1, Some(0), Some(1), 1)?;
     let large = apply(Gt, [&s, &top.mul_scalar(rcond)?])?;

@@ -2,7 +2,7 @@
 //! overfitting". Masks are PyTorch's: Bernoulli numbers of the CPU's generator, in the order in which
 //! the input lies in memory; on the GPU those of a counter-based stream.
 
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
@@ -71,6 +71,16 @@ impl Derivative for Dropout {
         let mask = cx.output(1)?;
         let y = dispatch::call1(Masked { scale: self.scale }, &[g, &mask])?;
         Ok(SmallVec::from_elem(Some(y), 1))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let Some(t) = cx.tangent(0) else {
+            return Ok(None);
+        };
+        let masked = Masked { scale: self.scale };
+        Ok(Some(Tangents::from_vec(vec![
+            Some(dispatch::call1(masked, &[t, cx.output(1)?])?),
+            None,
+        ])))
     }
 }
 
@@ -273,6 +283,9 @@ impl Derivative for Masked {
             grads[0] = Some(dispatch::call1(op, &[g, &cx.input(1)?])?);
         }
         Ok(grads)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 

@@ -203,7 +203,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Reduced<P, N> {
             MEAN => g.div_scalar(n)?,
             _ => g.clone(),
         };
-        if mode::grad() {
+        if mode::traced() {
             let g = g.expand_to(&shape)?;
             let grads = expr::gradients(&self.op, &x, None, &g, cx.needed())?;
             out.iter_mut().zip(grads).for_each(|(o, d)| *o = d);

@@ -1,6 +1,7 @@
 //! Padding with a constant; the other modes are maps along each dimension (see `resample`).
 
-use crate::autograd::Vjp;
+use crate::autograd::jvp::along;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::dispatch;
 use crate::dtype::{check_range, Bitwise, DType, Scalar};
 use crate::error::Result;
@@ -50,6 +51,14 @@ impl Derivative for ConstantPad {
             Some(g.pad_constant(&back, Scalar::Int(0))?),
             1,
         ))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let blank = ConstantPad {
+            value: Scalar::Int(0),
+            imaginary: Bitwise(0.0),
+            ..self.clone()
+        };
+        along(dispatch::call1(blank, &[&cx.tangent_or_zeros(0)?])?)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::cpu::grad32;
 use super::types::common_shape;
 use super::{fast, gpu, output_layout, Formula, Pointwise, Pw};
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::bail;
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{run, MAX_INPUTS};
@@ -47,6 +47,25 @@ impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
             P::NODE
         )
     }
+    /// Of the formula written with ops.
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        second(&self.op, self.i, cx)
+    }
+}
+
+fn second(op: &dyn Formula, i: usize, cx: &Jvp) -> Result<Option<Tangents>> {
+    let (inputs_read, output_read) = op.reads()[i];
+    cx.by_ops(&|x| {
+        let read = |j: usize| (inputs_read >> j & 1 == 1).then(|| x[j + 2].clone());
+        let own: SmallVec<[Option<Tensor>; 4]> = (0..x.len() - 2).map(read).collect();
+        let d = op.gradients(&own, output_read.then_some(x[1]), x[0], 1 << i)?[i].take();
+        let d = match d {
+            Some(d) => d.to_dtype(x[0].dtype())?,
+            None => Tensor::zeros(x[0].shape(), x[0].dtype(), x[0].device())?,
+        };
+        let shape = common_shape(&dispatch::metas(x))?;
+        Ok(SmallVec::from_elem(d.expand_to(&shape)?, 1))
+    })
 }
 
 /// Gradients of f64 inputs in a mixed-type op stay f64.

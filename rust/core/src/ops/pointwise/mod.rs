@@ -23,7 +23,7 @@ pub mod written;
 
 crate::ops::family! { activation arithmetic compare fake_quantize math }
 
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::pointwise::chain::Loop;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -100,6 +100,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
 
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         formula::vjp(self, cx, g)
+    }
+
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        formula::jvp(self, cx)
     }
 }
 

@@ -73,7 +73,7 @@ pub fn restored(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Res
 
 /// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
 pub fn spread(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Result<Tensor> {
-    if !mode::grad() && !dispatch::heeded(&[g]) {
+    if !mode::traced() && !dispatch::heeded(&[g]) {
         // Without a graph to build, or anyone to see it, one view does.
         let like = reduced_shape(shape, mask, true);
         if let Some(layout) = g.layout().reshape(&like) {
@@ -90,7 +90,7 @@ const SPREAD: usize = 1 << 20;
 /// follows are one kernel of a GPU. Over more elements one kernel is nothing, and memory for all of them is much.
 pub fn spreads(g: &Tensor, shape: &[usize]) -> bool {
     let n: usize = shape.iter().product();
-    g.device().is_gpu() && !mode::grad() && n <= SPREAD
+    g.device().is_gpu() && !mode::traced() && n <= SPREAD
 }
 
 /// A gradient or result of a reduction, to be computed with beside what was reduced: [`restored`], or [`spread`].

@@ -106,7 +106,7 @@ impl Derivative for Variance {
             }
             let scale = 2.0 / (n - f64::from_bits(self.correction));
             // As a graph the mean is one of x.
-            let mean = match self.with_mean || mode::grad() {
+            let mean = match self.with_mean || mode::traced() {
                 true => x.mean_mask(self.mask, true, None)?,
                 false => restored(&cx.output(1)?, x.shape(), self.mask, self.keepdim)?,
             };

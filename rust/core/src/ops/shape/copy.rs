@@ -1,7 +1,8 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
 use super::create::{dense_strides, format_strides};
-use crate::autograd::{inplace, mode, Vjp};
+use crate::autograd::jvp::along;
+use crate::autograd::{inplace, mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::{
     self,
@@ -92,6 +93,9 @@ impl Derivative for Copy {
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         // The engine casts to the input's type.
         Ok(SmallVec::from_elem(g[0].clone(), 1))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 
@@ -304,6 +308,13 @@ impl Derivative for CopyInto {
         out.push(overwritten);
         out.push(g[0].clone());
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let Some(t) = cx.tangent(1) else {
+            return Ok(Some(Tangents::from_elem(None, 1)));
+        };
+        let x = cx.input(0);
+        along(t.to_dtype(x.dtype())?.expand_to(x.shape())?)
     }
 }
 

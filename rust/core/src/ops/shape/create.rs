@@ -1,6 +1,6 @@
 //! Tensors from nothing: `empty`, `zeros`, `full` and their like.
 
-use crate::autograd::{mode, Vjp};
+use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::non_temporal;
 use crate::device::{default_device, Device};
 use crate::dispatch;
@@ -144,6 +144,9 @@ impl Derivative for Fill {
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         zero_grads(g, 1)
     }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        Ok(Some(Tangents::from_elem(None, cx.inputs())))
+    }
 }
 
 impl Op for Fill {
@@ -205,6 +208,7 @@ impl Op for Blank {
     fn traits(&self) -> Traits {
         Traits {
             rare: Rare::ALL,
+            detached: 1,
             ..Traits::NONE
         }
     }

@@ -15,7 +15,7 @@ pub use forms::multi_dot;
 
 use plan::{Plan, Stack};
 
-use crate::autograd::{mode, Vjp};
+use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::device::Device;
 use crate::dispatch;
@@ -208,7 +208,7 @@ impl MatMul {
         let plain = |t: &Tensor| t.device().is_gpu() && t.dtype() == DType::F32 && t.numel() > 0;
         self.plus
             && cx.needs(0)
-            && !mode::grad()
+            && !mode::traced()
             && plain(g)
             && plain(a)
             && (self.beta, self.alpha) == (ONE, ONE)
@@ -480,6 +480,28 @@ impl Derivative for MatMul {
             out[ib] = d.map(|d| fit(d, ib)).transpose()?;
         }
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let (ia, ib) = self.index();
+        let mut sum = match cx.tangent(0).filter(|_| self.plus) {
+            Some(t) if self.beta != ONE => Some(t.mul_scalar(self.beta)?),
+            t => t.cloned(),
+        };
+        for i in [ia, ib] {
+            let Some(t) = cx.tangent(i) else { continue };
+            let operand = |k: usize| if k == i { t } else { cx.input(k) };
+            let op = MatMul {
+                plus: sum.is_some(),
+                beta: ONE,
+                ..self.clone()
+            };
+            let y = match &sum {
+                Some(sum) => dispatch::call1(op, &[sum, operand(ia), operand(ib)])?,
+                None => dispatch::call1(op, &[operand(ia), operand(ib)])?,
+            };
+            sum = Some(y);
+        }
+        Ok(Some(Tangents::from_elem(sum, 1)))
     }
 }
 

@@ -6,7 +6,7 @@ mod hidden;
 mod parts;
 
 use super::softmax::Softmax;
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
@@ -46,6 +46,9 @@ impl Derivative for SafeSoftmax {
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         plain(&cx.output(0)?).vjp(cx, g)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        plain(cx.output(0)?).jvp(cx)
     }
 }
 

@@ -8,7 +8,8 @@ mod many;
 mod parts;
 mod planes;
 
-use crate::autograd::Vjp;
+use crate::autograd::jvp::plus;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -135,6 +136,22 @@ impl Derivative for Conv {
             out[2] = Some(g.sum_mask(mask, false, Some(g.dtype()))?);
         }
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let (mut sum, mut bias) = (None, cx.tangent(2));
+        for i in 0..2 {
+            let Some(t) = cx.tangent(i) else { continue };
+            let operand = |k: usize| if k == i { t } else { cx.input(k) };
+            let mut x: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[operand(0), operand(1)]);
+            x.extend(bias.take());
+            sum = Some(plus(sum, dispatch::call1(self.clone(), &x)?)?);
+        }
+        if let Some(t) = bias {
+            let mut shape = Dims::from_elem(1, cx.output(0)?.ndim());
+            shape[1] = t.numel();
+            sum = Some(plus(sum, t.reshape_to(&shape)?)?);
+        }
+        Ok(Some(Tangents::from_elem(sum, 1)))
     }
 }
 

@@ -470,7 +470,7 @@ impl Derivative for Distances {
         };
         if self.product {
             self.euclidean(cx, g)
-        } else if mode::grad() {
+        } else if mode::traced() {
             self.recorded(cx, g)
         } else if cx.output_meta(0).dtype == DType::F32 {
             self.gradients::<f32>(cx, g)

@@ -1,7 +1,8 @@
 //! Vector and Kronecker products of plain tensors, in one pass.
 
 use super::to_last;
-use crate::autograd::{mode, Vjp};
+use crate::autograd::jvp::along;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::elements::Compute;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
@@ -63,6 +64,12 @@ impl Derivative for Cross {
         }
         Ok(grads)
     }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        match cx.product(self, &[0, 1])? {
+            Some(t) => along(t),
+            None => Ok(None),
+        }
+    }
 }
 
 impl Op for Cross {
@@ -107,7 +114,7 @@ fn plain(x: [&Tensor; 2]) -> bool {
 pub(super) fn cross(x: &Tensor, y: &Tensor, dim: usize) -> Option<Result<Tensor>> {
     let last = dim + 1 == x.ndim();
     // Gradients of what is moved would lie as that does.
-    let recorded = mode::grad() && (x.requires_grad() || y.requires_grad());
+    let recorded = dispatch::recorded(&[x, y]);
     (plain([x, y]) && (last || !recorded)).then(|| {
         if last {
             return dispatch::call1(Cross, &[x, y]);
@@ -137,7 +144,7 @@ per_isa! {
 /// The Kronecker product of two matrices of which nobody keeps a history; `None` where another way must be
 /// taken.
 pub(super) fn kron(x: &Tensor, y: &Tensor) -> Option<Result<Tensor>> {
-    let recorded = mode::grad() && (x.requires_grad() || y.requires_grad());
+    let recorded = dispatch::recorded(&[x, y]);
     let matrix = |t: &Tensor| t.ndim() == 2 && t.numel() > 0;
     if recorded || !matrix(x) || !matrix(y) || !plain([x, y]) {
         return None;

@@ -74,7 +74,7 @@ impl Cosine {
             return Ok(n.clone());
         }
         let bound = mode::with_grad(false, || at_least(n, self.least.0))?;
-        match mode::grad() {
+        match mode::traced() {
             true => n.add(&mode::with_grad(false, || bound.sub(n))?),
             false => Ok(bound),
         }
@@ -117,7 +117,7 @@ impl Derivative for Cosine {
         let Some(g) = &g[0] else { return Ok(out) };
         let (own, wide) = (g.dtype(), g.dtype().compute());
         let (x, y) = (cx.input(0)?.to_dtype(wide)?, cx.input(1)?.to_dtype(wide)?);
-        let [c, n, m] = match mode::grad() {
+        let [c, n, m] = match mode::traced() {
             // Computed again, so that gradients flow through them.
             true => self.composed(&x, &y)?,
             false => [cx.output(1)?, cx.output(2)?, cx.output(3)?],
@@ -236,7 +236,7 @@ impl Derivative for Distances {
             if !cx.needs(i) && !cx.needs(j) {
                 continue;
             }
-            let d = match mode::grad() {
+            let d = match mode::traced() {
                 true => self.distance(&x[i], &x[j])?,
                 false => cx.output(at.max(1))?,
             };

@@ -4,7 +4,7 @@ mod bags;
 mod gpu;
 
 use crate::alloc;
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
 use crate::cpu::copy;
 use crate::cpu::elements::Element;
@@ -134,6 +134,9 @@ impl Derivative for Rows {
             Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
             None,
         ]))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 
@@ -267,6 +270,9 @@ impl Derivative for SumRows {
             Some(dispatch::call1(Spread(rows), &[g, &cx.input(1)?])?),
             None,
         ]))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0])
     }
 }
 

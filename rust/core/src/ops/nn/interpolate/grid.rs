@@ -143,7 +143,7 @@ impl Derivative for GridSample {
         let op = GridSampleGrad(*self);
         let (x, grid) = (cx.input(0)?, cx.input(1)?);
         let inputs = [g, &x, &grid];
-        let d = if mode::grad() {
+        let d = if mode::traced() {
             dispatch::call(op, &inputs)?
         } else {
             dispatch::compute(&op, &inputs)?

@@ -189,7 +189,7 @@ impl Derivative for CrossEntropy {
         }
         let (x, target, weight) = (cx.input(0)?, cx.input(1)?, cx.optional_input(2)?);
         let total = cx.output(1)?;
-        if mode::grad() {
+        if mode::traced() {
             out[0] = Some(self.recorded(g, &x, &target, weight.as_ref(), &total)?);
             return Ok(out);
         }

@@ -2,7 +2,8 @@
 
 use super::cpu::{Columns, Data, Line, Rows, RowsBackward, Sizes};
 use super::gpu::{self, Groups};
-use crate::autograd::{mode, Vjp};
+use crate::autograd::jvp::plus;
+use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::Ptr;
 use crate::dispatch;
@@ -258,7 +259,7 @@ impl Derivative for Norm {
         } else {
             None
         };
-        let mut out = if mode::grad() {
+        let mut out = if mode::traced() {
             self.composite(cx, g, &x, w.as_ref())?
         } else {
             let [mean, spread] = match self.over {
@@ -300,6 +301,60 @@ impl Derivative for Norm {
             }
         }
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let (w, b) = (1, 1 + self.weight as usize);
+        let first = 1 + self.weight as usize + self.bias as usize;
+        if (first..cx.inputs()).any(|i| cx.tangent(i).is_some()) {
+            return Ok(None);
+        }
+        let x = cx.input(0);
+        let wide = x.dtype().compute();
+        let shaped = |t: &Tensor| t.to_dtype(wide)?.reshape_to(&self.shape());
+        let channel = |t: &Tensor| t.to_dtype(wide)?.reshape_to(&self.channel_shape());
+        let mean_of = |v: &Tensor| self.mean_of(v);
+        let mut center = shaped(x)?;
+        let var = match self.over {
+            Over::Given => {
+                center = center.sub(&channel(cx.input(first))?)?;
+                channel(cx.input(first + 1))?
+            }
+            over => {
+                if over != (Over::Rows { centered: false }) {
+                    center = center.sub(&mean_of(&center)?)?;
+                }
+                mean_of(&center.mul(&center)?)?
+            }
+        };
+        let rstd = apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?;
+        let normal = center.mul(&rstd)?;
+        let mut sum = None;
+        if let Some(t) = cx.tangent(0) {
+            let mut t = shaped(t)?;
+            if self.over != Over::Given {
+                let along = normal.mul(&mean_of(&t.mul(&normal)?)?)?;
+                if self.over != (Over::Rows { centered: false }) {
+                    t = t.sub(&mean_of(&t)?)?;
+                }
+                t = t.sub(&along)?;
+            }
+            let t = t.mul(&rstd)?;
+            sum = Some(match self.weight {
+                true => t.mul(&channel(cx.input(w))?)?,
+                false => t,
+            });
+        }
+        if let Some(t) = cx.tangent(w).filter(|_| self.weight) {
+            sum = Some(plus(sum, normal.mul(&channel(t)?)?)?);
+        }
+        if let Some(t) = cx.tangent(b).filter(|_| self.bias) {
+            sum = Some(plus(sum, channel(t)?)?);
+        }
+        let Some(t) = sum else { return Ok(None) };
+        let mut out = Tangents::from_elem(None, 4);
+        let t = t.expand_to(&self.shape())?.to_dtype(x.dtype())?;
+        out[0] = Some(t.reshape_to(x.shape())?);
+        Ok(Some(out))
     }
 }
 

@@ -165,7 +165,7 @@ impl Derivative for Unit {
             return Ok(smallvec![None]);
         };
         let x = cx.input(0)?;
-        if mode::grad() {
+        if mode::traced() {
             return one(self.composite(g, &x)?);
         }
         let wide = x.dtype().compute();
@@ -312,7 +312,7 @@ pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet, p: f64) -> Result<Tensor>
         p: Bitwise(p),
     };
     let plain = x.dtype().is_float() && x.numel() > 0 && x.ndim() > 0 && x.is_contiguous();
-    let differentiable = mode::grad() && x.requires_grad();
+    let differentiable = dispatch::recorded(&[x]);
     // What records kernels of the CPU makes chains of arithmetic, but gradients are the node's.
     if !plain || host && dispatch::heeded(&[x]) && !differentiable {
         return x.div(&op.lengths(x)?[1]);

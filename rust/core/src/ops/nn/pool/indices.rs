@@ -1,7 +1,7 @@
 //! Elements by their indices in a plane, there and back.
 
 use super::gpu;
-use crate::autograd::Vjp;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::indices::Indices;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -72,6 +72,12 @@ impl Derivative for Scatter {
             None,
         ]))
     }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        match self.add {
+            true => cx.linear(&[0]),
+            false => Ok(None),
+        }
+    }
 }
 
 impl Derivative for Gather {
@@ -97,6 +103,12 @@ impl Derivative for Gather {
             Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
             None,
         ]))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        match self.add {
+            true => cx.linear(&[0]),
+            false => Ok(None),
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 mod parts;
 
 use super::gpu;
-use super::indices::{Scatter, NOWHERE};
+use super::indices::{Gather, Scatter, NOWHERE};
 use super::regular::{lines, wins, Backward, Forward, Indices, Least, Regular};
 use super::windows::Span;
 use super::{check_input, windows, Windows};
-use crate::autograd::{mode, Vjp};
+use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
@@ -158,7 +158,7 @@ impl Derivative for MaxPool {
         };
         let mut indices = cx.output(1)?;
         if let (Indices::Numbers, Some(of)) = (self.indices, self.regular) {
-            if !mode::grad() {
+            if !mode::traced() {
                 let (name, n) = (self.name, self.n);
                 let d = dispatch::compute(&MaxPoolGrad { name, n, of }, &[g, &indices])?;
                 return Ok(d.into_iter().map(Some).collect());
@@ -177,6 +177,24 @@ impl Derivative for MaxPool {
             Some(dispatch::call1(op, &[g, &indices])?),
             1,
         ))
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let (Some(t), Some(mut places)) = (cx.tangent(0), cx.outputs()?.get(1).cloned()) else {
+            return Ok(None);
+        };
+        if let (Indices::Numbers, Some(of)) = (self.indices, self.regular) {
+            places = dispatch::call1(Places { of }, &[&places])?;
+        }
+        let op = Gather {
+            name: self.name,
+            n: self.n,
+            add: true,
+            grid: self.grid,
+        };
+        Ok(Some(Tangents::from_vec(vec![
+            Some(dispatch::call1(op, &[t, &places])?),
+            None,
+        ])))
     }
 }
 

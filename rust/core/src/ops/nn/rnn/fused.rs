@@ -582,12 +582,23 @@ impl Plan {
 impl Layer {
     /// Gradients as a graph, from the layer made of other ops.
     fn recorded(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let create_graph = mode::grad();
+        mode::with_grad(true, || self.by_graph(cx, g, create_graph))
+    }
+
+    fn by_graph(&self, cx: &Vjp, g: &[Option<Tensor>], create_graph: bool) -> Result<Grads> {
         let states = self.states();
         let count = 3 + states + 2 * self.biases as usize;
         // Nodes of their own: an input may depend on another.
-        let x: Vec<Tensor> = (0..count)
-            .map(|i| cx.input(i)?.mul_scalar(1.0))
-            .collect::<Result<_>>()?;
+        let own = |i: usize| -> Result<Tensor> {
+            if create_graph {
+                return cx.input(i)?.mul_scalar(1.0);
+            }
+            let leaf = cx.input(i)?.detach();
+            leaf.set_requires_grad(true)?;
+            Ok(leaf)
+        };
+        let x: Vec<Tensor> = (0..count).map(own).collect::<Result<_>>()?;
         let start = State {
             h: x[1].clone(),
             c: (states == 2).then(|| x[2].clone()),
@@ -619,7 +630,7 @@ impl Layer {
             inputs: &edges,
             accumulate: false,
             keep_graph: true,
-            create_graph: true,
+            create_graph,
         })?;
         let mut out = Grads::from_elem(None, count);
         for (i, g) in wanted.into_iter().zip(found) {
@@ -652,7 +663,7 @@ impl Derivative for Layer {
     }
 
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        if mode::grad() {
+        if mode::traced() {
             self.recorded(cx, g)
         } else if cx.output_meta(0).device.is_gpu() {
             gpu::gradients(self, cx, g)

@@ -3,7 +3,8 @@
 pub(super) mod gpu;
 
 use crate::alloc::Scratch;
-use crate::autograd::Vjp;
+use crate::autograd::jvp::along;
+use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
@@ -412,6 +413,16 @@ impl Derivative for Softmax {
         };
         one(dispatch::call1(op, &[g, &cx.output(0)?])?)
     }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let (t, y) = (cx.tangent_or_zeros(0)?, cx.output(0)?);
+        if !self.log {
+            // The Jacobian is its own transpose.
+            let (dim, log) = (self.dim, false);
+            return along(dispatch::call1(SoftmaxGrad { dim, log }, &[&t, y])?);
+        }
+        let mean = apply(Exp, [y])?.mul(&t)?.sum_dim(self.dim as i64, true)?;
+        along(t.sub(&mean)?)
+    }
 }
 
 impl Op for Softmax {
@@ -504,6 +515,16 @@ impl Derivative for SoftmaxGrad {
         let dy = h.mul(&g.sub(&sum(g.mul(&y)?)?)?)?.sub(&g.mul(&hy)?)?;
         Ok(smallvec![Some(dg), Some(dy)])
     }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.by_ops(&|x| {
+            let sum = |t: &Tensor| t.sum_dim(self.dim as i64, true);
+            let (g, y) = (x[0], x[1]);
+            Ok(smallvec![match self.log {
+                true => g.sub(&apply(Exp, [y])?.mul(&sum(g)?)?)?,
+                false => y.mul(&g.sub(&sum(&g.mul(y)?)?)?)?,
+            }])
+        })
+    }
 }
 
 impl Op for SoftmaxGrad {
@@ -575,6 +596,12 @@ impl Derivative for Logsumexp {
         let y = restored(&cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
         let g = restored(g, x.shape(), self.mask, self.keepdim)?;
         one(g.mul(&apply(Exp, [&x.sub(&y)?])?)?)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let (t, x) = (cx.tangent_or_zeros(0)?, cx.input(0));
+        let y = restored(cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
+        let part = apply(Exp, [&x.sub(&y)?])?.mul(&t)?;
+        along(part.sum_mask(self.mask, self.keepdim, None)?)
     }
 }
 

@@ -150,7 +150,7 @@ impl SegmentReduce {
         let count = spread(&reduce(Combine::Sum, None, &ones, &bounds)?)?;
         let several = apply(Gt, [&count, &Tensor::number(Scalar::Float(1.5))?])?;
         ensure!(
-            !mode::grad() || !apply(LogicalAnd, [&several, &lost])?.any_true()?,
+            !mode::traced() || !apply(LogicalAnd, [&several, &lost])?.any_true()?,
             NotImplemented,
             "segment_reduce: the second derivative of a product with several zeros is not \
              implemented"

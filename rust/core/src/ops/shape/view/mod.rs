@@ -52,6 +52,28 @@ impl Derivative for View {
     }
 }
 
+/// The same tensor with neither history nor tangent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Detach;
+
+impl Derivative for Detach {
+    fn name(&self) -> &'static str {
+        "DetachBackward0"
+    }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        Ok(asked::viewed(Asked::of_node(self.name()), x[0], &y[0]))
+    }
+    fn view_of_many(&self, _x: &Layout, _size: usize, _step: isize) -> Option<Arc<dyn Derivative>> {
+        Some(Arc::new(self.clone()))
+    }
+    fn severs(&self) -> bool {
+        true
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(Grads::from_elem(None, 1))
+    }
+}
+
 /// Broadcast by stride 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Expand;
@@ -267,8 +289,7 @@ impl Tensor {
             return Ok(self.detach());
         }
         let layout = self.layout().clone();
-        let name = "DetachBackward0";
-        let y = mode::with_grad(false, || dispatch::view(View { name }, self, layout))?;
+        let y = mode::with_grad(false, || dispatch::view(Detach, self, layout))?;
         Ok(match y.answers() || y.stands() {
             true => y,
             false => y.detach(),
@@ -589,7 +610,7 @@ impl Tensor {
 
     /// What takes this tensor's place when its layout changes in place (`t_`): the same memory
     /// with the change recorded.
-    pub fn relayout<D: Derivative>(&self, op: D, layout: Layout) -> Result<Tensor> {
+    pub fn relayout<D: Derivative + Clone>(&self, op: D, layout: Layout) -> Result<Tensor> {
         self.check_inplace(dispatch::needs(&[self]) != 0)?;
         if self.requires_grad() && self.is_plain_leaf() {
             // Recording is off: it stays the leaf that it is.

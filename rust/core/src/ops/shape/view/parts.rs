@@ -1,7 +1,7 @@
 //! Tensors put together from parts, and taken apart: the adjoints of views, `cat`, `split`.
 
 use super::asked;
-use crate::autograd::{mode, Vjp};
+use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::non_temporal;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::strided_copy::{rows::run, strided_copy};
@@ -49,6 +49,10 @@ impl Derivative for Assemble {
             });
         }
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        let all: SmallVec<[usize; 4]> = (0..cx.inputs()).collect();
+        cx.linear(&all)
     }
 }
 
@@ -311,7 +315,7 @@ fn in_place(shape: &[usize], parts: &[Layout], x: &[&Tensor]) -> Option<Tensor> 
             && steps.zip(t.shape()).all(|((a, b), &n)| a == b || n == 1)
     };
     let whole = x.len() > 1
-        && !mode::grad()
+        && !mode::traced()
         && !dispatch::heeded(x)
         && covered == shape.iter().product::<usize>()
         && x.iter().zip(parts).all(lies);
@@ -405,6 +409,9 @@ impl Derivative for Patch {
             false => None,
         });
         Ok(out)
+    }
+    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
+        cx.linear(&[0, 1])
     }
 }
 

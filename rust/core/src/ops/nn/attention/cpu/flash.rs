@@ -256,7 +256,7 @@ impl Derivative for Flash {
         let inputs: SmallVec<[Tensor; 5]> =
             (0..out.len()).map(|i| cx.input(i)).collect::<Result<_>>()?;
         let x: SmallVec<[&Tensor; 5]> = inputs.iter().collect();
-        if mode::grad() {
+        if mode::traced() {
             self.check_host()?;
             let d = self.composite(g, &x)?;
             out.iter_mut().zip(d).for_each(|(o, d)| *o = Some(d));
