@@ -144,15 +144,6 @@ _NORMS |= {"instance_norm": "use_input_stats"}
 _state = local()
 
 
-class _Switch(local):
-    """Whether tangents are computed on this thread."""
-
-    enabled = True
-
-
-_switch = _Switch()
-
-
 @cache
 def _writes(name: str) -> bool:
     plain = name.endswith("_") and not name.endswith("__")
@@ -202,8 +193,9 @@ class Watch:
         if generator is not None and generator not in self.generators:
             self.generators[generator] = generator.get_state()
         followed = self.forward and _state.stack[-1] is self
-        if followed and _C.is_grad_enabled() != _switch.enabled:
-            with _C._Mode(_switch.enabled):
+        enabled = _C._is_forward_enabled()
+        if followed and _C.is_grad_enabled() != enabled:
+            with _C._Mode(enabled):
                 y = func(*args, **kwargs)
         else:
             y = func(*args, **kwargs)

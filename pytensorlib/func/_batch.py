@@ -182,8 +182,18 @@ def _mapped(cls: Any, batch: Batch, dims: tuple[int | None, ...]) -> Any:
                 slopes.append(inner.leave(g, dim))
         return tuple(slopes)
 
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        inner = Batch(size, randomness)
+        seen = _Context(ctx, inner)
+        pairs = zip(tangents, dims, strict=True)
+        inside = [t if d is None or t is None else inner.enter(t, d) for t, d in pairs]
+        with inner:
+            found = cls.jvp(seen, *inside)
+        return pytree.tree_map_only(_C.Tensor, lambda o: inner.leave(o, 0), found)
+
     parts = {
         "forward": staticmethod(forward),
+        "jvp": staticmethod(jvp),
         "setup_context": staticmethod(setup_context),
         "backward": staticmethod(backward),
         "generate_vmap_rule": True,
@@ -200,13 +210,15 @@ class _Context:
         object.__setattr__(self, "_ctx", ctx)
         object.__setattr__(self, "_batch", batch)
         object.__setattr__(self, "_given", None)
+        object.__setattr__(self, "_ahead", None)
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Note what is saved, which `_keep` saves."""
         object.__setattr__(self, "_given", tensors)
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Forward mode differentiates what was computed, not the function."""
+        """Note what is saved for a `jvp`, as for `backward`."""
+        object.__setattr__(self, "_ahead", tensors)
 
     def _keep(self, batch: Batch) -> None:
         """Save all slices of what the function wants to see again."""
@@ -214,6 +226,10 @@ class _Context:
         found = [(t, None) if t is None else batch.whole(t) for t in given]
         self._ctx.save_for_backward(*(w for w, _ in found))
         self._ctx._saved_dims = [d for _, d in found]
+        if self._ahead is not None:
+            ahead = [(t, None) if t is None else batch.whole(t) for t in self._ahead]
+            self._ctx.save_for_forward(*(w for w, _ in ahead))
+            self._ctx._ahead_dims = [d for _, d in ahead]
         # Values of slices that it noted beside.
         notes = self._ctx.__dict__
         self._ctx._noted = {
@@ -223,7 +239,9 @@ class _Context:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """A saved tensor, as one slice sees it."""
-        saved = zip(self._ctx.saved_tensors, self._ctx._saved_dims, strict=True)
+        forward = self._ctx._for_forward is not None
+        dims = self._ctx._ahead_dims if forward else self._ctx._saved_dims
+        saved = zip(self._ctx.saved_tensors, dims, strict=True)
         return tuple(t if t is None else self._batch.enter(t, d) for t, d in saved)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Products with Jacobians, and Jacobians from their columns."""
+"""Products with Jacobians, and Jacobians from their columns, by forward mode."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from .. import _C
 from ..autograd._levels import Linear
-from ..autograd.forward_ad import _check_shape, _set_fwd_grad_enabled
+from ..autograd.forward_ad import _check_shape, _Level, _set_fwd_grad_enabled
 from ..utils import _pytree as pytree
-from ._reverse import Argnums, Func, Run, basis, jacrev, refuse_complex
-from ._vmap import Draws, check_randomness, vmap
+from ._batch import Batch
+from ._reverse import Argnums, Func, Run, basis, chosen, jacrev, refuse_complex, split_aux
+from ._vmap import check_randomness
 
 __all__ = ["hessian", "jacfwd", "jvp", "linearize"]
 
@@ -30,30 +31,69 @@ def _fitted(x: Any, tangent: Any) -> Any:
     return tangent.to(x.dtype)
 
 
-class Tangents(Run):
-    """A run whose outputs are differentiated along tangents of its inputs."""
+def check_primal(caller: str, x: Any) -> None:
+    """Refuse an input that has no tangent."""
+    if not isinstance(x, _C.Tensor):
+        raise ValueError(f"{caller}: Thing passed to transform API must be Tensor, got {type(x)}")
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise ValueError(
+            f"{caller}: Expected primal to be floating point or complex, but got: {x.dtype}"
+        )
 
-    def __init__(
-        self,
-        caller: str,
-        func: Func,
-        args: tuple[Any, ...],
-        argnums: Argnums | None = None,
-        has_aux: bool = False,
-    ) -> None:
+
+def check_outputs(caller: str, outputs: list[Any]) -> None:
+    """Refuse outputs that are not tensors, or none."""
+    if not outputs or outputs == [None]:
+        raise RuntimeError(
+            f"{caller}: Expected f to be a function that has non-empty output "
+            f"(got output = {outputs})"
+        )
+    for o in outputs:
+        if not isinstance(o, _C.Tensor):
+            raise RuntimeError(
+                f"{caller}: expected f(*primals) to return only tensors, got unsupported "
+                f"type {type(o)}"
+            )
+
+
+def follow(
+    caller: str, func: Func, level: _Level, args: list[Any], has_aux: bool
+) -> tuple[list[Any], list[Any], Any, Any]:
+    """Return what a function of tensors with tangents gives: outputs, tangents, form, and aux.
+
+    `args` is emptied: what nobody else keeps is gone when the function has returned.
+    """
+    with _set_fwd_grad_enabled(True), level:
+        result = func(*args)
+    args.clear()
+    output, aux = split_aux(caller, result, has_aux)
+    outputs, spec = pytree.tree_flatten(output)
+    check_outputs(caller, outputs)
+    beside = [a for a in pytree.tree_leaves(aux) if isinstance(a, _C.Tensor)]
+    del result, output
+    if level.core.captured([*outputs, *beside]):
+        raise RuntimeError(
+            f"{caller}: During a grad (vjp, jvp, grad, etc) transform, the function provided "
+            "attempted to call in-place operation that would mutate a captured Tensor. Pass the "
+            "tensor to the function as an argument, or return its new value."
+        )
+    pairs = [level.leave(o) for o in outputs]
+    aux = pytree.tree_map(lambda a: level.leave(a)[0], aux)
+    return [p for p, _ in pairs], [t for _, t in pairs], spec, aux
+
+
+class Tangents(Run):
+    """A run whose outputs are differentiated along tangents of its inputs, again and again."""
+
+    def __init__(self, caller: str, func: Func, args: tuple[Any, ...]) -> None:
         with _set_fwd_grad_enabled(True):
-            super().__init__(caller, func, args, {}, argnums, has_aux, forward=True)
-        self.check_outputs()
+            super().__init__(caller, func, args, {}, None, False, forward=True)
+        check_outputs(caller, self.outputs)
         self.linear = Linear(self.level, self.outputs)
 
     def check_input(self, x: Any) -> None:
         """Refuse an input that has no tangent."""
-        if isinstance(x, _C.Tensor) and not (x.dtype.is_floating_point or x.dtype.is_complex):
-            raise ValueError(
-                f"{self.caller}: Expected primal to be floating point or complex, but got: "
-                f"{x.dtype}"
-            )
-        super().check_input(x)
+        check_primal(self.caller, x)
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Return the product of the Jacobian with tangents for each output; None for zeros."""
@@ -69,8 +109,10 @@ def jvp(
 ) -> Any:
     """Return what `func` gives, and the product of its Jacobian with `tangents`.
 
-    Two backwards compute it: the product with the transposed Jacobian is linear in its vector, so
-    its own transpose is what is asked for. ``no_grad`` within `func` does not stop tangents.
+    `func` runs once, each operator with its tangent beside it, so nothing is kept for later: the
+    memory is that of one pass. Transforms nest: ``jvp(grad(f))`` is the product of a Hessian with a
+    vector. ``no_grad`` within `func` does not stop tangents. What `func` writes to its arguments is
+    written to `primals`, and to `tangents`.
 
     Parameters
     ----------
@@ -123,17 +165,20 @@ def jvp(
                 raise RuntimeError(
                     f"{JVP}: Expected {name} to only contain Tensors, got {type(value)}"
                 )
-    run = Tangents(JVP, func, primals, None, has_aux)
-    products = run.push(along)
+    level = _Level(transform=True)
+    for x in flat:
+        check_primal(JVP, x)
+    pairs = zip(flat, along, strict=True)
+    args = list(spec.unflatten([level.core.enter(x, _fitted(x, t)) for x, t in pairs]))
+    output, products, form, aux = follow(JVP, func, level, args, has_aux)
     if strict and None in products:
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
             "This is not allowed with strict=True."
         )
-    output = run.level.leave(run.outputs)
     values = [_C.zeros_like(o) if p is None else p for p, o in zip(products, output, strict=True)]
-    both = run.outputs_spec.unflatten(output), run.outputs_spec.unflatten(values)
-    return (*both, run.aux) if has_aux else both
+    both = form.unflatten(output), form.unflatten(values)
+    return (*both, aux) if has_aux else both
 
 
 def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
@@ -190,22 +235,18 @@ def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
     return run.outputs_spec.unflatten(output), jvp_fn
 
 
-def columns(run: Tangents, randomness: str) -> list[list[Any]]:
-    """Return the Jacobian of each output for each input, by one product for all of its elements."""
-    outputs = [o.detach() for o in run.outputs]
-    zeros = [_C.zeros_like(x.detach()) for x in run.level.like]
-    blocks: list[list[Any]] = [[] for _ in outputs]
-    for place, x in enumerate(zeros):
-
-        def push(tangent: Any, place: int = place) -> list[Any]:
-            found = run.push([*zeros[:place], tangent, *zeros[place + 1 :]])
-            pairs = zip(found, outputs, strict=True)
-            return [_C.zeros_like(o) if p is None else p for p, o in pairs]
-
-        parts = vmap(push, out_dims=-1, randomness=randomness)(basis(x))
-        for block, part, o in zip(blocks, parts, outputs, strict=True):
-            block.append(part.reshape((*o.shape, *x.shape)))
-    return blocks
+def bases(leaves: list[Any]) -> list[Any]:
+    """Return tangents for all elements of all leaves at once: 1 at one of them, 0 elsewhere."""
+    if len(leaves) == 1:
+        return [basis(leaves[0])]
+    total = sum(x.numel() for x in leaves)
+    found, start = [], 0
+    for x in leaves:
+        part = _C.zeros(total, x.numel(), dtype=x.dtype, device=x.device)
+        part.narrow(0, start, x.numel()).fill_diagonal_(1)
+        found.append(part.view(total, *x.shape))
+        start += x.numel()
+    return found
 
 
 def jacfwd(
@@ -213,8 +254,8 @@ def jacfwd(
 ) -> Func:
     """Return a function that gives the Jacobian of `func`, from its columns.
 
-    `func` runs once; the products of `jvp` for all elements of an argument are computed at once by
-    `vmap`. `jacrev` is quicker where there are more inputs than outputs.
+    `func` runs once, with the tangents of all elements of its arguments at once: what `vmap` of
+    `jvp` computes. `jacrev` is quicker where there are more inputs than outputs.
 
     Parameters
     ----------
@@ -225,8 +266,7 @@ def jacfwd(
     has_aux : bool, default False
         Whether `func` returns a pair, the second part of which is handed on as it is.
     randomness : {"error", "same", "different"}, default "error"
-        Whether `func` may draw random numbers. All columns are those of one run, so "same" and
-        "different" are the same.
+        Whether `func` may draw random numbers, and whether each column gets the same ones.
 
     Returns
     -------
@@ -252,14 +292,39 @@ def jacfwd(
     @functools.wraps(func)
     def wrapped(*args: Any) -> Any:
         refuse_complex("jacfwd", pytree.tree_leaves(args), "inputs")
-        draws = Draws(randomness)
-        run = Tangents(JVP, func, args, argnums, has_aux)
-        draws.check()
-        refuse_complex("jacfwd", run.outputs, "outputs")
-        jacobian = run.outputs_spec.unflatten(
-            [run.spec.unflatten(b) for b in columns(run, randomness)]
-        )
-        return (jacobian, run.aux) if has_aux else jacobian
+        places = chosen(argnums, len(args))
+        picked = args[places[0]] if isinstance(argnums, int) else tuple(args[i] for i in places)
+        leaves, spec = pytree.tree_flatten(picked)
+        for x in leaves:
+            check_primal(JVP, x)
+        sizes = [x.numel() for x in leaves]
+        level, batch = _Level(transform=True), Batch(max(sum(sizes), 1), randomness)
+        tangents: list[Any] = [None] * len(leaves)
+        if sum(sizes):
+            tangents = [batch.enter(t, 0) for t in bases(leaves)]
+        with batch:
+            pairs = zip(leaves, tangents, strict=True)
+            inside = spec.unflatten([level.core.enter(x, t) for x, t in pairs])
+            given = list(args)
+            for place, value in zip(
+                places, (inside,) if isinstance(argnums, int) else inside, strict=True
+            ):
+                given[place] = value
+            output, products, form, aux = follow(JVP, func, level, given, has_aux)
+        refuse_complex("jacfwd", output, "outputs")
+        blocks = []
+        for o, product in zip(output, products, strict=True):
+            parts: Any
+            if product is None or not sum(sizes):
+                parts = [x.new_zeros(*o.shape, x.numel(), dtype=o.dtype) for x in leaves]
+            else:
+                parts = batch.leave(product, -1).split(sizes, -1)
+            shaped = zip(parts, leaves, strict=True)
+            blocks.append(spec.unflatten([p.reshape((*o.shape, *x.shape)) for p, x in shaped]))
+        jacobian = form.unflatten(blocks)
+        if not has_aux:
+            return jacobian
+        return jacobian, pytree.tree_map(lambda a: batch.whole(a)[0], aux)
 
     return wrapped
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _C
 from ..autograd._levels import Watch
+from ..autograd.forward_ad import _Level
 from ..autograd.function import _watching
 from ._batch import Batch
 
@@ -20,7 +21,11 @@ def text(x: Any, plain: Callable[[Any], str]) -> str | None:
     `plain` gives the text of others.
     """
     levels = [
-        w for w in _watching.stack if isinstance(w, Batch) or getattr(w, "level", None) is not None
+        w
+        for w in _watching.stack
+        if isinstance(w, Batch)
+        or (isinstance(w, _Level) and w.transform)
+        or getattr(w, "level", None) is not None
     ]
     return _within(x, levels, plain)
 
@@ -29,7 +34,10 @@ def _within(x: Any, levels: list[Any], plain: Callable[[Any], str]) -> str | Non
     """As `text`, for the first levels."""
     while levels:
         *outer, level = levels
-        inner = _of_batch(x, level) if isinstance(level, Batch) else _of_gradient(x, level)
+        of: Any = _of_gradient
+        if isinstance(level, (Batch, _Level)):
+            of = _of_batch if isinstance(level, Batch) else _of_tangent
+        inner = of(x, level)
         if inner is not None:
             how, value = inner
             shown = _within(value, outer, plain) or plain(value)
@@ -44,6 +52,13 @@ def _of_batch(x: Any, batch: Batch) -> tuple[str, Any] | None:
         return None
     whole, dim = _C._slices_of(x)
     return f"BatchedTensor(lvl={{lvl}}, bdim={dim}", whole
+
+
+def _of_tangent(x: Any, level: _Level) -> tuple[str, Any] | None:
+    """Return how a tensor with a tangent is called, and its value."""
+    if not level.core.has(x):
+        return None
+    return "GradTrackingTensor(lvl={lvl}", level.leave(x)[0]
 
 
 def _of_gradient(x: Any, watch: Watch) -> tuple[str, Any] | None:

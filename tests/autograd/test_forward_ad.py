@@ -10,7 +10,7 @@ import pytest
 import pytensorlib as torch
 import pytensorlib.nn.functional as F
 from pytensorlib.autograd import Function, forward_ad, gradcheck
-from pytensorlib.func import grad, jvp
+from pytensorlib.func import grad, jvp, vmap
 
 
 def dual(*values: float) -> Any:
@@ -360,3 +360,35 @@ def test_function_with_both_kinds_of_backward_raises() -> None:
     x = torch.ones(1, requires_grad=True)
     with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
         Both.apply(x).backward()
+
+
+def test_detach_stops_the_tangents_of_every_level() -> None:
+    x, t = torch.tensor([2.0, 3.0]), torch.ones(2)
+    inner = lambda f: lambda x: grad(lambda y: (f(y) * y).sum())(x)  # noqa: E731
+    assert jvp(inner(lambda y: y.detach()), (x,), (t,))[1].tolist() == [0.0, 0.0]
+    nested = lambda x: jvp(lambda y: y.detach() * x, (x,), (t,))[0]  # noqa: E731
+    assert jvp(nested, (x,), (t,))[1].tolist() == [2.0, 3.0]
+    rows = vmap(lambda y: y.detach() * y)
+    assert jvp(rows, (x,), (t,))[1].tolist() == [2.0, 3.0]
+
+
+def test_jvp_of_what_reads_elements_and_writes_to_what_it_made() -> None:
+    x, t, kept = torch.tensor([2.0, 3.0]), torch.ones(2), torch.zeros(2)
+
+    def branch(x: Any) -> Any:
+        z = torch.zeros(2)
+        z[0] = x[1] * x.sum().item() if x.sum() > 0 else x[0]
+        return z * 2
+
+    value, slope = jvp(branch, (x,), (t,))
+    assert (value.tolist(), slope.tolist()) == ([30.0, 0.0], [10.0, 0.0])
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+        jvp(lambda x: kept.copy_(x) * 2, (x,), (t,))
+
+
+def test_statistics_of_a_normalization_get_no_tangents() -> None:
+    norm = torch.nn.BatchNorm1d(2)
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(torch.rand(4, 2), torch.rand(4, 2))
+        assert tangent(norm(x)) is not None
+        assert tangent(norm.running_mean) is None

@@ -458,12 +458,14 @@ def test_products_of_what_does_not_fit_raise() -> None:
 
 
 def test_jvp_of_a_function_that_writes_to_its_argument_writes_to_the_input() -> None:
-    x, y = X.clone(), 2 * X
-    value, slope = jvp(lambda a: a.mul_(a), (x,), (ONES,))
+    x, y, t = X.clone(), 2 * X, ONES.clone()
+    value, slope = jvp(lambda a: a.mul_(a), (x,), (t,))
     close(value, X.numpy() ** 2)
     close(slope, 2 * X.numpy())
     close(x, X.numpy() ** 2)
-    close(jvp(lambda a, b: (a.copy_(b), a * 2)[1], (X.clone(), y), (ONES, 3 * ONES))[1], [6.0] * 3)
+    close(t, 2 * X.numpy())
+    product = jvp(lambda a, b: (a.copy_(b), a * 2)[1], (X.clone(), y), (ONES.clone(), 3 * ONES))[1]
+    close(product, [6.0] * 3)
     close(jacfwd(lambda a: a[0].mul_(a[1]))(X.clone()), [X[1].item(), X[0].item(), 0.0])
 
 
