@@ -116,6 +116,14 @@ PARTS = {
         "-c",
         f"make --no-print-directory dist && {PYTHON} .ci/wheels.py --try dist",
     ],
+    # The wheel for aarch64 and the Python that is emulated, and run there.
+    "aarch64-wheel": [
+        "sh",
+        "-c",
+        ".ci/setup emulated && make --no-print-directory dist TARGETS=aarch64-unknown-linux-gnu "
+        "PYTHONS=$(.wheels/aarch64/python -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])')"
+        f" && {PYTHON} .ci/wheels.py --try dist aarch64",
+    ],
     # All tests of Rust are the engine's, in its own files.
     "cargo": ["cargo", "test", *ENGINE, "--lib", "--locked", "-q"],
     "aarch64": EMULATED,
@@ -161,7 +169,7 @@ NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named, or all of them by `nightly`.
-ASKED = {"wgpu-slow", "site", "windows-all", "pythons"}
+ASKED = {"wgpu-slow", "site", "windows-all", "pythons", "aarch64-wheel"}
 # What takes long and depends on these files alone. Unless it is named it is left out while they
 # are those that it passed with last, whose hash PASSED has; who changes them runs it.
 ENGINE_FILES = ("rust/base", "rust/cpu", "rust/core", "shaders", "Cargo.lock", "Cargo.toml")

@@ -3,7 +3,8 @@
 `python .ci/wheels.py DIST` looks at the wheels and the sdist of a folder; with `--built` it makes
 both of what is compiled already, looks at them, and runs the wheel away from here. `--try DIST`
 installs each of Linux's wheels for this processor with NumPy in an empty environment, where there
-is a Python of its version, and runs it away from here.
+is a Python of its version, and runs it away from here; `--try DIST aarch64` does so with those for
+another one, by the emulated Python of `.ci/setup emulated`.
 """
 
 import email
@@ -137,39 +138,60 @@ def built() -> int:
         return count + subprocess.run(smoke, cwd=folder, env=env, check=False).returncode
 
 
-def interpreter(version: str) -> str | None:
-    """Return a Python of a version, such as 3.12, that is on the PATH or that pyenv has."""
-    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
-    for name in (shutil.which(f"python{version}"), *found):
-        command = [str(name), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-        if name and subprocess.run(command, capture_output=True).stdout.split() == [
-            version.encode()
-        ]:
-            return str(name)
-    return None
+def is_version(python: str | Path, version: str) -> bool:
+    """Return whether a command is a Python of a version, such as 3.12."""
+    command = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    return subprocess.run(command, capture_output=True).stdout.split() == [version.encode()]
 
 
-def run_each(folder: Path) -> int:
-    """Run each wheel for this machine in an environment of its own; returns how many failed."""
-    failed = []
-    for wheel in sorted(folder.glob(f"*manylinux*_{platform.machine()}.whl")):
-        version = re.search(r"-cp3(\d+)-cp3\d+-", wheel.name)
-        python = version and interpreter(f"3.{version[1]}")
+def interpreter(version: str, machine: str) -> Path | None:
+    """Return a Python of a version that is on the PATH, that pyenv has, or that is emulated."""
+    if machine != platform.machine():
+        found = [ROOT / ".wheels" / machine / "python"]
+    else:
+        found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+        if name := shutil.which(f"python{version}"):
+            found.insert(0, Path(name))
+    return next((p for p in found if p.is_file() and is_version(p, version)), None)
+
+
+def installed(wheel: Path, python: Path, version: str, folder: Path) -> tuple[Path, dict[str, str]]:
+    """Install a wheel with what it needs; returns the Python that has both, and its variables."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    env["SMOKE_FROM"] = os.path.realpath(folder)
+    words = ["-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel)]
+    if ".wheels" not in python.parts:
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        own = folder / "bin/python"
+        subprocess.run([own, *words], check=True)
+        return own, env
+    # An emulated pip takes minutes.
+    words += ["--target", folder, "--only-binary=:all:", "--python-version", version]
+    for old in ("2_17", "2_28"):
+        words += ["--platform", f"manylinux_{old}_{python.parent.name}"]
+    subprocess.run([sys.executable, *words], check=True)
+    env["PYTHONPATH"] = os.pathsep.join(map(str, (env["SMOKE_FROM"], python.parent)))
+    return python, env
+
+
+def run_each(folder: Path, machine: str) -> int:
+    """Run each wheel for a machine in an environment of its own; returns how many failed."""
+    failed, count = [], 0
+    for wheel in sorted(folder.glob(f"*manylinux*_{machine}.whl")):
+        found = re.search(r"-cp3(\d+)-cp3\d+-", wheel.name)
+        version = f"3.{found[1]}" if found else "free-threaded"
+        python = interpreter(version, machine)
         print(f"-- {wheel.name}: {python or 'there is no Python for it'}", flush=True)
         if not python:
             continue
+        count += 1
         with tempfile.TemporaryDirectory() as name:
-            own = Path(name) / "bin/python"
-            subprocess.run([python, "-m", "venv", name], check=True)
-            pip = [own, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-            subprocess.run([*pip, str(wheel)], check=True)
+            own, env = installed(wheel, python, version, Path(name))
             smoke = [own, ROOT / "tests/platforms/smoke.py"]
-            env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-            env["SMOKE_FROM"] = os.path.realpath(name)
             if subprocess.run(smoke, cwd=name, env=env, check=False).returncode:
                 failed.append(wheel.name)
-    print("failed: " + ", ".join(failed) if failed else "all that could run passed")
-    return len(failed)
+    print(f"{count} of the wheels could run; failed: {', '.join(failed) or 'none'}")
+    return len(failed) if count else 1
 
 
 def main(argv: list[str]) -> int:
@@ -178,7 +200,9 @@ def main(argv: list[str]) -> int:
         case ["--built"]:
             return min(1, built())
         case ["--try", folder]:
-            return min(1, run_each(Path(folder)))
+            return min(1, run_each(Path(folder), platform.machine()))
+        case ["--try", folder, machine]:
+            return min(1, run_each(Path(folder), machine))
         case [folder]:
             return min(1, look(Path(folder)))
     print(__doc__)

@@ -32,7 +32,8 @@ def from_where():
 def products():
     assert (torch.ones(300, 200) @ torch.ones(200, 100)).sum().item() == 300 * 200 * 100
     x = torch.arange(12.0, device=DEVICE).reshape(3, 4)
-    assert (x @ x.T).cpu().tolist() == (x.cpu().numpy() @ x.cpu().numpy().T).tolist()
+    # By hand: NumPy's own product may be wrong where an emulator runs it.
+    assert (x @ x.T).tolist() == [[14, 38, 62], [38, 126, 214], [62, 214, 366]]
 
 
 def random_numbers():
