@@ -128,7 +128,8 @@ def shared_memory():
     queue = context.Queue()
     process = context.Process(target=_double, args=(queue, x))
     process.start()
-    told, sent = queue.get(timeout=120)
+    # An emulator may take minutes to start a process.
+    told, sent = queue.get(timeout=900)
     process.join()
     assert told == 6 and x.tolist() == [2, 2, 2] and sent.tolist() == [0, 1, 2]
 
