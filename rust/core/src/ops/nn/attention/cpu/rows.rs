@@ -112,6 +112,17 @@ pub fn inner<T: Float>(a: &[T], b: &[T]) -> T {
     lanes.iter().fold(T::default(), |s, &l| s + l)
 }
 
+/// Whether all are: zero times NaN or infinity is NaN.
+#[inline(always)]
+pub fn is_finite<T: Float>(x: &[T]) -> bool {
+    let mut lanes = [T::default(); PAD];
+    for block in x.chunks(PAD) {
+        let lanes = lanes.iter_mut().zip(block);
+        lanes.for_each(|(l, &v)| *l += v * T::default());
+    }
+    lanes.iter().all(|&l| l == T::default())
+}
+
 /// Applies `f` to blocks, which become vectors.
 #[inline(always)]
 pub fn each<T>(row: &mut [T], f: impl Fn(&mut T)) {
