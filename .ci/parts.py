@@ -120,7 +120,8 @@ PARTS = {
     "aarch64-wheel": [
         "sh",
         "-c",
-        ".ci/setup emulated && make --no-print-directory dist TARGETS=aarch64-unknown-linux-gnu "
+        ".ci/setup emulated && test -x .wheels/aarch64/python && "
+        "make --no-print-directory dist TARGETS=aarch64-unknown-linux-gnu "
         "PYTHONS=$(.wheels/aarch64/python -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])')"
         f" && {PYTHON} .ci/wheels.py --try dist aarch64",
     ],
