@@ -32,6 +32,10 @@ const SUMS: usize = 256;
 const RUN: usize = 2048;
 /// Elements of B that are asked for ahead of their use.
 const AHEAD: usize = 256;
+/// The fewest lanes of a kernel for many.
+const MANY: usize = 8;
+/// Depth up to which one row meets many lanes at a time: else the sums across vectors would be most of the work.
+const SHALLOW: usize = 512;
 /// Bytes of sums of a row that stay in the first cache.
 const RUNS: usize = 16 << 10;
 /// Elements of a piece of a long sum.
@@ -54,11 +58,16 @@ unsafe fn dots<V: Simd, S: Source<V>, P: Step<V>, const M: usize, const N: usize
         let zero = V::splat(V::Elem::ZERO);
         let mut sum = [[zero; N]; M];
         let (mut q, step) = (0, S::EACH * V::LANES);
+        // Many lanes are shallow: the next ones are asked for.
+        let ahead = match N >= MANY {
+            true => N as isize * ls,
+            false => AHEAD as isize,
+        };
         while q + step <= k {
             let mut y = [zero; N];
             for j in 0..N {
                 let b = b.offset(j as isize * ls).add(q);
-                fetch(b.wrapping_add(AHEAD));
+                fetch(b.wrapping_offset(ahead));
                 y[j] = S::along_depth(b, step);
             }
             for i in 0..M {
@@ -176,7 +185,7 @@ where
 
 macro_rules! gemv {
     ($($name:ident, $T:ty $(as $S:ty, $P:ty, $more:literal)?, $V:ty, $set:ident,
-       [$($m:literal $n:literal),*];)*) => {$(
+       [$($m:literal $n:literal),*], $wide:literal;)*) => {$(
         pub(super) mod $name {
             #[allow(unused_imports)]
             use super::*;
@@ -195,6 +204,7 @@ macro_rules! gemv {
                 lanes: &[$($n),*],
                 many: &[$(kernel::<$m, $n>),*],
                 one: &[$(kernel::<$m, 1>),*],
+                wide: ($wide, kernel::<1, $wide>),
             };
         }
     )*};
@@ -203,27 +213,27 @@ macro_rules! gemv {
 }
 #[cfg(target_arch = "aarch64")]
 gemv! {
-    f32_neon, f32, F32x8, neon, [1 3, 2 3, 3 3, 4 3];
-    f64_neon, f64, F64x4, neon, [1 3, 2 3, 3 3, 4 3];
-    f16_neon, f16, F32x8, neon, [1 3, 2 3, 3 3, 4 3];
-    bf16_neon, bf16, F32x8, neon, [1 3, 2 3, 3 3, 4 3];
+    f32_neon, f32, F32x8, neon, [1 3, 2 3, 3 3, 4 3], 8;
+    f64_neon, f64, F64x4, neon, [1 3, 2 3, 3 3, 4 3], 8;
+    f16_neon, f16, F32x8, neon, [1 3, 2 3, 3 3, 4 3], 8;
+    bf16_neon, bf16, F32x8, neon, [1 3, 2 3, 3 3, 4 3], 8;
 }
 #[cfg(target_arch = "x86_64")]
 gemv! {
     f32_512, f32, __m512, avx512,
-        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3], 16;
     f64_512, f64, __m512d, avx512,
-        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3], 16;
     f16_512, f16, __m512, avx512,
-        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3], 16;
     bf16_512, bf16, __m512, avx512,
-        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3], 16;
     pairs_512, bf16 as Paired, Pairs, "avx512bf16", __m512, avx512,
-        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
-    f32_256, f32, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
-    f64_256, f64, __m256d, avx2, [1 3, 2 3, 3 3, 4 3];
-    f16_256, f16, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
-    bf16_256, bf16, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3], 16;
+    f32_256, f32, __m256, avx2, [1 3, 2 3, 3 3, 4 3], 8;
+    f64_256, f64, __m256d, avx2, [1 3, 2 3, 3 3, 4 3], 8;
+    f16_256, f16, __m256, avx2, [1 3, 2 3, 3 3, 4 3], 8;
+    bf16_256, bf16, __m256, avx2, [1 3, 2 3, 3 3, 4 3], 8;
 }
 
 /// Adds `k` rows of B, at most [`STREAMS`], times the numbers at `a` to `n` sums; the first rows make
@@ -458,7 +468,10 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         };
         let passes = m.div_ceil(gemv.many.len());
         let most = m.div_ceil(passes);
-        let lanes = gemv.lanes[most - 1];
+        let (lanes, wide) = match gemv.wide {
+            (lanes, kernel) if m == 1 && k <= SHALLOW && n >= lanes => (lanes, Some(kernel)),
+            _ => (gemv.lanes[most - 1], None),
+        };
         let groups = n.div_ceil(lanes);
         let grain = GRAIN.div_ceil(k * lanes);
         parallel_for(groups, grain, |r| {
@@ -474,8 +487,9 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                     let a = a.at(rows.start * a_rs);
                     // A pass may have a row less, whose kernel takes other lanes: the tall one's
                     // count.
-                    if full && gemv.lanes[w - 1] == lanes {
-                        let kernel = gemv.many[w - 1];
+                    let alike = gemv.lanes[w - 1] == lanes;
+                    let kernel = wide.or(alike.then(|| gemv.many[w - 1]));
+                    if let Some(kernel) = kernel.filter(|_| full) {
                         run(
                             kernel,
                             (k, x.each),

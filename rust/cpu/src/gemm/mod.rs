@@ -290,9 +290,17 @@ impl<T: GemmElem> Problem<T> {
     /// Writes alpha * x + beta * d.
     #[inline(always)]
     unsafe fn put(&self, i: usize, j: usize, x: T::Acc) {
+        let (zero, one) = (T::Acc::ZERO, T::Acc::ONE);
         // SAFETY: row `i` and column `j` lie inside C, and no other thread touches that element.
         unsafe {
-            *self.c.at(i, j) = T::narrow(self.scaled(i, j, x));
+            // Factors of one leave sums, with the same bits: where the compiler has no fused instruction,
+            // outside of kernels, each product and sum would be a call.
+            let whole = match (self.alpha == one, self.beta == zero, self.beta == one) {
+                (true, true, _) => x.fma(one, zero),
+                (true, _, true) => x.fma(one, self.d.get(i, j).fma(one, zero)),
+                _ => self.scaled(i, j, x),
+            };
+            *self.c.at(i, j) = T::narrow(whole);
         }
     }
 

@@ -120,6 +120,8 @@ pub struct Gemv<T: GemmElem> {
     pub(super) lanes: &'static [usize],
     pub(super) many: &'static [Dots<T, T::Acc>],
     pub(super) one: &'static [Dots<T, T::Acc>],
+    /// That of one row and many lanes, and how many.
+    pub(super) wide: (usize, Dots<T, T::Acc>),
 }
 
 /// The kernels and the packing of panels that stream past rows of A.
