@@ -137,6 +137,11 @@ impl PyProgram {
     fn kept(&self) -> usize {
         self.0.kept()
     }
+    /// Chains of pointwise kernels beside others, and those that ran in the others' tiles the last time.
+    #[getter]
+    fn beside(&self) -> [usize; 2] {
+        self.0.program().beside()
+    }
     /// Bytes of memory that kernels make, each by itself, and bytes that are held for them.
     #[getter]
     fn bytes(&self) -> (usize, usize) {

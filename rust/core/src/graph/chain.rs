@@ -90,13 +90,34 @@ struct Read {
     first: Option<DType>,
 }
 
+/// A chain with what it reads and writes.
+pub(super) struct Made {
+    pub chain: Chain,
+    pub x: Vec<Value>,
+    pub y: Vec<Value>,
+}
+
+impl Made {
+    pub fn step(self) -> Step {
+        Step {
+            op: Arc::new(self.chain),
+            x: self.x,
+            y: self.y,
+            into: None,
+            key: None,
+            varies: false,
+            number: None,
+        }
+    }
+}
+
 /// The steps as one; `outside` tells whether others look at a slot. `None` where there is no such chain.
 pub(super) fn chained(
     space: &Space,
     steps: &[(&Step, Link)],
     outside: impl Fn(usize) -> bool,
     tile: Option<usize>,
-) -> Option<Step> {
+) -> Option<Made> {
     #[derive(Clone, Copy)]
     enum From {
         Read(usize),
@@ -201,7 +222,7 @@ pub(super) fn chained(
         .map(|&d| space.shape[d as usize])
         .collect();
     let chain = chain::Chain::new(&shape, &inputs, &each, &writes, &totals, tile)?;
-    let op = Chain(Arc::new(Parts {
+    let chain = Chain(Arc::new(Parts {
         chain,
         ops: steps.iter().map(|(s, _)| s.op.clone()).collect(),
         first: reads.iter().map(|r| r.first).collect(),
@@ -209,15 +230,62 @@ pub(super) fn chained(
         y: y.iter().map(|v| v.meta.clone()).collect(),
         written: written_count,
     }));
-    Some(Step {
-        op: Arc::new(op),
+    Some(Made {
+        chain,
         x: reads.into_iter().map(|r| r.value).collect(),
         y,
-        into: None,
-        key: None,
-        varies: false,
-        number: None,
     })
+}
+
+impl Chain {
+    /// At work on tensors, where it reduces nothing, and what it reads in their place.
+    pub(super) fn parts(
+        &self,
+        x: &[&Tensor],
+        y: &[Tensor],
+    ) -> Result<(chain::Parts<'_>, SmallVec<[Tensor; 4]>)> {
+        let changed = self.changed(x, y)?;
+        let parts = {
+            let x = self.read(x, &changed);
+            let y: SmallVec<[&Tensor; 8]> = y.iter().collect();
+            // SAFETY: as for the kernel.
+            unsafe { self.0.chain.parts(&x, &y) }
+        };
+        Ok((parts, changed))
+    }
+
+    /// The operands that are read in another type, in that; all must look as the chain was made for.
+    fn changed(&self, x: &[&Tensor], y: &[Tensor]) -> Result<SmallVec<[Tensor; 4]>> {
+        let parts = &*self.0;
+        let alike = |t: &Tensor, m: &Meta| t.layout() == m.layout() && t.dtype() == m.dtype();
+        let all = x.len() == parts.x.len()
+            && y.len() == parts.y.len()
+            && std::iter::zip(x, &parts.x).all(|(t, m)| alike(t, m))
+            && std::iter::zip(y, &parts.y).all(|(t, m)| alike(t, m));
+        ensure!(
+            all,
+            Assertion,
+            "a chain was made for tensors of other layouts and types"
+        );
+        let mut changed: SmallVec<[Tensor; 4]> = SmallVec::new();
+        for (t, dtype) in std::iter::zip(x, &parts.first) {
+            if let Some(dtype) = *dtype {
+                changed.push(t.to_dtype(dtype)?);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// What is read.
+    fn read<'a>(&self, x: &[&'a Tensor], changed: &'a [Tensor]) -> SmallVec<[&'a Tensor; 8]> {
+        let mut changed = changed.iter();
+        std::iter::zip(x, &self.0.first)
+            .map(|(&t, dtype)| match dtype {
+                Some(_) => changed.next().unwrap_or(t),
+                None => t,
+            })
+            .collect()
+    }
 }
 
 impl fmt::Debug for Chain {
@@ -263,29 +331,8 @@ impl Op for Chain {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let parts = &*self.0;
-        let alike = |t: &Tensor, m: &Meta| t.layout() == m.layout() && t.dtype() == m.dtype();
-        let all = x.len() == parts.x.len()
-            && y.len() == parts.y.len()
-            && std::iter::zip(x, &parts.x).all(|(t, m)| alike(t, m))
-            && std::iter::zip(y, &parts.y).all(|(t, m)| alike(t, m));
-        ensure!(
-            all,
-            Assertion,
-            "a chain was made for tensors of other layouts and types"
-        );
-        let mut first: SmallVec<[Tensor; 4]> = SmallVec::new();
-        for (t, dtype) in std::iter::zip(x, &parts.first) {
-            if let Some(dtype) = *dtype {
-                first.push(t.to_dtype(dtype)?);
-            }
-        }
-        let mut changed = first.iter();
-        let x: SmallVec<[&Tensor; 8]> = std::iter::zip(x, &parts.first)
-            .map(|(&t, dtype)| match dtype {
-                Some(_) => changed.next().unwrap_or(t),
-                None => t,
-            })
-            .collect();
+        let changed = self.changed(x, y)?;
+        let x = self.read(x, &changed);
         let y: SmallVec<[&Tensor; 8]> = y.iter().collect();
         let (written, totals) = y.split_at(parts.written);
         // SAFETY: the tensors have the layouts and types that the chain was made for. Its makers keep tensors that

@@ -1,7 +1,8 @@
 //! Which steps of a program become one: pointwise ops over elements of one shape, and reductions of what
 //! they compute, so that what nothing else reads never reaches memory.
 
-use super::chain::{chained, Link, Space};
+use super::chain::{chained, Link, Made, Space};
+use super::group::grouped;
 use super::{Program, Source, Step, Value};
 use crate::device::Device;
 use crate::layout::Layout;
@@ -19,12 +20,17 @@ const ROW: usize = 16;
 /// Elements up to which any layout will do: the caches hold what is read across.
 const FEW: usize = 1 << 12;
 
-/// Steps that are run in one place: a chain, if there is a space.
+/// Steps that are run in one place: a chain, if there is a space, or a group, if there is a root.
 struct Item {
     steps: Vec<usize>,
+    /// Of a group that of what goes on from the root.
     space: Option<Space>,
     /// The length of rows that are reduced.
     length: Option<usize>,
+    /// The step in whose tiles the others run.
+    root: Option<usize>,
+    /// What comes before the root.
+    before: Option<Space>,
 }
 
 /// A slot that a step looks at.
@@ -69,11 +75,16 @@ pub(super) fn fused(program: &Program, tile: Option<usize>) -> (Vec<Step>, usize
         }
     }
     fuser.merge();
+    fuser.attach();
     let (mut steps, mut forward) = (Vec::new(), 0);
     for &i in &fuser.order {
         let item = &fuser.items[i];
-        match fuser.chain(item, tile) {
-            Some(chain) => steps.push(chain),
+        let one = match item.root {
+            Some(root) => fuser.group(item, root, tile),
+            None => fuser.chain(item, tile).map(Made::step),
+        };
+        match one {
+            Some(one) => steps.push(one),
             None => steps.extend(item.steps.iter().map(|&s| program.steps[s].clone())),
         }
         if item.steps.iter().all(|&s| s < program.steps_forward()) {
@@ -113,6 +124,14 @@ fn is_each(step: &Step) -> bool {
             .is_some_and(|f| f.element_loop(&metas).is_some())
 }
 
+/// Whether a value, seen in a step over elements of `shape`, is `whole`, element for element along the way.
+fn same_elements(space: &Space, (v, shape): (&Value, &[usize]), whole: &Value) -> bool {
+    let (a, b) = (&v.meta, &whole.meta);
+    let same = a.numel() == space.count() && b.numel() == space.count() && a.dtype() == b.dtype();
+    let (a, b) = (space.walk(a, shape), space.walk(b, b.shape()));
+    same && matches!((a, b), (Some(a), Some(b)) if a.same_places(&b))
+}
+
 /// Whether it reduces the rows of a contiguous tensor, and to which length.
 fn as_fold(step: &Step) -> Option<Link> {
     let ([x], [y], None, false) = (&step.x[..], &step.y[..], &step.into, step.varies) else {
@@ -133,6 +152,24 @@ fn as_fold(step: &Step) -> Option<Link> {
     }
     let takes = length > 1 && fold.takes(x.meta.numel() / length, length);
     takes.then_some(Link::Fold(fold, length))
+}
+
+/// Whether pointwise steps may run in the tiles of its kernel: before its first operand is read, and after its first
+/// result is written.
+fn sides(step: &Step) -> [bool; 2] {
+    let plain = |v: &Value| v.meta.is_contiguous() && v.meta.numel() > 1;
+    let host = |v: &Value| v.meta.device() == Device::Cpu && !v.meta.is_sparse();
+    let fixed =
+        step.into.is_none() && step.key.is_none() && !step.varies && !step.op.traits().draws;
+    let (Some(x), Some(y)) = (step.x.first(), step.y.first()) else {
+        return [false; 2];
+    };
+    if !fixed || !uses(step).all(|(v, _)| host(v)) {
+        return [false; 2];
+    }
+    let [takes, gives] = step.op.fusion().map_or([false; 2], |f| f.sides());
+    let alone = |v: &Value| uses(step).filter(|(u, _)| u.slot == v.slot).count() == 1;
+    [takes && plain(x) && alone(x), gives && plain(y) && alone(y)]
 }
 
 /// Whether elements of a tensor are neighbours along the way, or stay what they are.
@@ -170,16 +207,22 @@ impl Fuser<'_> {
                 }
             }
         }
-        let space = each.then(|| Space::of(&step.y[0].meta));
+        let [takes, gives] = match each || fold.is_some() {
+            true => [false; 2],
+            false => sides(step),
+        };
+        let space = (each || gives).then(|| Space::of(&step.y[0].meta));
         let well = |s: &Space| {
             let shape = step.y[0].meta.shape();
             let walk = |v: &Value| s.walk(&v.meta, shape).is_some_and(|l| runs_well(&l));
-            s.count() >= self.least && uses(step).all(|(v, _)| walk(v))
+            s.count() >= self.least && (gives || uses(step).all(|(v, _)| walk(v)))
         };
         self.items.push(Item {
             steps: Vec::new(),
             space: space.filter(well),
             length: None,
+            root: (takes || gives).then_some(i),
+            before: None,
         });
         self.order.push(self.items.len() - 1);
         self.items.len() - 1
@@ -226,8 +269,11 @@ impl Fuser<'_> {
         if it.steps.len() >= STEPS || space.count() != step.y[0].meta.numel() {
             return false;
         }
+        if it.root.is_some_and(|root| !self.follows(root, space, step)) {
+            return false;
+        }
         let mut streams: HashSet<usize> = uses(step).map(|(v, _)| v.slot).collect();
-        for &other in &it.steps {
+        for &other in it.steps.iter().filter(|&&s| Some(s) != it.root) {
             let other = self.step(other);
             let theirs = match other.y[0].meta.numel() == space.count() {
                 true => other.y[0].meta.shape(),
@@ -255,10 +301,20 @@ impl Fuser<'_> {
         streams.len() <= STREAMS && uses(step).all(|(v, _)| well(v))
     }
 
+    /// Whether a step may run where part of the root's first result is written: it looks at that alone, element for
+    /// element, of what the root writes, and changes nothing that the root reads.
+    fn follows(&self, root: usize, space: &Space, step: &Step) -> bool {
+        let root = self.step(root);
+        let (y, shape) = (&root.y[0], step.y[0].meta.shape());
+        let met = uses(step).flat_map(|a| uses(root).map(move |b| (a, b)));
+        let mut met = met.filter(|((a, aw), (b, bw))| a.slot == b.slot && (*aw || *bw));
+        met.all(|((a, _), (b, _))| b.slot == y.slot && same_elements(space, (a, shape), y))
+    }
+
     /// Whether a chain computes what a step reduces.
     fn takes_fold(&self, item: usize, step: &Step, length: usize) -> bool {
         let it = &self.items[item];
-        let (Some(space), x) = (&it.space, &step.x[0]) else {
+        let (Some(space), None, x) = (&it.space, it.root, &step.x[0]) else {
             return false;
         };
         let fits = space.is_plain() && it.length.is_none_or(|l| l == length);
@@ -299,7 +355,9 @@ impl Fuser<'_> {
         let mut k = 0;
         while k < self.order.len() {
             let item = self.order[k];
-            match self.items[item].space.is_some().then(|| self.join(item)) {
+            let it = &self.items[item];
+            let chain = it.space.is_some() && it.root.is_none();
+            match chain.then(|| self.join(item)) {
                 Some(Some(other)) => k = self.position(other),
                 _ => k += 1,
             }
@@ -366,21 +424,155 @@ impl Fuser<'_> {
         steps.any(meets)
     }
 
+    /// Gives roots the chains that make what they read first.
+    fn attach(&mut self) {
+        for item in 0..self.items.len() {
+            let Some(root) = self.items[item].root else {
+                continue;
+            };
+            let (step, [takes, _]) = (self.step(root), sides(self.step(root)));
+            let writes = self.accesses[&step.x[0].slot].iter().rev();
+            let last = writes
+                .filter(|a| a.writes && a.step < root)
+                .map(|a| self.at[a.step])
+                .next();
+            let Some(chain) = last.filter(|&chain| takes && self.leads(chain, item)) else {
+                continue;
+            };
+            let (from, to) = (self.position(chain), self.position(item));
+            if from > to {
+                continue;
+            }
+            let between = &self.order[from + 1..to];
+            if !self.depends(between, chain) {
+                self.order.remove(from);
+            } else if !self.depends(between, item) {
+                self.order.remove(to);
+                self.order[from] = item;
+            } else {
+                continue;
+            }
+            let mut steps = std::mem::take(&mut self.items[chain].steps);
+            steps.iter().for_each(|&s| self.at[s] = item);
+            steps.append(&mut self.items[item].steps);
+            self.items[item].steps = steps;
+            self.items[item].before = self.items[chain].space.take();
+        }
+    }
+
+    /// Whether a chain may run where parts of what the root of a group reads first are about to be read: it makes
+    /// all of that, and nothing else that the group looks at.
+    fn leads(&self, chain: usize, group: usize) -> bool {
+        let (it, group) = (&self.items[chain], &self.items[group]);
+        let (Some(space), Some(root)) = (&it.space, group.root) else {
+            return false;
+        };
+        let step = self.step(root);
+        let (x, forward) = (&step.x[0], self.program.steps_forward());
+        let same_way = it
+            .steps
+            .iter()
+            .all(|&s| (s >= forward) == (root >= forward));
+        let plain = it.root.is_none() && it.length.is_none() && space.is_plain();
+        if !plain || !same_way || it.steps.len() + group.steps.len() > STEPS {
+            return false;
+        }
+        let mut makes = false;
+        for &s in &it.steps {
+            let s = self.step(s);
+            let shape = s.y[0].meta.shape();
+            for (a, aw) in uses(s) {
+                for (b, bw) in group.steps.iter().flat_map(|&g| uses(self.step(g))) {
+                    if a.slot != b.slot || !(aw || bw) {
+                        continue;
+                    }
+                    // Others of the group may look at the operand too, but what follows does so by element.
+                    if b.slot != x.slot || bw || !same_elements(space, (a, shape), x) {
+                        return false;
+                    }
+                    makes |= aw;
+                }
+            }
+        }
+        // What follows may not see parts that another thread is about to make.
+        let follows = group.steps.iter().filter(|&&g| g != root);
+        let apart = |&g: &usize| uses(self.step(g)).all(|(v, _)| v.slot != x.slot);
+        makes && follows.into_iter().all(apart)
+    }
+
+    /// The steps of an item as one, in the tiles of its root.
+    fn group(&self, item: &Item, root: usize, tile: Option<usize>) -> Option<Step> {
+        let at = item.steps.iter().position(|&s| s == root)?;
+        let (before, after) = (&item.steps[..at], &item.steps[at + 1..]);
+        if before.is_empty() && after.is_empty() {
+            return None;
+        }
+        let made = |space: &Option<Space>, steps: &[usize], of: &[Step]| -> Option<Option<Made>> {
+            if steps.is_empty() {
+                return Some(None);
+            }
+            let links: Vec<(&Step, Link)> = of.iter().map(|s| (s, Link::Each)).collect();
+            let outside = |slot: usize| self.is_outside(slot, steps);
+            chained(space.as_ref()?, &links, outside, tile).map(Some)
+        };
+        let (root, follow) = self.renamed(root, after);
+        let lead: Vec<Step> = before.iter().map(|&s| self.step(s).clone()).collect();
+        let before = made(&item.before, before, &lead)?;
+        Some(grouped(before, &root, made(&item.space, after, &follow)?))
+    }
+
+    /// A root and the steps after it. Where nobody else looks at the root's result, it is written where the first of
+    /// them will write its own that others look at, and lies in a cache then.
+    fn renamed(&self, root: usize, after: &[usize]) -> (Step, Vec<Step>) {
+        let mut steps: Vec<Step> = after.iter().map(|&s| self.step(s).clone()).collect();
+        let mut root_step = self.step(root).clone();
+        let y = &self.step(root).y[0];
+        let slot = &self.program.slots[y.slot];
+        let own = |a: &Access| a.step == root || after.contains(&a.step) && !a.writes;
+        let hidden = matches!(slot.source, Source::Made) && !slot.escapes;
+        if !hidden || !self.accesses[&y.slot].iter().all(own) {
+            return (root_step, steps);
+        }
+        let takes = |&j: &usize| {
+            let (step, v) = (&steps[j], &steps[j].y[0]);
+            let first = self.accesses[&v.slot].first();
+            let fresh = first.is_some_and(|a| a.step == after[j]) && step.into.is_none();
+            let alike = v.meta.is_contiguous()
+                && v.meta.numel() == y.meta.numel()
+                && v.meta.dtype() == y.meta.dtype()
+                && v.meta.layout().offset == y.meta.layout().offset
+                && self.program.slots[v.slot].bytes == slot.bytes;
+            let later = &steps[j + 1..];
+            let read = later.iter().any(|s| s.x.iter().any(|x| x.slot == y.slot));
+            fresh && alike && !read && self.is_outside(v.slot, after)
+        };
+        let Some(j) = (0..steps.len()).find(takes) else {
+            return (root_step, steps);
+        };
+        let to = steps[j].y[0].slot;
+        root_step.y[0].slot = to;
+        let seen = steps.iter_mut().flat_map(|s| &mut s.x);
+        seen.filter(|v| v.slot == y.slot).for_each(|v| v.slot = to);
+        (root_step, steps)
+    }
+
+    /// Whether others than these steps look at a slot.
+    fn is_outside(&self, slot: usize, steps: &[usize]) -> bool {
+        let s = &self.program.slots[slot];
+        let mut others = self.accesses[&slot].iter();
+        let made = matches!(s.source, Source::Made);
+        s.escapes || !made || others.any(|a| !steps.contains(&a.step))
+    }
+
     /// The steps of an item as one.
-    fn chain(&self, item: &Item, tile: Option<usize>) -> Option<Step> {
+    fn chain(&self, item: &Item, tile: Option<usize>) -> Option<Made> {
         let space = item.space.as_ref().filter(|_| item.steps.len() > 1)?;
         let link = |&i: &usize| {
             let step = self.step(i);
             (step, as_fold(step).unwrap_or(Link::Each))
         };
         let steps: Vec<(&Step, Link)> = item.steps.iter().map(link).collect();
-        let outside = |slot: usize| {
-            let s = &self.program.slots[slot];
-            let mut others = self.accesses[&slot].iter();
-            s.escapes
-                || !matches!(s.source, Source::Made)
-                || others.any(|a| !item.steps.contains(&a.step))
-        };
+        let outside = |slot: usize| self.is_outside(slot, &item.steps);
         chained(space, &steps, outside, tile)
     }
 }

@@ -8,6 +8,7 @@ mod back;
 mod build;
 mod chain;
 mod fuse;
+mod group;
 #[cfg(test)]
 mod laws;
 mod paths;
@@ -17,6 +18,8 @@ mod run;
 mod session;
 #[cfg(test)]
 mod trace;
+
+use group::Group;
 
 pub use back::Runs;
 pub use paths::change_settings;
@@ -30,6 +33,7 @@ use crate::op::{Metas, Op};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 
 /// A tensor of a program: which memory, and how it is read.
@@ -187,6 +191,17 @@ impl Program {
         if let Some(back) = &mut self.back {
             back.from = from;
         }
+    }
+
+    /// Chains that lie before or after a kernel, and those that ran in its tiles the last time.
+    pub fn beside(&self) -> [usize; 2] {
+        let groups = self.steps.iter().filter_map(|s| {
+            let op: &dyn Any = &*s.op;
+            op.downcast_ref::<Group>()
+        });
+        groups
+            .map(Group::chains)
+            .fold([0; 2], |[n, t], [m, u]| [n + m, t + u])
     }
 
     /// For each slot the first step that writes to it.

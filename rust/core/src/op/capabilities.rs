@@ -75,6 +75,13 @@ pub trait Fusion {
     fn accumulating(&self) -> Option<Arc<dyn Op>> {
         None
     }
+
+    /// Whether its kernel on the host has work on elements done in its tiles
+    /// ([`Taken`](crate::cpu::pointwise::beside::Taken)): what makes its first input, and what goes on from its
+    /// first result.
+    fn sides(&self) -> [bool; 2] {
+        [false; 2]
+    }
 }
 
 /// Rules of `vmap` beyond [`Op::of_many`].

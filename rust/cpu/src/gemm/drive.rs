@@ -3,10 +3,11 @@
 //! The depth is cut into blocks that depend on the sizes alone, and each element of C is summed in
 //! the same order wherever its tile lies; so results do not depend on the number of threads.
 
+use super::super::pointwise::beside::Taken;
 use super::kernel::{Strided, Tile};
 use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
-use super::{part, Acc, GemmElem, Mat, Pack, Problem};
+use super::{part, whole_result, Acc, GemmElem, Mat, Pack, Problem};
 use crate::alloc::Scratch;
 use crate::pool::{look, num_threads, parallel_for, Ptr};
 use std::ops::Range;
@@ -202,6 +203,7 @@ pub(super) unsafe fn blocked<T: GemmElem>(
         let pa = Scratch::<T::Acc>::new(rooms[0]);
         let pb = Scratch::<T::Acc>::new(rooms[1]);
         let wide = Scratch::<T::Acc>::new(if T::NARROW { room_m * room_n } else { 0 });
+        let taken = Taken::new(None, p.c.ptr.cast(), whole_result(p));
         for jb in (0..n).step_by(room_n) {
             let nb = room_n.min(n - jb);
             for ib in 0..blocks_m {
@@ -226,7 +228,8 @@ pub(super) unsafe fn blocked<T: GemmElem>(
                             x.pack();
                         }
                     }
-                    x.multiply(&mut block, kb == 0, kb + 1 == blocks_k, wide.ptr());
+                    let after = (kb + 1 == blocks_k).then_some((&taken, rows.start * n + jb, n));
+                    x.multiply(&mut block, kb == 0, after, wide.ptr());
                 }
             }
         }
@@ -313,11 +316,12 @@ impl<E: Acc> Block<'_, E> {
         }
     }
 
+    /// The last block of depth comes with what follows, where C's block begins and how long its rows are.
     unsafe fn multiply<T: GemmElem<Acc = E>>(
         &self,
         p: &mut Problem<T>,
         first: bool,
-        last: bool,
+        last: Option<(&Taken, usize, usize)>,
         wide: *mut E,
     ) {
         // SAFETY: tiles lie inside this block of C, whose operands are packed, and tasks have tiles
@@ -341,6 +345,7 @@ impl<E: Acc> Block<'_, E> {
             let p = &*p;
             parallel_for(down * across, grain, |r| {
                 self.way.begin();
+                let mut after = last.map(|(taken, at, step)| (taken.begin(), at, step));
                 for task in r {
                     look();
                     let (ti, tj) = (
@@ -366,11 +371,15 @@ impl<E: Acc> Block<'_, E> {
                             }
                         }
                     }
-                    if T::NARROW && last {
+                    if let Some((hands, at, step)) = &mut after {
                         let i = self.tile(ti.start).start..self.tile(ti.end - 1).end;
                         let j = self.panel(tj.start).start..self.panel(tj.end - 1).end;
-                        let part = p.block(i.start, j.start, i.len(), j.len());
-                        super::plain::narrow(&part, wide.at(i.start * n + j.start), n);
+                        if T::NARROW {
+                            let part = p.block(i.start, j.start, i.len(), j.len());
+                            super::plain::narrow(&part, wide.at(i.start * n + j.start), n);
+                        }
+                        let at = *at + i.start * *step + j.start;
+                        hands.after_rows(at, i.len(), j.len(), *step);
                     }
                 }
                 self.way.end();
@@ -405,6 +414,7 @@ pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         let packs = p.b.cs != 1 && n > 1;
         let reach = if packs { 2 * lanes } else { x.set.reach(m) };
         // Tasks share columns by whole vectors where they pack, and rows where they do not.
+        let taken = Taken::new(None, p.c.ptr.cast(), whole_result(p));
         let vectors = n.div_ceil(lanes);
         let most = (m * n * k / GRAIN).clamp(1, num_threads());
         let across = if packs { most.min(vectors) } else { 1 };
@@ -455,6 +465,11 @@ pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                             .tile(r.len(), piece.len(), &s, &p.tile(top, from, w, q == 0));
                     }
                 }
+            }
+            if !taken.is_none() {
+                let left = columns.start * lanes;
+                let at = rows.start * n + left;
+                taken.begin().after_rows(at, rows.len(), end - left, n);
             }
         };
         if down * across == 1 {

@@ -432,6 +432,14 @@ pub unsafe fn product<T: GemmElem>(p: &Problem<T>) {
     }
 }
 
+/// The elements of C where they are contiguous, for who goes on from its tiles; or none.
+fn whole_result<T: GemmElem>(p: &Problem<T>) -> usize {
+    match p.c.cs == 1 && p.c.rs == p.n as isize {
+        true => p.m * p.n,
+        false => 0,
+    }
+}
+
 /// The part `i` of `n` things in `parts` parts of almost the same size.
 #[inline]
 fn part(n: usize, parts: usize, i: usize) -> Range<usize> {

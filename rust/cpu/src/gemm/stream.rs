@@ -10,6 +10,7 @@
 //! Depth is cut as in [`blocked`](super::drive::blocked) and summed in the same order, so that the
 //! results of both are the same bits.
 
+use super::super::pointwise::beside::Taken;
 use super::drive::{pieces, sums};
 #[cfg(target_arch = "x86_64")]
 use super::kernel;
@@ -20,7 +21,7 @@ use super::native::{DEPTH, PAIRS_DEPTH};
 #[cfg(target_arch = "x86_64")]
 use super::pack;
 use super::pack::From;
-use super::{part, GemmElem, Problem};
+use super::{part, whole_result, GemmElem, Problem};
 use crate::alloc::Scratch;
 use crate::machine::machine;
 use crate::pool::{look, num_threads, parallel_for};
@@ -204,6 +205,8 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
         (height * deep + 16).next_multiple_of(16)
     };
     let columns = panels.div_ceil(across) * wide;
+    // SAFETY: used in this call alone.
+    let taken = unsafe { Taken::new(None, p.c.ptr.cast(), whole_result(p)) };
     // Sums that are whole after one piece of depth are narrowed tile by tile.
     let at_once = deep == k;
     let room_c = match (T::NARROW, at_once) {
@@ -213,6 +216,7 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
     };
     let grain = GRAIN.div_ceil((m.saturating_mul(n).saturating_mul(k) / (down * across)).max(1));
     parallel_for(down * across, grain, |r| {
+        let mut hands = taken.begin();
         let room = Scratch::<T::Acc>::new(group * tile_room + room_c + columns * deep);
         // SAFETY: the room has parts for A, sums and B, which are as long as the largest of what
         // is packed; tasks have tiles of C of their own.
@@ -323,12 +327,16 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
                                 let part = p.block(i, left, rows, w);
                                 super::plain::narrow(&part, wide_sums, columns);
                             }
+                            if depth.end == k && (!T::NARROW || at_once) {
+                                hands.after_rows(i * n + left, rows, w, n);
+                            }
                         }
                     }
                 }
                 if T::NARROW && !at_once {
                     let part = p.block(top, left, bottom - top, w);
                     super::plain::narrow(&part, wide_sums, columns);
+                    hands.after_rows(top * n + left, bottom - top, w, n);
                 }
             }
         }

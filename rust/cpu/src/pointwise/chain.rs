@@ -1,9 +1,10 @@
 //! Chains of loops over elements of one shape, run tile by tile on all threads: what only the chain
 //! reads stays in the caches. Every loop is the one that runs alone, so elements have its bits.
 
+mod parts;
+
 use super::view::View;
 use super::{Kernel, MAX_INPUTS};
-use crate::alloc;
 use crate::convert::{loader, storer, Load, Store};
 use crate::dtype::DType;
 use crate::elements::Bool;
@@ -17,7 +18,8 @@ use crate::strided::Strided;
 use crate::typed;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::ops::Range;
+
+pub use parts::{Hand, Parts};
 
 /// Bytes behind a buffer, so that starts differ in the bits that tell loads from stores.
 const APART: usize = 192;
@@ -595,10 +597,8 @@ impl Chain {
     /// written and lie apart from each other and from those of `x`, but for whom they were said to lie over. What the
     /// loops' parameters belong to is alive.
     pub unsafe fn run<S: Strided>(&self, x: &[&S], y: &[&S], totals: &[&S]) {
-        let views: Vec<View> = (x.iter().chain(y).zip(&self.walks))
-            .map(|(t, w)| View::of(t.bytes_ptr(), w.iter().copied()))
-            .collect();
-        let views = Views(views);
+        // SAFETY: the caller's.
+        let parts = unsafe { self.parts(x, y) };
         let lines = self.row.div_ceil(self.cell);
         let cells = self.count / self.row * lines;
         let rows = self.count / self.row;
@@ -609,7 +609,7 @@ impl Chain {
         parallel_for(cells, self.grain / length + 1, |range| {
             // SAFETY: tensors are in host memory and of the layouts and types that the chain was
             // made for; ranges are disjoint.
-            unsafe { self.cells(&views, &ends, range) }
+            unsafe { parts.begin().cells(&ends, range) }
         });
         for (end, t) in ends.iter_mut().zip(totals) {
             // SAFETY: a contiguous tensor of one element for each row, which may be written.
@@ -617,75 +617,15 @@ impl Chain {
         }
     }
 
-    // SAFETY: as for `run`; nobody else computes these cells.
-    unsafe fn cells(&self, views: &Views, ends: &[Box<dyn Blocks>], range: Range<usize>) {
-        let mut room = alloc::room::<u8>(self.room + 64);
-        let room = room.as_mut_ptr();
-        let room = room.wrapping_add(room.align_offset(64));
-        let views = &views.0;
-        let fixed = |place: &Place| match *place {
-            Place::Memory(k, _) => views[k].ptr,
-            Place::Buffer(offset)
-            | Place::Cell { offset, .. }
-            | Place::Periodic { offset, .. }
-            | Place::Constant { offset } => room.wrapping_add(offset),
-        };
-        let base: SmallVec<[*mut u8; 32]> = self.places.iter().map(fixed).collect();
-        for f in &self.fixed {
-            let view = &views[f.from];
-            // SAFETY: buffers have room for a tile, and a period more.
-            unsafe {
-                if f.period == 0 {
-                    (f.load)(view.ptr, 0, self.tile, base[f.y]);
-                    continue;
-                }
-                let Place::Periodic { size, .. } = self.places[f.y] else {
-                    unreachable!("what repeats has such a place")
-                };
-                let mut done = 0;
-                while done < self.tile + f.period {
-                    let n = f.period.min(self.tile + f.period - done);
-                    view.runs(0, n, |p, step, n, at| {
-                        (f.load)(p, step, n, base[f.y].add((done + at) * size))
-                    });
-                    done += n;
-                }
-            }
-        }
-        let lines = self.row.div_ceil(self.cell);
-        let mut at = base.clone();
-        let mut c = range.start;
-        while c < range.end {
-            let (r, line) = (c / lines, c % lines);
-            let start = r * self.row + line * self.cell;
-            let mut n = self.cell.min(self.row - line * self.cell);
-            // Short rows go together.
-            let together = match lines {
-                1 => (self.tile / n).clamp(1, range.end - c),
-                _ => 1,
-            };
-            n *= together;
-            let mut done = 0;
-            while done < n {
-                let len = self.tile.min(n - done);
-                // SAFETY: the tile is part of a cell of this thread's.
-                unsafe { self.step(views, &base, &mut at, start + done, done, len) };
-                done += len;
-            }
-            for ((place, fold), end) in self.totals.iter().zip(ends) {
-                let from = match self.places[*place] {
-                    Place::Memory(_, size) => base[*place].wrapping_add(start * size),
-                    _ => base[*place],
-                };
-                let each = n / together;
-                for i in 0..together {
-                    let from = from.wrapping_add(i * each * fold.source.size());
-                    // SAFETY: the cell's elements have just been computed; each block is one thread's.
-                    unsafe { end.put(c + i, from, each) };
-                }
-            }
-            c += together;
-        }
+    /// The chain, which reduces nothing, at work on tensors: parts of its elements are computed by who asks for them.
+    ///
+    /// # Safety
+    /// As for [`Chain::run`], as long as there are parts.
+    pub unsafe fn parts<S: Strided>(&self, x: &[&S], y: &[&S]) -> Parts<'_> {
+        let views = (x.iter().chain(y).zip(&self.walks))
+            .map(|(t, w)| View::of(t.bytes_ptr(), w.iter().copied()))
+            .collect();
+        Parts { chain: self, views }
     }
 
     /// Asks for the lines of the next `n` elements. Processors look ahead in what is read now, and stop while a
@@ -773,10 +713,3 @@ impl Chain {
         }
     }
 }
-
-/// Views of tensors, whose addresses threads may share: each says what it reads or writes.
-struct Views(Vec<View>);
-// SAFETY: as for [`super::Plan`].
-unsafe impl Send for Views {}
-// SAFETY: as for [`super::Plan`].
-unsafe impl Sync for Views {}

@@ -2,6 +2,7 @@
 //! block, into contiguous buffers of the compute type; where they already are that, the kernel
 //! reads and writes them in place.
 
+pub mod beside;
 pub mod chain;
 pub mod spread;
 mod tile;

@@ -661,6 +661,9 @@ impl Fusion for MatMul {
         };
         (!self.plus).then(|| Arc::new(op) as Arc<dyn Op>)
     }
+    fn sides(&self) -> [bool; 2] {
+        [false, true]
+    }
 }
 
 impl Fast for MatMul {

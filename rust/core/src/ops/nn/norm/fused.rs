@@ -13,8 +13,8 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
-    mask, Asked, Batching, Cut, Derivative, Grads, Large, Mapped, Mask, Metas, Op, Part, Save,
-    TensorMeta, Tensors, Traits,
+    mask, Asked, Batching, Cut, Derivative, Fusion, Grads, Large, Mapped, Mask, Metas, Op, Part,
+    Save, TensorMeta, Tensors, Traits,
 };
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -363,12 +363,21 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
     t.map(|t| t.prepared(dtype)).transpose()
 }
 
+impl Fusion for Norm {
+    fn sides(&self) -> [bool; 2] {
+        [true; 2]
+    }
+}
+
 impl Op for Norm {
     fn batching(&self) -> Option<&dyn Batching> {
         Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
+    }
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
@@ -581,12 +590,21 @@ impl Derivative for NormGrad {
     }
 }
 
+impl Fusion for NormGrad {
+    fn sides(&self) -> [bool; 2] {
+        [true; 2]
+    }
+}
+
 impl Op for NormGrad {
     fn batching(&self) -> Option<&dyn Batching> {
         Some(self)
     }
     fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
         Ok(true)
+    }
+    fn fusion(&self) -> Option<&dyn Fusion> {
+        Some(self)
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let dx = TensorMeta::of(x[1]);

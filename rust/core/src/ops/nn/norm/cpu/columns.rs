@@ -7,6 +7,7 @@ use super::vectors::{
 };
 use super::{Data, Sizes, TOGETHER};
 use crate::alloc;
+use crate::cpu::pointwise::beside::Taken;
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::cpu::simd::{Simd, Vectors};
 use crate::dtype::DType;
@@ -56,6 +57,20 @@ macro_rules! by_type {
 }
 
 impl<T: Float> Columns<'_, T> {
+    /// What is done beside, on parts of what is read (backward the gradient) and of the result.
+    fn beside(&self) -> Taken<'_> {
+        let read = self.g.as_ref().map_or(&self.x, |(g, _)| g).ptr;
+        let count = self.s.n * self.s.channels() * self.s.inner;
+        // SAFETY: used in the kernel's call alone.
+        unsafe { Taken::new(Some(read), self.y.ptr, count) }
+    }
+
+    /// Elements of so many channels of sample `n` that lie next to each other.
+    fn span(&self, n: usize, channels: &Range<usize>) -> (usize, usize) {
+        let first = n * self.s.channels() + channels.start;
+        (first * self.s.inner, channels.len() * self.s.inner)
+    }
+
     fn check(&self) {
         let own = self.x.dtype;
         let alike = self.y.dtype == own && self.g.as_ref().is_none_or(|(g, _)| g.dtype == own);
@@ -73,6 +88,7 @@ impl<T: Float> Columns<'_, T> {
         self.check();
         let s = self.s;
         let (c, inner) = (s.channels(), s.inner);
+        let beside = self.beside();
         if inner < SHORT {
             let none = T::default();
             let empty = Line {
@@ -89,8 +105,13 @@ impl<T: Float> Columns<'_, T> {
                 .clamp(BLOCK, 4 * BLOCK);
             let grain = (1 << 14) / (s.n * inner * block).max(1) + 1;
             parallel_for(c.div_ceil(block), grain, |range| {
+                let mut hands = beside.begin();
                 for b in range {
                     let channels = b * block..((b + 1) * block).min(c);
+                    for (at, len) in (0..s.n).map(|n| self.span(n, &channels)) {
+                        // SAFETY: the elements are this range's.
+                        unsafe { hands.before(at, len) };
+                    }
                     let mut sums = alloc::full([0.0; 2], channels.len());
                     // SAFETY: channels lie inside the tensors, and these are this range's.
                     unsafe {
@@ -103,11 +124,11 @@ impl<T: Float> Columns<'_, T> {
                 }
             });
             // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
-            unsafe { self.write(&lines) };
+            unsafe { self.write_beside(&lines, &beside, false) };
             return;
         }
         // SAFETY: tensors have the sizes that `s` names, and elements of the type of `x`.
-        unsafe { by_type!(self, planes::<T>(line)) }
+        unsafe { by_type!(self, planes::<T>(line, &beside)) }
     }
 
     /// Writes `y` by the lines of all channels.
@@ -115,21 +136,40 @@ impl<T: Float> Columns<'_, T> {
     /// # Safety
     /// As for [`Rows::run`].
     pub unsafe fn write(&self, lines: &[Line<T>]) {
+        // SAFETY: the caller's.
+        unsafe { self.write_beside(lines, &self.beside(), true) };
+    }
+
+    /// With what is done beside; `unread` says that nobody has read what was to be made first.
+    // SAFETY: as for `write`.
+    unsafe fn write_beside(&self, lines: &[Line<T>], beside: &Taken, unread: bool) {
         self.check();
         let (s, c) = (self.s, self.s.channels());
-        if s.inner == 1 {
-            parallel_for(s.n, (1 << 14) / c.max(1) + 1, |range| {
-                // SAFETY: samples lie inside the tensors; those of different ranges are disjoint.
-                unsafe { by_type!(self, write_samples::<T>(range, lines)) }
-            });
-            return;
-        }
-        parallel_for(s.n * c, (1 << 14) / s.inner.max(1) + 1, |range| {
-            // SAFETY: these planes belong to this range alone.
-            unsafe {
-                match self.x.dtype.is_half() && s.inner < SHORT {
-                    true => self.write_short(range, lines),
-                    false => by_type!(self, write_planes::<T>(range, lines, 0)),
+        // Samples, or planes, and so many at once that stay in a cache for what is done beside.
+        let (count, each) = match s.inner {
+            1 => (s.n, c),
+            inner => (s.n * c, inner),
+        };
+        let some = match beside.is_none() {
+            true => count,
+            false => (TOGETHER / each.max(1)).max(1),
+        };
+        parallel_for(count, (1 << 14) / each.max(1) + 1, |range| {
+            let mut hands = beside.begin();
+            for first in range.clone().step_by(some) {
+                let part = first..(first + some).min(range.end);
+                let (at, len) = (part.start * each, part.len() * each);
+                // SAFETY: these samples or planes lie inside the tensors, and belong to this range alone.
+                unsafe {
+                    if unread {
+                        hands.before(at, len);
+                    }
+                    match self.x.dtype.is_half() && s.inner < SHORT {
+                        _ if s.inner == 1 => by_type!(self, write_samples::<T>(part, lines)),
+                        true => self.write_short(part, lines),
+                        false => by_type!(self, write_planes::<T>(part, lines, 0)),
+                    }
+                    hands.after(at, len);
                 }
             }
         });
@@ -169,6 +209,7 @@ impl<T: Float> Columns<'_, T> {
 unsafe fn planes<T: Float, X: Place<T>>(
     job: &Columns<T>,
     line: impl Fn(usize, [f64; 2]) -> Line<T> + Sync,
+    beside: &Taken,
 ) {
     let s = job.s;
     let (c, inner) = (s.channels(), s.inner);
@@ -178,17 +219,23 @@ unsafe fn planes<T: Float, X: Place<T>>(
         let some = some.max(1);
         let grain = (1 << 14) / (s.n * inner * some).max(1) + 1;
         parallel_for(c.div_ceil(some), grain, |range| {
+            let mut hands = beside.begin();
             for b in range {
                 let channels = b * some..((b + 1) * some).min(c);
                 let mut sums = alloc::full([0.0; 2], channels.len());
                 // SAFETY: channels lie inside the tensors, and these are this range's.
                 unsafe {
+                    for (at, len) in (0..s.n).map(|n| job.span(n, &channels)) {
+                        hands.before(at, len);
+                    }
                     channel_sums::<T, X>(job, channels.clone(), &mut sums);
                     let lines = channels.clone().zip(sums).map(|(ch, v)| line(ch, v));
                     let lines: Vec<_> = lines.collect();
                     for n in 0..s.n {
                         let planes = n * c + channels.start..n * c + channels.end;
                         write_planes::<T, X>(job, planes, &lines, channels.start);
+                        let (at, len) = job.span(n, &channels);
+                        hands.after(at, len);
                     }
                 }
             }
@@ -210,18 +257,25 @@ unsafe fn planes<T: Float, X: Place<T>>(
         // A channel's planes are still in cache when they are written.
         let grain = (1 << 14) / (s.n * inner).max(1) + 1;
         parallel_for(c, grain, |range| {
+            let mut hands = beside.begin();
             for ch in range {
                 let plane = |n: usize| n * c + ch..n * c + ch + 1;
                 let mut each = (0..s.n).map(|n| {
                     let mut out = [[0.0; 2]];
                     // SAFETY: planes below `s.n * c` lie inside the tensors.
-                    unsafe { plane_sums::<T, X>(job, plane(n), &mut out) };
+                    unsafe {
+                        hands.before(plane(n).start * inner, inner);
+                        plane_sums::<T, X>(job, plane(n), &mut out)
+                    };
                     out[0]
                 });
                 let line = [line(ch, joined(&mut each))];
                 for n in 0..s.n {
                     // SAFETY: the planes of this channel belong to this range alone.
-                    unsafe { write_planes::<T, X>(job, plane(n), &line, ch) };
+                    unsafe {
+                        write_planes::<T, X>(job, plane(n), &line, ch);
+                        hands.after(plane(n).start * inner, inner);
+                    }
                 }
             }
         });
@@ -230,17 +284,21 @@ unsafe fn planes<T: Float, X: Place<T>>(
     let mut each = alloc::full([0.0; 2], s.n * c);
     let to = Ptr(each.as_mut_ptr());
     parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
+        let mut hands = beside.begin();
         // SAFETY: these planes belong to this range alone.
         unsafe {
             let out = std::slice::from_raw_parts_mut(to.at(range.start), range.len());
-            plane_sums::<T, X>(job, range, out);
+            for (p, out) in range.zip(out.chunks_mut(1)) {
+                hands.before(p * inner, inner);
+                plane_sums::<T, X>(job, p..p + 1, out);
+            }
         }
     });
     let lines: Vec<Line<T>> = (0..c)
         .map(|ch| line(ch, joined(&mut (0..s.n).map(|n| each[n * c + ch]))))
         .collect();
     // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
-    unsafe { job.write(&lines) };
+    unsafe { job.write_beside(&lines, beside, false) };
 }
 
 per_isa! {
