@@ -253,10 +253,12 @@ def vmap(
         if chunk_size is None or size <= chunk_size:
             outputs, _, form = run(func, flat, dims, spec, size, randomness, out_dims, kwargs)
             return form.unflatten(outputs)
-        found = [
-            run(func, part, dims, spec, count, randomness, out_dims, kwargs)
-            for part, count in chunks(flat, dims, size, chunk_size)
-        ]
+        found = []
+        state = random.get_rng_state() if randomness == "same" else None
+        for part, count in chunks(flat, dims, size, chunk_size):
+            if state is not None:
+                random.set_rng_state(state)
+            found.append(run(func, part, dims, spec, count, randomness, out_dims, kwargs))
         (_, places, form), columns = found[0], zip(*(part[0] for part in found), strict=True)
         pairs = zip(columns, places, strict=True)
         return form.unflatten([c[0] if d is None else _C.cat(c, d) for c, d in pairs])
