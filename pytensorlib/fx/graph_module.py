@@ -209,13 +209,13 @@ class _WrappedCall:
         except Exception as e:
             if not e.__traceback__:
                 raise
-            at, last = e.__traceback__, None
-            while at is not None:
-                if at.tb_frame.f_code.co_filename.startswith("<eval_with_key>"):
-                    last = at
-                at = at.tb_next  # type: ignore[assignment]
-            if last is not None and not hasattr(e, "_fx_told"):
-                e._fx_told = True
+            last = e.__traceback__
+            while last.tb_next is not None:
+                last = last.tb_next
+            # Where the program itself failed, not what it called.
+            of_graph = last.tb_frame.f_code.co_filename.startswith("<eval_with_key>")
+            if of_graph and not hasattr(e, "_fx_told"):
+                e._fx_told = True  # type: ignore[attr-defined]
                 print(_error_text(last), file=sys.stderr)
             raise
 
