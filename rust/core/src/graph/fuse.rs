@@ -495,9 +495,9 @@ impl Fuser<'_> {
             }
         }
         // What follows may not see parts that another thread is about to make.
-        let follows = group.steps.iter().filter(|&&g| g != root);
+        let mut follows = group.steps.iter().filter(|&&g| g != root);
         let apart = |&g: &usize| uses(self.step(g)).all(|(v, _)| v.slot != x.slot);
-        makes && follows.into_iter().all(apart)
+        makes && follows.all(apart)
     }
 
     /// The steps of an item as one, in the tiles of its root.
