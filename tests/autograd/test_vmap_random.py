@@ -32,3 +32,22 @@ def test_same_numbers_for_a_tensor_that_has_slices():
     assert all(row.equal(drawn[0]) for row in drawn)
     with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
         torch.vmap(torch.bernoulli, randomness="same")(means + 0.5)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        torch.rand_like,
+        torch.randn_like,
+        torch.bernoulli,
+        lambda x: torch.bernoulli(x, 0.5),
+        lambda x: torch.randint_like(x, 1000),
+    ],
+)
+def test_each_slice_draws_its_own_numbers_like_a_shared_tensor(draw):
+    torch.manual_seed(0)
+    shared = torch.full((50,), 0.5)
+    both = torch.vmap(lambda x, _: draw(x), in_dims=(None, 0), randomness="different")
+    drawn = both(shared, torch.ones(3))
+    assert drawn.shape == (3, 50)
+    assert not drawn[0].equal(drawn[1])

@@ -14,7 +14,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Rare, Replay, ReplayArgs, TensorMeta, Traits};
-use crate::ops::shape::create::{asked_like, zero_grads, Options};
+use crate::ops::shape::create::{drawn_like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Dest, Value};
 use crate::shape;
@@ -580,13 +580,13 @@ fn randperm(a: &Args) -> Result<Value> {
 }
 
 fn random_like(a: &Args, options: usize, what: Distribution) -> Result<Value> {
-    asked_like(a, options, |y| {
+    drawn_like(a, options, |y| {
         fill(y, what, a.generator(options + 6, y.device()))
     })
 }
 
 fn randint_like(a: &Args, low: i64, high: i64, options: usize) -> Result<Value> {
-    asked_like(a, options, |y| {
+    drawn_like(a, options, |y| {
         fill(
             y,
             range(low, Some(high), y.dtype())?,

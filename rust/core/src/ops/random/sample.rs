@@ -18,7 +18,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Minimum;
 use crate::ops::pointwise::compare::{Eq, Gt, Lt};
 use crate::ops::pointwise::ternary::where_;
-use crate::ops::shape::create::zero_grads;
+use crate::ops::shape::create::{fresh_like, zero_grads};
 use crate::rng::{bad_weights, check_sum, Generator, Sample};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, DimSet};
@@ -406,7 +406,7 @@ fn multinomial(a: &Args) -> Result<Value> {
 /// A new tensor in the place of `self` whose elements are drawn with its probabilities.
 fn bernoulli(x: &Tensor, p: &Tensor, generator: Arc<Generator>) -> Result<Tensor> {
     need_float(p.dtype(), "bernoulli_tensor_cpu_p_")?;
-    let y = Tensor::empty(x.shape(), x.dtype(), x.device())?;
+    let y = fresh_like(x, x.dtype(), x.device(), MemoryFormat::Contiguous)?;
     let op = BernoulliEach(generator);
     dispatch::compute_into(&op, &[&y, p], std::slice::from_ref(&y))?;
     let op = Unmoved {
@@ -442,7 +442,7 @@ crate::entries! {
     "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,
     |a| {
         let x = a.tensor(0)?;
-        let y = x.empty_like(x.dtype(), x.device(), MemoryFormat::Contiguous)?;
+        let y = fresh_like(x, x.dtype(), x.device(), MemoryFormat::Contiguous)?;
         fill(&y, Distribution::Bernoulli(a.float(1)?), a.generator(2, x.device()))?;
         let op = Unmoved { name: "BernoulliBackward0", inputs: 1 };
         dispatch::record(op, &[x], std::slice::from_ref(&y))?;

@@ -498,11 +498,7 @@ pub fn like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) 
 }
 
 /// [`like`] where `make` asks interpreters for what it writes.
-pub fn asked_like(
-    a: &Args,
-    options: usize,
-    make: impl FnOnce(&Tensor) -> Result<()>,
-) -> Result<Value> {
+fn asked_like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) -> Result<Value> {
     let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
     let format = a
         .memory_format(options + 5)
@@ -514,6 +510,39 @@ pub fn asked_like(
     )?;
     make(&y)?;
     o.give(a, y)
+}
+
+/// [`asked_like`] for random numbers: interpreters may have others for each slice.
+pub fn drawn_like(
+    a: &Args,
+    options: usize,
+    make: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Value> {
+    let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
+    let dtype = o.dtype.unwrap_or(x.dtype());
+    let device = o.device.unwrap_or(x.device());
+    let format = a
+        .memory_format(options + 5)
+        .unwrap_or(MemoryFormat::Preserve);
+    let y = fresh_like(x, dtype, device, format)?;
+    make(&y)?;
+    o.give(a, y)
+}
+
+/// Memory for random numbers, shaped as `x`.
+pub fn fresh_like(
+    x: &Tensor,
+    dtype: DType,
+    device: Device,
+    format: MemoryFormat,
+) -> Result<Tensor> {
+    if !x.stands() && mode::interpreted() {
+        let y = dispatch::fresh(x.shape(), dtype, device, false)?;
+        if y.stands() {
+            return Ok(y);
+        }
+    }
+    x.empty_like(dtype, device, format)
 }
 
 /// `new_*`: the type and device of the first argument unless others are named.
