@@ -56,7 +56,7 @@ pub fn layer(
         sizes: sizes.to_vec(),
         reverse,
         biases: w.bias_ih.is_some(),
-        keep: dispatch::needs(&inputs) != 0,
+        keep: dispatch::needs(&inputs) != 0 || (mode::followed() && dispatch::heeded(&inputs)),
     };
     let y = dispatch::call(op, &inputs)?;
     let c = start.c.as_ref().map(|_| y[2].clone());
