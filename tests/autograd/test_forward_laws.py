@@ -10,9 +10,9 @@ import warnings
 from typing import Any
 
 import pytest
+from op_calls import differentiable_calls, leaves, named
 from op_db import OPS
 from op_row import Op
-from test_ops import differentiable_calls, leaves, named
 
 import pytensorlib as torch
 from pytensorlib.func import jvp, vjp

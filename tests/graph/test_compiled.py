@@ -440,3 +440,28 @@ print(step.counts["runs"] > 0)
 def test_compiled_step_runs_together_in_a_script_that_imports_torch() -> None:
     told = child.run_as_torch(STEP, "-W", "error")
     assert told == "True\n"
+
+
+def test_transforms_go_on_after_a_compiled_call_and_around_one():
+    net = nn.Linear(4, 3)
+    state = {name: p.detach() for name, p in net.named_parameters()}
+    x, y = torch.randn(8, 4), torch.randint(0, 3, (8,))
+
+    def loss(state, x, y):
+        out = torch.func.functional_call(net, state, (x[None],))
+        return nn.functional.cross_entropy(out, y[None])
+
+    each = torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+    want = [torch.func.grad(loss)(state, a, b) for a, b in zip(x, y, strict=True)]
+    compiled = torch.compile(each)
+    inner = torch.vmap(torch.func.grad(torch.compile(loss)), in_dims=(None, 0, 0))
+    for f in (compiled, compiled, compiled, each, inner, inner, each):
+        found = f(state, x, y)
+        for name in state:
+            torch.testing.assert_close(found[name], torch.stack([w[name] for w in want]))
+    slope = torch.compile(lambda v: (v.sin() * v).exp())
+    for f in (slope, slope, slope):
+        value, tangent = torch.func.jvp(f, (x,), (torch.ones_like(x),))
+        d = (x.cos() * x + x.sin()) * (x.sin() * x).exp()
+        torch.testing.assert_close(tangent, d)
+        torch.testing.assert_close(f(x), value)

@@ -5,10 +5,12 @@
 use super::paths::{Asked, Known, Paths, START};
 use super::Value;
 use crate::autograd::{self, mode, Request as Pass};
+use crate::batch::Batch;
 use crate::device::Device;
 use crate::dispatch::{self, heeded, InForce, Interpreter, Request, RequestKind};
 use crate::ensure;
 use crate::error::Result;
+use crate::forward::Forward;
 use crate::host;
 use crate::op::{Op, TensorMeta, Tensors};
 use crate::storage::{set_settle, Held, Storage};
@@ -126,6 +128,15 @@ enum Answer {
     After,
 }
 
+/// Whether a function of slices or of tangents is at work on this thread: its tensors have no memory of their own.
+fn is_transformed() -> bool {
+    if !mode::interpreted() {
+        return false;
+    }
+    let here = InForce::here();
+    here.each::<Batch>().next().is_some() || here.each::<Forward>().next().is_some()
+}
+
 impl Calls {
     fn new() -> Calls {
         Calls {
@@ -135,9 +146,9 @@ impl Calls {
     }
 
     /// Begins a call; `None` where it runs as it is: within another one, where another thread calls the
-    /// same function, and under interpreters that see all tensors.
+    /// same function, and under interpreters that see all tensors or make some of their own.
     fn begin(&self) -> Option<Arc<Session>> {
-        if WITHIN.get() || heeded(&[]) {
+        if WITHIN.get() || heeded(&[]) || is_transformed() {
             return None;
         }
         let mut paths = self.paths.lock().take()?;
