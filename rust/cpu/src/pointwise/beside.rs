@@ -136,7 +136,7 @@ impl Hands<'_> {
     #[inline]
     pub unsafe fn before(&mut self, start: usize, n: usize) {
         if let Some(hand) = &mut self.before {
-            // SAFETY: the caller's.
+            // SAFETY: the elements lie in the tensor, and nobody else makes them.
             unsafe { hand.run(start, n) };
         }
     }
@@ -148,7 +148,7 @@ impl Hands<'_> {
     #[inline]
     pub unsafe fn after(&mut self, start: usize, n: usize) {
         if let Some(hand) = &mut self.after {
-            // SAFETY: the caller's.
+            // SAFETY: the elements lie in the tensor, and nobody else reads them or goes on from them.
             unsafe { hand.run(start, n) };
         }
     }
@@ -163,7 +163,7 @@ impl Hands<'_> {
         }
         let (rows, n) = if n == step { (1, rows * n) } else { (rows, n) };
         for r in 0..rows {
-            // SAFETY: the caller's.
+            // SAFETY: each row lies in the tensor, and nobody else goes on from it.
             unsafe { self.after(start + r * step, n) };
         }
     }

@@ -597,7 +597,7 @@ impl Chain {
     /// written and lie apart from each other and from those of `x`, but for whom they were said to lie over. What the
     /// loops' parameters belong to is alive.
     pub unsafe fn run<S: Strided>(&self, x: &[&S], y: &[&S], totals: &[&S]) {
-        // SAFETY: the caller's.
+        // SAFETY: tensors are in host memory and of the layouts and types that the chain was made for.
         let parts = unsafe { self.parts(x, y) };
         let lines = self.row.div_ceil(self.cell);
         let cells = self.count / self.row * lines;

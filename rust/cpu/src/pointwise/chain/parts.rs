@@ -16,7 +16,7 @@ pub struct Parts<'a> {
 }
 // SAFETY: as for [`super::super::Plan`].
 unsafe impl Send for Parts<'_> {}
-// SAFETY: as above.
+// SAFETY: threads compute ranges that are disjoint, each from memory that is only read.
 unsafe impl Sync for Parts<'_> {}
 
 impl Parts<'_> {
@@ -72,7 +72,7 @@ impl Parts<'_> {
         let (tile, count) = (self.chain.tile, self.chain.count);
         parallel_for(count.div_ceil(tile), self.chain.grain / tile + 1, |range| {
             let (start, end) = (range.start * tile, count.min(range.end * tile));
-            // SAFETY: the caller's; ranges are disjoint.
+            // SAFETY: nobody else computes any of the elements, and ranges are disjoint.
             unsafe { self.begin().run(start, end - start) };
         });
     }
@@ -97,7 +97,7 @@ impl Hand<'_> {
         let mut done = 0;
         while done < n {
             let len = self.chain.tile.min(n - done);
-            // SAFETY: the caller's.
+            // SAFETY: the elements lie in the chain's tensors, and nobody else computes them.
             unsafe { self.step(start + done, done, len) };
             done += len;
         }
@@ -107,7 +107,7 @@ impl Hand<'_> {
     #[inline(always)]
     unsafe fn step(&mut self, start: usize, within: usize, n: usize) {
         let (views, base) = (self.views, &self.base[..]);
-        // SAFETY: the caller's.
+        // SAFETY: the views are of the chain's tensors, and hold these elements; buffers hold a tile.
         unsafe { (self.chain).step(views, base, &mut self.at, start, within, n) }
     }
 

@@ -82,7 +82,7 @@ impl Attention<'_> {
         to: &mut [T],
     ) {
         to.fill(T::default());
-        // SAFETY: as the caller says.
+        // SAFETY: the planes have this row, and its keys and values.
         unsafe {
             let plane = self.v.plane(at.0, at.1 / self.group);
             for t in self.terms(at, q, stats) {
@@ -100,7 +100,7 @@ impl Attention<'_> {
     #[cold]
     pub unsafe fn seen_gradients<T: Float>(&self, to: &Gradients<T>, batch: usize, head: usize) {
         let (e, ev, scale) = (self.width, self.value_width, T::lit(self.scale));
-        // SAFETY: as the caller says; rows are inside the planes.
+        // SAFETY: the planes have these heads, of which this thread alone writes; rows are inside the planes.
         unsafe {
             let mend = |p: &Planes, plane: *mut u8, r: usize, new: &[T]| {
                 if !is_finite(&row::<T>(p, plane, r, new.len())) {

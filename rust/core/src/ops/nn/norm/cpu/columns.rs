@@ -136,7 +136,7 @@ impl<T: Float> Columns<'_, T> {
     /// # Safety
     /// As for [`Rows::run`].
     pub unsafe fn write(&self, lines: &[Line<T>]) {
-        // SAFETY: the caller's.
+        // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
         unsafe { self.write_beside(lines, &self.beside(), true) };
     }
 
