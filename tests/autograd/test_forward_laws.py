@@ -15,6 +15,7 @@ from op_db import OPS
 from op_row import Op
 
 import pytensorlib as torch
+import pytensorlib.nn.functional as F
 from pytensorlib.func import jvp, vjp
 
 # Operators whose derivative of the second order is not known, so that nothing can be transposed.
@@ -141,3 +142,35 @@ def test_memory_of_a_product_is_that_of_one_pass() -> None:
     # Values and tangents of two steps, and room for what other threads have free: never of all.
     assert max(held) - held[0] <= 8 * 4 * n, [h / (4 * n) for h in held[::20]]
     assert product.shape == y.shape
+
+
+ON_GPU: dict[str, Any] = {
+    "formulas": lambda x, w: (x.sin() * x.exp() / (1 + x * x)).sum(0),
+    "product": lambda x, w: (x @ w).tanh() @ w.T,
+    "softmax": lambda x, w: F.softmax(x @ w, -1).log(),
+    "norms": lambda x, w: F.layer_norm(x, (6,)) + F.group_norm(x, 2),
+    "convolution": lambda x, w: F.conv1d(x[None], w.T[:, :4, None]).relu(),
+    "pool": lambda x, w: F.max_pool1d(x[None], 2) + F.avg_pool1d(x[None], 2),
+    "views and writes": lambda x, w: torch.cat([x[1:], x[:1]]).T.clone().mul_(x.T)[::2],
+    "index": lambda x, w: x[[0, 2, 2]].cumsum(0).sort(1)[0],
+    "loss": lambda x, w: F.cross_entropy(x @ w, x[:, :4].argmax(1) % 3),
+    "attention": lambda x, w: F.scaled_dot_product_attention(x[None], x[None] * 2, x[None]),
+    "determinant": lambda x, w: torch.linalg.det(x @ x.T + 3 * torch.eye(4, device=x.device)),
+    "gradient": lambda x, w: torch.func.grad(lambda v: (v @ w).sigmoid().prod())(x),
+}
+
+
+@pytest.mark.skipif(not torch.wgpu.is_available(), reason="needs a GPU, or software for one")
+@pytest.mark.parametrize("name", ON_GPU)
+def test_tangents_on_a_gpu_are_those_of_the_cpu(name: str) -> None:
+    generator = torch.Generator().manual_seed(5)
+    shapes = (4, 6), (6, 3), (4, 6), (6, 3)
+    x, w, *tangents = [torch.randn(shape, generator=generator) for shape in shapes]
+    there = [tuple(t.to("wgpu") for t in pair) for pair in ((x, w), tangents)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "wgpu: .* runs on the CPU")
+        found = jvp(ON_GPU[name], *there)
+    want = jvp(ON_GPU[name], (x, w), tuple(tangents))
+    for ours, theirs in zip(found, want, strict=True):
+        assert ours.device.type == "wgpu"
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=2e-4, atol=2e-5)
