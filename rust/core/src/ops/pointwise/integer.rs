@@ -133,6 +133,32 @@ integers! {
     i32 by f64, at_once u32;
 }
 
+/// Integer power with wrapping; a negative exponent gives 0 except for bases 1 and -1.
+pub fn power(x: i64, e: i64) -> i64 {
+    if e >= 0 {
+        let (mut base, mut e, mut out) = (x, e as u64, 1i64);
+        while e > 0 {
+            if e & 1 == 1 {
+                out = out.wrapping_mul(base);
+            }
+            base = base.wrapping_mul(base);
+            e >>= 1;
+        }
+        return out;
+    }
+    match x {
+        1 => 1,
+        -1 => {
+            if e % 2 == 0 {
+                1
+            } else {
+                -1
+            }
+        }
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Integer;
@@ -203,31 +229,5 @@ mod tests {
                 _ => check::<i32>(&x, &y),
             }
         }
-    }
-}
-
-/// Integer power with wrapping; a negative exponent gives 0 except for bases 1 and -1.
-pub fn power(x: i64, e: i64) -> i64 {
-    if e >= 0 {
-        let (mut base, mut e, mut out) = (x, e as u64, 1i64);
-        while e > 0 {
-            if e & 1 == 1 {
-                out = out.wrapping_mul(base);
-            }
-            base = base.wrapping_mul(base);
-            e >>= 1;
-        }
-        return out;
-    }
-    match x {
-        1 => 1,
-        -1 => {
-            if e % 2 == 0 {
-                1
-            } else {
-                -1
-            }
-        }
-        _ => 0,
     }
 }
