@@ -33,6 +33,7 @@ __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
 FINISHED = ("done", "ended")  # the script, or its part in the group
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # which Windows does not tell apart
 GRACE = 3.0  # seconds that ranks have to end after one failed, before they are killed
+NEAR = 0.5  # seconds within which the ends of ranks may be seen in another order
 
 
 def get_args_parser() -> argparse.ArgumentParser:
@@ -217,6 +218,7 @@ class Watch:
     def __init__(self, folder: Path, size: int) -> None:
         self.folder, self.size = folder, size
         self.lost: list[int] = []
+        self.since: float | None = None  # when the first of them was seen
         self.files: dict[int, int] = {}  # what the system tells the end of a process by: its rank
         self.seen: set[int] = set()
         self.poll = select.poll() if hasattr(os, "pidfd_open") else None
@@ -266,7 +268,12 @@ class Watch:
         """Note a rank that ended too early."""
         line = read_line(self.folder, rank)
         if line is not None and line[1] not in FINISHED:
+            now = time.monotonic()
+            self.since = now if self.since is None else self.since
             self.lost.append(rank)
+            # On a busy machine the end of one that waited may be seen before that of its cause.
+            if now < self.since + NEAR:
+                self.lost.sort(key=self.waited)
 
 
 def once(words: list[str], env: dict[str, str], folder: Path, size: int) -> tuple[int, list[int]]:
