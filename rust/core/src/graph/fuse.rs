@@ -167,7 +167,10 @@ fn sides(step: &Step) -> [bool; 2] {
     if !fixed || !uses(step).all(|(v, _)| host(v)) {
         return [false; 2];
     }
-    let [takes, gives] = step.op.fusion().map_or([false; 2], |f| f.sides());
+    let [takes, gives] = step
+        .op
+        .fusion()
+        .map_or([false; 2], |f| f.prologue_epilogue());
     let alone = |v: &Value| uses(step).filter(|(u, _)| u.slot == v.slot).count() == 1;
     [takes && plain(x) && alone(x), gives && plain(y) && alone(y)]
 }

@@ -154,10 +154,10 @@ impl Op for Group {
         let perform = |before: Option<&At>| -> Result<[bool; 2]> {
             let mut beside = Beside::default();
             if let Some(at) = before {
-                beside = beside.with_before(&at.parts, root_x[0].bytes_ptr(), root_x[0].numel());
+                beside = beside.with_prologue(&at.parts, root_x[0].bytes_ptr(), root_x[0].numel());
             }
             if let Some(at) = &after {
-                beside = beside.with_after(&at.parts, root_y[0].bytes_ptr(), root_y[0].numel());
+                beside = beside.with_epilogue(&at.parts, root_y[0].bytes_ptr(), root_y[0].numel());
             }
             let run = || dispatch::perform(&*m.root, root_x, root_y, None);
             let (done, taken) = beside.run(run);

@@ -76,10 +76,10 @@ pub trait Fusion {
         None
     }
 
-    /// Whether its kernel on the host has work on elements done in its tiles
-    /// ([`Taken`](crate::cpu::pointwise::beside::Taken)): what makes its first input, and what goes on from its
-    /// first result.
-    fn sides(&self) -> [bool; 2] {
+    /// Whether its kernel on the host runs pointwise chains in its tiles
+    /// ([`Taken`](crate::cpu::pointwise::beside::Taken)): a prologue that computes its first input, and an
+    /// epilogue that reads its first result.
+    fn prologue_epilogue(&self) -> [bool; 2] {
         [false; 2]
     }
 }

@@ -1,4 +1,5 @@
-//! Chains that a kernel runs on parts of what it reads first, or of its result: while they lie in a cache.
+//! Prologues and epilogues: chains that a kernel runs on parts of its operand or its result while they lie in a
+//! cache.
 //!
 //! Whoever has a kernel run offers the chains here ([`Beside::run`]). A kernel that can takes them when it begins
 //! ([`Taken::new`]), by the memory of its operand and its result. A chain that was not taken runs as a whole, before
@@ -47,14 +48,14 @@ impl<'a> Beside<'a> {
         })
     }
 
-    /// With a chain that makes what the kernel reads.
-    pub fn with_before(self, parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Self {
+    /// With a prologue: a chain that computes what the kernel reads.
+    pub fn with_prologue(self, parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Self {
         let before = Beside::side(parts, shared, count);
         Beside { before, ..self }
     }
 
-    /// With a chain that goes on from what the kernel makes.
-    pub fn with_after(self, parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Self {
+    /// With an epilogue: a chain that reads what the kernel computes.
+    pub fn with_epilogue(self, parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Self {
         let after = Beside::side(parts, shared, count);
         Beside { after, ..self }
     }

@@ -661,7 +661,7 @@ impl Fusion for MatMul {
         };
         (!self.plus).then(|| Arc::new(op) as Arc<dyn Op>)
     }
-    fn sides(&self) -> [bool; 2] {
+    fn prologue_epilogue(&self) -> [bool; 2] {
         [false, true]
     }
 }

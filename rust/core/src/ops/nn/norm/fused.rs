@@ -364,7 +364,7 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
 }
 
 impl Fusion for Norm {
-    fn sides(&self) -> [bool; 2] {
+    fn prologue_epilogue(&self) -> [bool; 2] {
         [true; 2]
     }
 }
@@ -591,7 +591,7 @@ impl Derivative for NormGrad {
 }
 
 impl Fusion for NormGrad {
-    fn sides(&self) -> [bool; 2] {
+    fn prologue_epilogue(&self) -> [bool; 2] {
         [true; 2]
     }
 }
