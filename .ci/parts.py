@@ -7,8 +7,8 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,7 +127,11 @@ PARTS = {
     ],
     # All tests of Rust are the engine's, in its own files.
     "cargo": ["cargo", "test", *ENGINE, "--lib", "--locked", "-q"],
+    "windows": [PYTHON, "tests/platforms/windows.py"],
+    "windows-all": [PYTHON, "tests/platforms/windows.py", "--all"],
+    "macos-check": CHECKED,
     "aarch64": EMULATED,
+    "aarch64-portable": LEVELLED,
     "races": SANITIZED,
     "timed": [*TESTS, "-m", "timed and not slow"],
     **{f"pytest-{k}": [*TESTS, "-m", UNTIMED, f"--part={k}/4"] for k in range(1, 5)},
@@ -148,11 +152,6 @@ PARTS = {
     **dict.fromkeys(PROFILES, WEAK),
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
-    "windows": [PYTHON, "tests/platforms/windows.py"],
-    "windows-all": [PYTHON, "tests/platforms/windows.py", "--all"],
-    "macos-check": CHECKED,
-    # Last, for it would only wait while the other one compiles.
-    "aarch64-portable": LEVELLED,
 }
 VARIABLES = (
     FORCED
@@ -177,10 +176,16 @@ ENGINE_FILES = ("rust/base", "rust/cpu", "rust/core", "shaders", "Cargo.lock", "
 SOURCES = dict.fromkeys(("aarch64", "aarch64-portable", "races"), ENGINE_FILES)
 SOURCES["macos-check"] = ("rust", "shaders", "Cargo.lock", "Cargo.toml")
 PASSED = ROOT / ".ci/passed.json"
-# Two of these run at a time, after the others: most of their work is on one thread, and no test
-# among them depends on how long something takes.
-IN_PAIRS = {"aarch64", "aarch64-portable", "races", "windows", "macos-check"}
-IN_PAIRS |= NEEDS_BUILD - {"timed", "wheels"} - ASKED
+# Two parts run at a time. Cargo lets one at a time into a folder of what it built, so parts that
+# compile into one wait for each other; and nothing else runs beside those that look at times.
+COMPILED = {
+    "debug": {
+        *("clippy", "cargo", "versions", "macos-check"),
+        *("aarch64", "aarch64-portable", "windows", "windows-all"),
+    },
+    "release": {"build", "wheels", "pythons", "aarch64-wheel"},
+}
+ALONE = {"timed", "wgpu-slow"}
 
 
 def emulates() -> bool:
@@ -247,18 +252,28 @@ def note_passed(names: list[str]) -> None:
     PASSED.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
-def run(name: str, aside: bool) -> tuple[str, float]:
-    """Run a part; returns its result and its seconds. Output is printed as it comes, or after."""
+def why_not(name: str) -> str:
+    """Return what this machine lacks to run a part, or nothing."""
     if name.startswith("aarch64") and not emulates():
-        return "skipped: no emulator", 0.0
+        return "no emulator"
     if name == "races" and not sanitizes():
-        return "skipped: no nightly toolchain", 0.0
+        return "no nightly toolchain"
     if name == "programs-gpu" and not has_gpu():
-        return "skipped: no GPU adapter", 0.0
+        return "no GPU adapter"
     if name.startswith("windows") and not is_windows_there():
-        return "skipped: no wine", 0.0
+        return "no wine"
     if name == "macos-check" and not all(map(has_target, MACOS)):
-        return "skipped: no targets", 0.0
+        return "no targets"
+    return ""
+
+
+def run(name: str, aside: bool) -> tuple[str, float, float]:
+    """Run a part; returns its result, its seconds and the processor's.
+
+    What it prints is shown as it comes, or `aside` from others when it has ended.
+    """
+    if lacks := why_not(name):
+        return f"skipped: {lacks}", 0.0, 0.0
     command = PARTS[name]
     title = f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}"
     if not aside:
@@ -267,12 +282,63 @@ def run(name: str, aside: bool) -> tuple[str, float]:
     # The build part's own make must not see this one's job server or flags.
     env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
     env |= VARIABLES.get(name.removesuffix("-replay"), {})
-    to = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True} if aside else {}
-    done = subprocess.run(command, cwd=ROOT, env=env, check=False, **to)
+    to = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if aside else {}
+    process = subprocess.Popen(command, cwd=ROOT, env=env, **to)
+    printed = b""
+    if process.stdout:
+        with process.stdout as pipe:
+            printed = pipe.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = code = os.waitstatus_to_exitcode(status)
     if aside:
-        print(f"{title}\n{done.stdout}", flush=True)
-    code = done.returncode
-    return "ok" if code == 0 else f"FAILED ({code})", time.perf_counter() - start
+        print(f"{title}\n{printed.decode(errors='replace')}", flush=True)
+    seconds = time.perf_counter() - start
+    return "ok" if code == 0 else f"FAILED ({code})", seconds, usage.ru_utime + usage.ru_stime
+
+
+class Schedule:
+    """Which parts wait, run and have run; workers take the next one that may start."""
+
+    def __init__(self, names: list[str], wanted: list[str]) -> None:
+        self.waiting, self.running, self.wanted = list(names), set[str](), wanted
+        self.rows: dict[str, tuple[str, float, float]] = {}
+        self.changed = threading.Condition()
+        self.aside = len(names) > 1
+
+    def may_start(self, name: str) -> bool:
+        """Return whether nothing that a part must wait for is waiting or running."""
+        if name in ALONE:
+            return not self.running and not set(self.waiting) - ALONE
+        before = {"build"} & {*self.waiting, *self.running} if name in NEEDS_BUILD else set()
+        shared = {n for names in COMPILED.values() if name in names for n in names} & self.running
+        return not before and not shared and not self.running & ALONE
+
+    def work(self) -> None:
+        """Run parts until none is left."""
+        while True:
+            with self.changed:
+                while not (name := next(filter(self.may_start, self.waiting), None)):
+                    if not self.waiting:
+                        return
+                    self.changed.wait()
+                self.waiting.remove(name)
+                self.running.add(name)
+            try:
+                row = self.result(name)
+            except OSError as error:
+                row = (f"FAILED: {error}", 0.0, 0.0)
+            with self.changed:
+                self.rows[name] = row
+                self.running.remove(name)
+                self.changed.notify_all()
+
+    def result(self, name: str) -> tuple[str, float, float]:
+        """Run one part, unless it need not or cannot run."""
+        if name not in self.wanted and name in SOURCES and passed().get(name) == digest(name):
+            return "unchanged since it passed", 0.0, 0.0
+        if name in NEEDS_BUILD and self.rows.get("build", ("ok",))[0] != "ok":
+            return "FAILED: no build", 0.0, 0.0
+        return run(name, self.aside)
 
 
 def main(wanted: list[str]) -> int:
@@ -287,26 +353,19 @@ def main(wanted: list[str]) -> int:
         wanted = ["build", *wanted]
     begin = time.perf_counter()
     names = [name for name in PARTS if name in (wanted or PARTS.keys() - ASKED)]
-    rows: dict[str, tuple[str, float]] = {}
-
-    def part(name: str, aside: bool) -> None:
-        no_build = name in NEEDS_BUILD and rows.get("build", ("ok",))[0] != "ok"
-        if name not in wanted and name in SOURCES and passed().get(name) == digest(name):
-            rows[name] = ("unchanged since it passed", 0.0)
-            return
-        rows[name] = ("FAILED: no build", 0.0) if no_build else run(name, aside)
-
+    schedule = Schedule(names, wanted)
+    workers = [threading.Thread(target=schedule.work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    rows = schedule.rows
+    print("\npart               seconds  of processors  result")
     for name in names:
-        if name not in IN_PAIRS:
-            part(name, False)
-    with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(part, name, True) for name in names if name in IN_PAIRS]:
-            done.result()
-    print("\npart               seconds  result")
-    for name in names:
-        result, seconds = rows[name]
-        print(f"{name:<17} {seconds:>8.1f}  {result}")
-    print(f"{'all':<17} {time.perf_counter() - begin:>8.1f}")
+        result, seconds, used = rows[name]
+        print(f"{name:<17} {seconds:>8.1f} {used:>14.1f}  {result}")
+    total = sum(used for _, _, used in rows.values())
+    print(f"{'all':<17} {time.perf_counter() - begin:>8.1f} {total:>14.1f}")
     if good := [name for name in names if name in SOURCES and rows[name][0] == "ok"]:
         note_passed(good)
     failed = [name for name in names if rows[name][0].startswith("FAILED")]

@@ -1,6 +1,7 @@
 """Which parts of the test suite run, as `.ci/parts.py` decides."""
 
 import importlib.util
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -28,14 +29,14 @@ def test_a_part_is_left_out_only_while_its_files_are_those_that_passed(
     monkeypatch.setattr(parts, "ROOT", tmp_path)
     monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
     ran: list[str] = []
-    monkeypatch.setattr(parts, "run", lambda name, aside: (ran.append(name) or "ok", 0.0))
+    monkeypatch.setattr(parts, "run", lambda name, aside: (ran.append(name) or "ok", 0.0, 0.0))
     monkeypatch.setattr(parts, "PARTS", {"races": ["x"], "macos-check": ["y"], "ruff": ["z"]})
     assert parts.main([]) == 0 and sorted(ran) == ["macos-check", "races", "ruff"]
     ran.clear()
     assert parts.main([]) == 0 and ran == ["ruff"]
     (tmp_path / "rust/py/c.rs").write_text("2")
     ran.clear()
-    assert parts.main([]) == 0 and ran == ["ruff", "macos-check"]
+    assert parts.main([]) == 0 and sorted(ran) == ["macos-check", "ruff"]
     (tmp_path / "rust/core/b.rs").write_text("2")
     ran.clear()
     assert parts.main([]) == 0 and sorted(ran) == ["macos-check", "races", "ruff"]
@@ -57,6 +58,53 @@ def test_what_failed_runs_again(
 ) -> None:
     monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
     monkeypatch.setattr(parts, "PARTS", {"races": ["x"]})
-    monkeypatch.setattr(parts, "run", lambda name, aside: ("FAILED (1)", 0.0))
+    monkeypatch.setattr(parts, "run", lambda name, aside: ("FAILED (1)", 0.0, 0.0))
     assert parts.main([]) == 1 and parts.main([]) == 1
     assert not parts.passed()
+
+
+def test_parts_that_cannot_run_beside_each_other_do_not(
+    parts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
+    names = "clippy build cargo windows timed mypy pytest-1 pytest-2 wheels versions".split()
+    monkeypatch.setattr(parts, "PARTS", {name: [name] for name in names})
+    running: list[str] = []
+    beside: set[frozenset[str]] = set()
+    ended: list[str] = []
+
+    def run(name: str, aside: bool) -> tuple[str, float, float]:
+        assert aside
+        running.append(name)
+        beside.update(frozenset((name, other)) for other in running if other != name)
+        time.sleep(0.02 if name in {"build", "cargo"} else 0.005)
+        running.remove(name)
+        ended.append(name)
+        return ("FAILED (1)" if name == "mypy" else "ok"), 0.0, 0.0
+
+    monkeypatch.setattr(parts, "run", run)
+    assert parts.main([]) == 1 and sorted(ended) == sorted(names)
+    assert ended[-1] == "timed" and not any("timed" in pair for pair in beside)
+    assert ended.index("build") < min(map(ended.index, ("pytest-1", "pytest-2", "wheels")))
+    for names in parts.COMPILED.values():
+        assert not any(pair <= set(names) for pair in beside)
+    assert len(beside) >= 4
+
+
+def test_a_part_that_does_not_start_fails_and_the_others_run(
+    parts: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
+    commands = {
+        "build": ["no-such-program"],
+        "ruff": ["echo", "it ran"],
+        "timed": ["echo", "never"],
+    }
+    monkeypatch.setattr(parts, "PARTS", commands)
+    assert parts.main([]) == 1
+    printed = capfd.readouterr().out
+    assert "\nit ran" in printed and "\nnever" not in printed
+    assert "1 passed, 2 failed build timed" in printed
