@@ -13,6 +13,8 @@ from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from .attention import MultiheadAttention
+from .shrinkage import Hardshrink, Softshrink, Tanhshrink
+from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
@@ -21,7 +23,10 @@ __all__ = [
     "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]  # fmt: skip
 
-MultiheadAttention.__module__ = __name__  # where PyTorch's pickles look for it
+for _class in (
+    MultiheadAttention, Hardshrink, Softshrink, Tanhshrink, LogSoftmax, Softmax, Softmax2d, Softmin
+):  # fmt: skip
+    _class.__module__ = __name__  # where PyTorch's pickles look for it
 
 
 class _Inplace(Module):
@@ -574,79 +579,6 @@ class Softsign(Module):
         return F.softsign(input)
 
 
-class Tanhshrink(Module):
-    """``x - tanh(x)``, elementwise.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
-    tensor([0.0000, 1.0360])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.tanhshrink(input)
-
-
-class Hardshrink(Module):
-    """``x`` where ``|x| > lambd``, else 0.
-
-    Parameters
-    ----------
-    lambd : float, default 0.5
-        The bound.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.Hardshrink()(torch.tensor([-2.0, 0.3]))
-    tensor([-2.,  0.])
-    """
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
-
-
-class Softshrink(Module):
-    """``x`` moved towards 0 by `lambd`; 0 where it would get there.
-
-    Parameters
-    ----------
-    lambd : float, default 0.5
-        How far; not negative.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.Softshrink()(torch.tensor([-2.0, 0.3]))
-    tensor([-1.5000,  0.0000])
-    """
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
-
-
 class Softplus(Module):
     """``log(1 + exp(beta x)) / beta``: a relu without a corner.
 
@@ -710,103 +642,3 @@ class GLU(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
-
-
-class _AlongDim(Module):
-    __constants__ = ["dim"]
-    dim: int | None
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.__dict__.setdefault("dim", None)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
-
-class Softmax(_AlongDim):
-    """``exp(x) / sum(exp(x))`` along a dimension: positive weights that sum to 1.
-
-    Parameters
-    ----------
-    dim : int
-        Leaving it out is deprecated and warns.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.Softmax(dim=0)(torch.tensor([1.0, 2.0]))
-    tensor([0.2689, 0.7311])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softmax(input, self.dim, _stacklevel=5)
-
-
-class Softmin(_AlongDim):
-    """``softmax(-x)``: the smallest element gets the largest weight.
-
-    Parameters
-    ----------
-    dim : int
-        Leaving it out is deprecated and warns.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.Softmin(dim=0)(torch.tensor([1.0, 2.0]))
-    tensor([0.7311, 0.2689])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softmin(input, self.dim, _stacklevel=5)
-
-
-class LogSoftmax(_AlongDim):
-    """``log(softmax(x))``, computed without leaving the log domain.
-
-    Parameters
-    ----------
-    dim : int
-        Leaving it out is deprecated and warns.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.LogSoftmax(dim=0)(torch.tensor([0.0, 200.0]))
-    tensor([-200.,    0.])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.log_softmax(input, self.dim, _stacklevel=5)
-
-
-class Softmax2d(Module):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W), at each pixel.
-
-    Raises
-    ------
-    ValueError
-        The input has another number of dimensions.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> from pytensorlib import nn
-    >>> nn.Softmax2d()(torch.zeros(1, 2, 1, 1)).flatten()
-    tensor([0.5000, 0.5000])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        if input.dim() not in (3, 4):
-            raise ValueError(
-                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
-            )
-        return F.softmax(input, -3, _stacklevel=5)
