@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._tensor import _placed_type
+from .._tensor.constructors import _placed_type
 
 __all__ = [
     "get_device_module",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._tensor import _SCALARS, _check_legacy_device, _legacy_new
+from .._tensor.constructors import _SCALARS, _check_legacy_device, _legacy_new
 
 __all__ = [
     "FloatTensor",

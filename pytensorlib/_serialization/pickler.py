@@ -13,7 +13,7 @@ import pytensorlib as pt
 
 from .. import _C
 from .._legacy.names import STORED
-from .._tensor import _get_obj_state
+from .._tensor.pickling import _get_obj_state
 from ..storage import TypedStorage
 from .allowed import CONSTANTS
 from .options import location_tag, options

@@ -18,7 +18,7 @@ from .. import _C
 from .._serialization.machine import CorruptCheckpointError
 from .._serialization.sparse import COMPRESSED, sparse_tensor
 from .._serialization.storages import FileStorage
-from .._tensor import _get_obj_state, _set_obj_state  # noqa: F401  (libraries ask for them here)
+from .._tensor.pickling import _get_obj_state, _set_obj_state  # noqa: F401  (libraries ask for them here)
 from ..storage import TypedStorage
 
 

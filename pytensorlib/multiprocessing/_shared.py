@@ -70,7 +70,7 @@ def rebuild_tensor(
     cls: Any, storage: Any, dtype: str, offset: int, size: Any, stride: Any, needs: bool, own: Any
 ) -> Any:
     """Make a tensor of a storage that another process sent."""
-    from .._tensor import _rebuilt
+    from .._tensor.pickling import _rebuilt
 
     data = _C.empty((0,), dtype=getattr(_C, dtype), device="cpu")
     data.set_(storage, offset, tuple(size), tuple(stride))

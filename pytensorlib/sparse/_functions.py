@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._tensor import _scalar_name
+from .._tensor.constructors import _scalar_name
 
 
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:

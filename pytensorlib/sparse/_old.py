@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._tensor import _SCALARS
+from .._tensor.constructors import _SCALARS
 from ._make import sparse_coo_tensor
 
 CLASSES: dict[str, Any] = {}
