@@ -74,7 +74,15 @@ macro_rules! entries {
             schema: $schema,
             doc: concat!($($doc, "\n"),*),
             flags: { #[allow(unused_imports)] use $crate::schema::flag::*; $flags },
-            run: $run,
+            run: {
+                struct Sig;
+                impl $crate::schema::Signature for Sig {
+                    const TEXT: &'static str = $schema;
+                }
+                const RUN: fn(&$crate::schema::Args<Sig>) -> $crate::error::Result<$crate::schema::Value> =
+                    $run;
+                |args| RUN(args.named())
+            },
         }),*];
     };
 }
@@ -223,13 +231,7 @@ impl Entry {
         }
         match dest {
             Dest::New => {
-                let run = |values: &[Value]| {
-                    (self.run)(&Args {
-                        values,
-                        dest,
-                        schema,
-                    })
-                };
+                let run = |values: &[Value]| (self.run)(&Args::new(values, dest, schema));
                 let ran = match mode::interpreted() {
                     false => run(values),
                     // Kernels that read elements unwind.
@@ -248,11 +250,7 @@ impl Entry {
                 settle(values, &mut y);
                 Ok(y)
             }
-            _ if direct => (self.run)(&Args {
-                values,
-                dest,
-                schema,
-            }),
+            _ if direct => (self.run)(&Args::new(values, dest, schema)),
             Dest::InPlace => {
                 let Some(Value::Tensor(target)) = values.first().cloned() else {
                     bail!(Type, "the first argument must be a Tensor");
@@ -281,11 +279,7 @@ impl Entry {
                     // What backward needs of the old value must outlive it.
                     values[0] = Value::Tensor(target.copy_dense()?);
                 }
-                let result = (self.run)(&Args {
-                    values,
-                    dest: &Dest::New,
-                    schema,
-                })?;
+                let result = (self.run)(&Args::new(values, &Dest::New, schema))?;
                 let Value::Tensor(result) = result else {
                     bail!(Type, "the result is not one tensor");
                 };
@@ -315,11 +309,7 @@ impl Entry {
                         }
                     }
                 }
-                let results = match (self.run)(&Args {
-                    values,
-                    dest: &Dest::New,
-                    schema,
-                })? {
+                let results = match (self.run)(&Args::new(values, &Dest::New, schema))? {
                     Value::Tensor(t) => vec![t],
                     // `nonzero`, whose one result is a tuple where that is asked for.
                     Value::Tuple(_) if schema.returns.len() == 1 => bail!(

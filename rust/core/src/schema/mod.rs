@@ -14,7 +14,7 @@ use crate::dtype::{DType, Scalar};
 use crate::meta::Form;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
-pub use args::{Args, Dest};
+pub use args::{find, position, Args, At, Dest, Signature};
 pub use entry::{flag, Entry};
 use smallvec::SmallVec;
 use std::sync::Arc;

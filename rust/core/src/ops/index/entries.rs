@@ -3,6 +3,7 @@
 use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
 use crate::alloc;
+use crate::arg;
 use crate::cpu::indices::Indices;
 use crate::device::Device;
 use crate::dispatch;
@@ -13,7 +14,7 @@ use crate::op::{Metas, Repeats, TensorMeta};
 use crate::ops::pointwise::arithmetic::scaled;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::create::fits;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, Dest, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, host};
@@ -166,8 +167,12 @@ fn as_rows(x: &Tensor, source: &Tensor) -> Result<Tensor> {
     }
 }
 
-fn masked_fill(a: &Args) -> Result<Value> {
-    let (x, mask, value) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+fn masked_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, mask, value) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(mask))?,
+        a.tensor(arg!(value))?,
+    );
     if !value.is_wrapped() {
         ensure!(
             value.ndim() == 0,
@@ -224,8 +229,12 @@ fn masked_fill(a: &Args) -> Result<Value> {
     a.call(MaskedFill, &[x, mask, &value.apart_from(x)?])
 }
 
-fn masked_scatter(a: &Args) -> Result<Value> {
-    let (x, m, source) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+fn masked_scatter<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, m, source) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(mask))?,
+        a.tensor(arg!(source))?,
+    );
     ensure!(
         x.dtype() == source.dtype(),
         Runtime,
@@ -251,12 +260,12 @@ fn masked_scatter(a: &Args) -> Result<Value> {
     put(a, op, &x, &values, &columns)
 }
 
-fn index_add(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let index = vector("index_add_", a.tensor(2)?)?;
-    let d = shape::dim(a.int(1)?, x.ndim())?;
-    rows("index_add_", x, d, &index, a.tensor(3)?)?;
-    let (source, alpha) = scaled(a, 3, 4)?;
+fn index_add<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let index = vector("index_add_", a.tensor(arg!(index))?)?;
+    let d = shape::dim(a.int(arg!(dim))?, x.ndim())?;
+    rows("index_add_", x, d, &index, a.tensor(arg!(source))?)?;
+    let (source, alpha) = scaled(a, arg!(source), arg!(alpha))?;
     check_range(alpha, x.dtype())?;
     // A scale of integers is an integer.
     let alpha = match x.dtype() {
@@ -289,16 +298,16 @@ fn index_add(a: &Args) -> Result<Value> {
     put(a, op, x, &source, &[index])
 }
 
-fn index_copy(a: &Args) -> Result<Value> {
-    let (x, source) = (a.tensor(0)?, a.tensor(3)?);
-    let index = vector("index_copy_", a.tensor(2)?)?;
+fn index_copy<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, source) = (a.tensor(arg!(self))?, a.tensor(arg!(source))?);
+    let index = vector("index_copy_", a.tensor(arg!(index))?)?;
     ensure!(
         index.dtype() == DType::I64,
         Runtime,
         "index_copy_(): Expected a long tensor for index, but got {}",
         index.dtype().scalar_name()
     );
-    let d = shape::dim(a.int(1)?, x.ndim())?;
+    let d = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     // One element of a vector may come from a scalar.
     let one = match source.ndim() == 0 && x.ndim() == 1 {
         true => Some(source.reshape(&[1])?),
@@ -316,9 +325,9 @@ fn index_copy(a: &Args) -> Result<Value> {
     put(a, op, x, &as_rows(x, source)?, &[index])
 }
 
-fn index_fill(a: &Args) -> Result<Value> {
-    let (x, value) = (a.tensor(0)?, a.tensor(3)?);
-    let index = a.tensor(2)?;
+fn index_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, value) = (a.tensor(arg!(self))?, a.tensor(arg!(value))?);
+    let index = a.tensor(arg!(index))?;
     ensure!(
         index.dtype() == DType::I64,
         Index,
@@ -343,7 +352,7 @@ fn index_fill(a: &Args) -> Result<Value> {
         }
     }
     let index = vector("index_fill_", index)?;
-    let d = shape::dim(a.int(1)?, x.ndim())?;
+    let d = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     ensure!(
         value.ndim() == 0,
         Runtime,
@@ -386,9 +395,13 @@ fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
     dispatch::call1(op, &[&x.reshape(&[-1])?, index])
 }
 
-fn put_into(a: &Args) -> Result<Value> {
-    let (x, index, source) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-    if !a.bool(3)? {
+fn put_into<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, index, source) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(index))?,
+        a.tensor(arg!(source))?,
+    );
+    if !a.bool(arg!(accumulate))? {
         host::left_open("put_")?;
     }
     ensure!(
@@ -421,7 +434,11 @@ fn put_into(a: &Args) -> Result<Value> {
     let idx: Vec<Tensor> = dispatch::function_of(name, shape, &[index], plan, run)?;
     let op = IndexPut {
         dims: (0..idx.len()).collect(),
-        mode: if a.bool(3)? { Mode::Add } else { Mode::Set },
+        mode: if a.bool(arg!(accumulate))? {
+            Mode::Add
+        } else {
+            Mode::Set
+        },
         bounds: Bounds::Take,
         repeats: Repeats::Refused,
         name: "PutBackward0",
@@ -451,32 +468,36 @@ fn coordinates(index: &Tensor, shape: &[usize]) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-fn index_put(a: &Args) -> Result<Value> {
-    let (x, values, accumulate) = (a.tensor(0)?, a.tensor(2)?, a.bool(3)?);
+fn index_put<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, values, accumulate) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(values))?,
+        a.bool(arg!(accumulate))?,
+    );
     let target = match a.dest {
         Dest::InPlace => {
             dispatch::check_apart(values, x)?;
             x.clone()
         }
         _ => {
-            let others = a.opt_tensors(1)?.iter().flatten();
+            let others = a.opt_tensors(arg!(indices))?.iter().flatten();
             x.copy_beside(others.chain([values]))?
         }
     };
-    target.index_put_(a.opt_tensors(1)?, values, accumulate)?;
+    target.index_put_(a.opt_tensors(arg!(indices))?, values, accumulate)?;
     Ok(target.into())
 }
 
 /// Coordinates of flat positions (`unravel_index`).
-fn unravel(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn unravel<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(indices))?;
     ensure!(
         x.dtype().is_int() && !x.dtype().is_wide_unsigned(),
         Type,
         "expected 'indices' to be integer dtype, but got {}",
         x.dtype()
     );
-    let size = a.ints(1)?;
+    let size = a.ints(arg!(shape))?;
     if size.iter().any(|&s| s < 0) {
         bail!(
             Value,
@@ -699,13 +720,13 @@ fn repeated(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
 crate::entries! {
     /// The elements that index tensors and masks, one for each dimension, select.
     "index(Tensor self, Tensor?[] indices) -> Tensor", 0,
-    |a| Ok(a.tensor(0)?.index(a.opt_tensors(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.index(a.opt_tensors(arg!(indices))?)?.into());
     /// Writes `values` where `indices` say; adds them where `accumulate`.
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     FN | METHOD | INPLACE | DIRECT | APART | LIKE, index_put;
     /// The slices of a dimension that `index` names.
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | OUT | SEPARATE,
-    |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.index_select(a.int(arg!(dim))?, a.tensor(arg!(index))?)?.into());
     /// Adds the slices of `source`, times `alpha`, to those that `index` names.
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     ALL | DIRECT | APART | COMPLEX, index_add;
@@ -717,7 +738,7 @@ crate::entries! {
     ALL | DIRECT | APART | LIKE, index_fill;
     /// Elements of the flattened tensor.
     "take(Tensor self, Tensor index) -> Tensor", FN | METHOD | OUT | SEPARATE,
-    |a| Ok(take(a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(take(a.tensor(arg!(self))?, a.tensor(arg!(index))?)?.into());
     /// Writes `source` to places of the flattened tensor.
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     FN | METHOD | INPLACE | DIRECT | APART, put_into;
@@ -726,7 +747,7 @@ crate::entries! {
     FN | METHOD | INPLACE | DIRECT, masked_fill;
     /// The elements where the mask is true, as a vector.
     "masked_select(Tensor self, Tensor mask) -> Tensor", FN | METHOD | OUT | SEPARATE,
-    |a| Ok(mask::masked_select(a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(mask::masked_select(a.tensor(arg!(self))?, a.tensor(arg!(mask))?)?.into());
     /// Elements of `source`, in order, where the mask is true, `self` elsewhere.
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     FN | METHOD | INPLACE | DIRECT, masked_scatter;
@@ -734,8 +755,8 @@ crate::entries! {
     /// dimension.
     "nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let x = a.tensor(0)?;
-        if !a.bool(1)? {
+        let x = a.tensor(arg!(self))?;
+        if !a.bool(arg!(as_tuple))? {
             return Ok(mask::nonzero(x)?.into());
         }
         let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
@@ -744,9 +765,9 @@ crate::entries! {
     /// The first `size` rows of `nonzero`, filled up with `fill_value`.
     "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let (x, size) = (a.tensor(0)?, a.int(1)?);
+        let (x, size) = (a.tensor(arg!(self))?, a.int(arg!(size))?);
         ensure!(size >= 0, Runtime, "nonzero_static: 'size' must be an non-negative integer");
-        let fill = Scalar::Int(a.int(2)?);
+        let fill = Scalar::Int(a.int(arg!(fill_value))?);
         let shape = shape::sizes(&[size, x.ndim() as i64])?;
         let y = Tensor::full(&shape, fill, DType::I64, x.device())?;
         if !x.has_data() {
@@ -764,17 +785,17 @@ crate::entries! {
     /// The same as `nonzero(as_tuple=True)`.
     "nonzero_numpy(Tensor self) -> Tensor[]", METHOD,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
         Ok(Value::Tensors(mask::nonzero_columns(&x)?))
     };
     /// The coordinates of elements that are not zero, one row each.
     "argwhere(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(mask::nonzero(a.tensor(0)?)?.into());
+    |a| Ok(mask::nonzero(a.tensor(arg!(self))?)?.into());
     /// The coordinates where the condition holds, one tensor for each dimension.
     "where(Tensor condition) -> Tensor[]", FN,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(condition))?;
         let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
         Ok(Value::Tuple(mask::columns_as("WhereBackward0", &x)?))
     };
@@ -782,17 +803,17 @@ crate::entries! {
     "unravel_index(Tensor indices, int[1] shape) -> Tensor[]", FN, unravel;
     /// A one in the place of each class value, zeros elsewhere; `num_classes` -1 takes the largest.
     "one_hot(Tensor self, int num_classes=-1) -> Tensor", FN | NN,
-    |a| Ok(one_hot(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(one_hot(a.tensor(arg!(self))?, a.int(arg!(num_classes))?)?.into());
     /// Each index as often as its entry says.
     "repeat_interleave(Tensor repeats, *, int? output_size=None) -> Tensor", FN,
-    |a| Ok(repeat_positions(a.tensor(0)?, a.opt_int(1))?.into());
+    |a| Ok(repeat_positions(a.tensor(arg!(repeats))?, a.opt_int(arg!(output_size)))?.into());
     /// Repeats each element or slice.
     "repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None) \
      -> Tensor", FN | METHOD,
     |a| {
-        Ok(interleave_each(a.tensor(0)?, a.int(1)?, a.opt_int(2), a.opt_int(3))?.into())
+        Ok(interleave_each(a.tensor(arg!(self))?, a.int(arg!(repeats))?, a.opt_int(arg!(dim)), a.opt_int(arg!(output_size)))?.into())
     };
     "repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) \
      -> Tensor", FN | METHOD,
-    |a| Ok(interleave(a.tensor(0)?, a.tensor(1)?, a.opt_int(2), a.opt_int(3))?.into());
+    |a| Ok(interleave(a.tensor(arg!(self))?, a.tensor(arg!(repeats))?, a.opt_int(arg!(dim)), a.opt_int(arg!(output_size)))?.into());
 }

@@ -1,6 +1,7 @@
 //! Eigenvalues of matrices that need not be symmetric: complex numbers.
 
 use super::{check_square, is_finite, Factor, Kind};
+use crate::arg;
 use crate::dispatch;
 use crate::ensure;
 use crate::error::Result;
@@ -45,7 +46,7 @@ fn eigvals(a: &Tensor) -> Result<Tensor> {
 crate::entries! {
     /// Eigenvalues and eigenvectors of a square matrix, as complex numbers.
     "eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", LINALG | OUT,
-    |a| Ok(Value::Tuple(eig("linalg.eig", a.tensor(0)?)?.into()));
+    |a| Ok(Value::Tuple(eig("linalg.eig", a.tensor(arg!(A))?)?.into()));
     /// Eigenvalues of a square matrix, as complex numbers.
-    "eigvals(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(eigvals(a.tensor(0)?)?.into());
+    "eigvals(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(eigvals(a.tensor(arg!(A))?)?.into());
 }

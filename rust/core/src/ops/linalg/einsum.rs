@@ -1,5 +1,6 @@
 //! Einstein summation: pairs of operands are contracted through batched products.
 
+use crate::arg;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -322,5 +323,5 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
 crate::entries! {
     /// Sums of products of the operands' elements, as the equation's subscripts say.
     "einsum(str equation, Tensor[] operands=[]) -> Tensor", FN,
-    |a| Ok(einsum(a.str(0)?, a.tensors(1)?)?.into());
+    |a| Ok(einsum(a.str(arg!(equation))?, a.tensors(arg!(operands))?)?.into());
 }

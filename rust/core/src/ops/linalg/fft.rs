@@ -12,6 +12,7 @@ mod stockham;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
+use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
@@ -20,7 +21,7 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{one, Cut, Derivative, Grads, Metas, Op, TensorMeta, Tensors};
 use crate::ops::shape::join::rearrange::roll;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -263,18 +264,26 @@ fn there(x: &Tensor, dims: &[i64]) -> Result<()> {
 }
 
 /// `fft` and its kin along one dimension: input, n, dim, norm.
-fn along(name: &str, a: &Args, what: (Kind, bool)) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let dim = a.int(2)?;
+fn along<Sig: Signature>(name: &str, a: &Args<Sig>, what: (Kind, bool)) -> Result<Value> {
+    let x = a.tensor(arg!(input))?;
+    let dim = a.int(arg!(dim))?;
     there(x, &[dim])?;
     let dim = shape::dim(dim, x.ndim())?;
-    Ok(transform(name, x, what, &[dim], &[a.opt_int(1)], a.opt_str(3))?.into())
+    Ok(transform(
+        name,
+        x,
+        what,
+        &[dim],
+        &[a.opt_int(arg!(n))],
+        a.opt_str(arg!(norm)),
+    )?
+    .into())
 }
 
 /// `fftn` and its kin along several: input, s, dim, norm.
-fn over(name: &str, a: &Args, what: (Kind, bool)) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let (s, dims) = (a.opt_ints(1), a.opt_ints(2));
+fn over<Sig: Signature>(name: &str, a: &Args<Sig>, what: (Kind, bool)) -> Result<Value> {
+    let x = a.tensor(arg!(input))?;
+    let (s, dims) = (a.opt_ints(arg!(s)), a.opt_ints(arg!(dim)));
     if let (Some(s), Some(dims)) = (s, dims) {
         ensure!(
             s.len() == dims.len(),
@@ -309,14 +318,14 @@ fn over(name: &str, a: &Args, what: (Kind, bool)) -> Result<Value> {
     );
     let size = |i: usize| s.map(|s| s[i]).filter(|&n| n != -1);
     let sizes: SmallVec<[Option<i64>; 5]> = (0..dims.len()).map(size).collect();
-    Ok(transform(name, x, what, &dims, &sizes, a.opt_str(3))?.into())
+    Ok(transform(name, x, what, &dims, &sizes, a.opt_str(arg!(norm)))?.into())
 }
 
 /// Rolls each dimension by half of its length, rounded up where `back`.
-fn shift(a: &Args, back: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn shift<Sig: Signature>(a: &Args<Sig>, back: bool) -> Result<Value> {
+    let x = a.tensor(arg!(input))?;
     let all: Vec<i64> = (0..x.ndim() as i64).collect();
-    let dims = a.opt_ints(1).unwrap_or(&all);
+    let dims = a.opt_ints(arg!(dim)).unwrap_or(&all);
     there(x, dims)?;
     let mut by = Vec::with_capacity(dims.len());
     for &d in dims {

@@ -1,6 +1,7 @@
 //! Symmetric and Hermitian matrices that need not be definite, as L D L' and L D L*.
 
 use super::*;
+use crate::arg;
 use crate::ops::shape::join::cat;
 use crate::schema::Value;
 use crate::shape::Show;
@@ -94,14 +95,14 @@ crate::entries! {
     /// L and D of a symmetric A = L D L', or a Hermitian A = L D L*, in one matrix, and the exchanged rows.
     "ldl_factor(Tensor input, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", LINALG | OUT,
     |a| {
-        let mut y = ldl_factor("linalg.ldl_factor", a.tensor(0)?, a.bool(1)?, true)?;
+        let mut y = ldl_factor("linalg.ldl_factor", a.tensor(arg!(input))?, a.bool(arg!(hermitian))?, true)?;
         y.truncate(2);
         Ok(Value::Tuple(y))
     };
     "ldl_factor_ex(Tensor input, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
     LINALG | OUT,
-    |a| Ok(Value::Tuple(ldl_factor("linalg.ldl_factor_ex", a.tensor(0)?, a.bool(1)?, a.bool(2)?)?));
+    |a| Ok(Value::Tuple(ldl_factor("linalg.ldl_factor_ex", a.tensor(arg!(input))?, a.bool(arg!(hermitian))?, a.bool(arg!(check_errors))?)?));
     /// The solution of A X = B from A's factors L and D.
     "ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", LINALG | OUT,
-    |a| Ok(ldl_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?.into());
+    |a| Ok(ldl_solve(a.tensor(arg!(LD))?, a.tensor(arg!(pivots))?, a.tensor(arg!(B))?, a.bool(arg!(hermitian))?)?.into());
 }

@@ -3,12 +3,13 @@
 
 use super::matrix::{pinv, pinv_gradient};
 use super::*;
+use crate::arg;
 use crate::dtype::Scalar;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Reciprocal};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{DimSet, Show};
 
 const NAME: &str = "linalg.lstsq";
@@ -83,9 +84,9 @@ fn solve(a: &Tensor, b: &Tensor, rcond: f64) -> Result<[Tensor; 3]> {
     Ok([solution, rank, s])
 }
 
-fn lstsq(args: &Args) -> Result<Value> {
-    let (a, b) = (args.tensor(0)?, args.tensor(1)?);
-    let driver = args.opt_str(3).unwrap_or("gelsy");
+fn lstsq<Sig: Signature>(args: &Args<Sig>) -> Result<Value> {
+    let (a, b) = (args.tensor(arg!(input))?, args.tensor(arg!(b))?);
+    let driver = args.opt_str(arg!(driver)).unwrap_or("gelsy");
     ensure!(
         a.ndim() >= 2,
         Runtime,
@@ -136,7 +137,7 @@ fn lstsq(args: &Args) -> Result<Value> {
         _ => f32::EPSILON as f64,
     };
     let full = driver == "gels";
-    let rcond = match (full, args.opt_float(2)) {
+    let rcond = match (full, args.opt_float(arg!(rcond))) {
         // Numbers below rounding of the largest are none.
         (true, _) => eps,
         (false, Some(given)) if given >= 0.0 => given,

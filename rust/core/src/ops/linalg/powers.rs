@@ -4,6 +4,7 @@ use super::cpu::exponential::exponential;
 use super::cpu::Number;
 use super::matmul::swapped;
 use super::{check_sides, cols};
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
@@ -185,11 +186,11 @@ fn matrix_exp(x: &Tensor) -> Result<Tensor> {
 crate::entries! {
     /// Powers of each number along a new dimension, from the 0th on.
     "vander(Tensor x, *, int? N=None) -> Tensor", LINALG,
-    |a| Ok(linalg_vander(a.tensor(0)?, a.opt_int(1))?.into());
+    |a| Ok(linalg_vander(a.tensor(arg!(x))?, a.opt_int(arg!(N)))?.into());
     /// Powers of each number as a row, from the highest down.
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", FN,
-    |a| Ok(vander(a.tensor(0)?, a.opt_int(1), a.bool(2)?)?.into());
+    |a| Ok(vander(a.tensor(arg!(x))?, a.opt_int(arg!(N)), a.bool(arg!(increasing))?)?.into());
     /// The sum of A^k / k! over all k.
-    "matrix_exp(Tensor input) -> Tensor", LINALG, |a| Ok(matrix_exp(a.tensor(0)?)?.into());
-    "matrix_exp(Tensor self) -> Tensor", FN | METHOD, |a| Ok(matrix_exp(a.tensor(0)?)?.into());
+    "matrix_exp(Tensor input) -> Tensor", LINALG, |a| Ok(matrix_exp(a.tensor(arg!(input))?)?.into());
+    "matrix_exp(Tensor self) -> Tensor", FN | METHOD, |a| Ok(matrix_exp(a.tensor(arg!(self))?)?.into());
 }

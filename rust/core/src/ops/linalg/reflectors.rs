@@ -1,7 +1,8 @@
 //! Products of Householder's reflectors, which `geqrf` leaves of a matrix.
 
 use super::*;
-use crate::schema::{Args, Value};
+use crate::arg;
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Show;
 
 /// Q C (with `transpose` Q' C) for the product Q of the reflectors below the diagonal of `a`. As
@@ -73,10 +74,14 @@ fn householder_product(name: &str, a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     reflected(a, tau, &unit, false)
 }
 
-fn ormqr(a: &Args) -> Result<Tensor> {
+fn ormqr<Sig: Signature>(a: &Args<Sig>) -> Result<Tensor> {
     const NAME: &str = "torch.ormqr";
-    let (x, tau, c) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-    let (left, transpose) = (a.bool(3)?, a.bool(4)?);
+    let (x, tau, c) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(input2))?,
+        a.tensor(arg!(input3))?,
+    );
+    let (left, transpose) = (a.bool(arg!(left))?, a.bool(arg!(transpose))?);
     if x.ndim() >= 2 && c.ndim() >= 2 && tau.ndim() > 0 {
         let least = match left {
             true => rows(c).min(cols(x)),
@@ -141,13 +146,13 @@ fn geqrf(x: &Tensor) -> Result<Value> {
 crate::entries! {
     /// The first columns of a product of Householder's reflectors.
     "householder_product(Tensor input, Tensor tau) -> Tensor", LINALG | OUT,
-    |a| Ok(householder_product("linalg.householder_product", a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(householder_product("linalg.householder_product", a.tensor(arg!(input))?, a.tensor(arg!(tau))?)?.into());
     /// The first columns of a product of Householder's reflectors.
     "orgqr(Tensor self, Tensor input2) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(householder_product("orgqr", a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(householder_product("orgqr", a.tensor(arg!(self))?, a.tensor(arg!(input2))?)?.into());
     /// A matrix times a product of Householder's reflectors.
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     FN | METHOD | OUT, |a| Ok(ormqr(a)?.into());
     /// R of A = Q R above the reflectors whose product is Q, and their factors.
-    "geqrf(Tensor self) -> (Tensor a, Tensor tau)", FN | METHOD | OUT, |a| geqrf(a.tensor(0)?);
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)", FN | METHOD | OUT, |a| geqrf(a.tensor(arg!(self))?);
 }

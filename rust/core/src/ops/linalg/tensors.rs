@@ -2,6 +2,7 @@
 
 use super::matrix::inverse;
 use super::{check_solve, solve_ex};
+use crate::arg;
 use crate::ensure;
 use crate::error::Result;
 use crate::shape::Dims;
@@ -64,8 +65,8 @@ fn tensorsolve(a: &Tensor, b: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
 crate::entries! {
     /// The inverse of a tensor taken as a matrix from its last dimensions to its first.
     "tensorinv(Tensor input, int ind=2) -> Tensor", LINALG | CASTS,
-    |a| Ok(tensorinv(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(tensorinv(a.tensor(arg!(input))?, a.int(arg!(ind))?)?.into());
     /// The solution X of A X = B, where A X sums over all dimensions of X.
     "tensorsolve(Tensor input, Tensor other, int[]? dims=None) -> Tensor", LINALG | CASTS,
-    |a| Ok(tensorsolve(a.tensor(0)?, a.tensor(1)?, a.opt_ints(2))?.into());
+    |a| Ok(tensorsolve(a.tensor(arg!(input))?, a.tensor(arg!(other))?, a.opt_ints(arg!(dims)))?.into());
 }

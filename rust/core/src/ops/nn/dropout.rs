@@ -2,6 +2,7 @@
 //! overfitting". Masks are PyTorch's: Bernoulli numbers of the CPU's generator, in the order in which
 //! the input lies in memory; on the GPU those of a counter-based stream.
 
+use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
@@ -458,13 +459,13 @@ impl Tensor {
 crate::entries! {
     /// Zeroes elements with probability `p` and scales the others by 1 / (1 - p).
     "dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
-    |a| Ok(a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.dropout(a.float(arg!(p))?, a.bool(arg!(train))?)?.into());
     /// Dropout, and the mask of what it kept.
     "native_dropout(Tensor self, float p, bool? train) -> (Tensor, Tensor)", FN,
     |a| {
-        let (x, p) = (a.tensor(0)?, a.float(1)?);
+        let (x, p) = (a.tensor(arg!(self))?, a.float(arg!(p))?);
         check(p)?;
-        if a.is_none(2) || a.bool(2)? {
+        if a.is_none(arg!(train)) || a.bool(arg!(train))? {
             let (y, mask) = x.native_dropout(p)?;
             return Ok(Value::Tuple(vec![y, mask]));
         }
@@ -473,11 +474,11 @@ crate::entries! {
     };
     /// Zeroes whole channels with probability `p` and scales the others by 1 / (1 - p).
     "feature_dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
-    |a| Ok(a.tensor(0)?.feature_dropout(a.float(1)?, a.bool(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.feature_dropout(a.float(arg!(p))?, a.bool(arg!(train))?)?.into());
     /// Dropout that keeps mean and variance behind SELU.
     "alpha_dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
-    |a| Ok(a.tensor(0)?.alpha_dropout(a.float(1)?, a.bool(2)?, false)?.into());
+    |a| Ok(a.tensor(arg!(self))?.alpha_dropout(a.float(arg!(p))?, a.bool(arg!(train))?, false)?.into());
     /// Alpha dropout of whole channels.
     "feature_alpha_dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
-    |a| Ok(a.tensor(0)?.alpha_dropout(a.float(1)?, a.bool(2)?, true)?.into());
+    |a| Ok(a.tensor(arg!(self))?.alpha_dropout(a.float(arg!(p))?, a.bool(arg!(train))?, true)?.into());
 }

@@ -1,5 +1,6 @@
 //! Patches as columns and back, and the shuffles between channels and space.
 
+use crate::arg;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::nn::resample::Axis;
@@ -327,25 +328,25 @@ crate::entries! {
     /// The sliding blocks of images (N, C, H, W) as columns (N, C * block, L).
     "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
     NN | OUT, |a| {
-        let p = Patches::read(a.ints(1)?, a.ints(2)?, a.ints(3)?, a.ints(4)?)?;
-        Ok(im2col(a.tensor(0)?, &p)?.into())
+        let p = Patches::read(a.ints(arg!(kernel_size))?, a.ints(arg!(dilation))?, a.ints(arg!(padding))?, a.ints(arg!(stride))?)?;
+        Ok(im2col(a.tensor(arg!(self))?, &p)?.into())
     };
     /// Sums sliding blocks (N, C * block, L) back into images (N, C, H, W).
     "col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
     NN | OUT, |a| {
-        let p = Patches::read(a.ints(2)?, a.ints(3)?, a.ints(4)?, a.ints(5)?)?;
-        Ok(col2im(a.tensor(0)?, a.ints(1)?, &p)?.into())
+        let p = Patches::read(a.ints(arg!(kernel_size))?, a.ints(arg!(dilation))?, a.ints(arg!(padding))?, a.ints(arg!(stride))?)?;
+        Ok(col2im(a.tensor(arg!(self))?, a.ints(arg!(output_size))?, &p)?.into())
     };
     /// Moves channels (C * r * r, H, W) into space (C, H * r, W * r). Shi et al. 2016, arXiv:1609.05158.
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", FN | FORMAT,
-    |a| Ok(pixel_shuffle(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(pixel_shuffle(a.tensor(arg!(self))?, a.int(arg!(upscale_factor))?)?.into());
     /// The inverse of `pixel_shuffle`.
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", FN | FORMAT,
-    |a| Ok(pixel_unshuffle(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(pixel_unshuffle(a.tensor(arg!(self))?, a.int(arg!(downscale_factor))?)?.into());
     /// Interleaves the channels of `groups` groups. Zhang et al. 2018, arXiv:1707.01083.
     "channel_shuffle(Tensor self, int groups) -> Tensor", FN | FORMAT,
-    |a| Ok(channel_shuffle(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(channel_shuffle(a.tensor(arg!(self))?, a.int(arg!(groups))?)?.into());
     /// Interleaves the channels of `groups` groups.
     "native_channel_shuffle(Tensor self, int groups) -> Tensor", FN | FORMAT,
-    |a| Ok(channel_shuffle(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(channel_shuffle(a.tensor(arg!(self))?, a.int(arg!(groups))?)?.into());
 }

@@ -1,6 +1,7 @@
 //! Losses of two tensors of one shape, and the reductions that all losses share.
 
 use super::distance::{pairwise, rows};
+use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::reduce::Kind;
 use crate::dispatch;
@@ -560,59 +561,59 @@ fn triplet(
 crate::entries! {
     /// (input - target)^2, reduced.
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
-    |a| Ok(formula(Mse, [a.tensor(0)?, a.tensor(1)?], a.int(2)?)?.into());
+    |a| Ok(formula(Mse, [a.tensor(arg!(self))?, a.tensor(arg!(target))?], a.int(arg!(reduction))?)?.into());
     /// |input - target|, reduced.
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN,
     |a| {
-        let d = a.tensor(0)?.sub(a.tensor(1)?)?;
-        Ok(reduced(&apply(Abs, [&d])?, a.int(2)?)?.into())
+        let d = a.tensor(arg!(self))?.sub(a.tensor(arg!(target))?)?;
+        Ok(reduced(&apply(Abs, [&d])?, a.int(arg!(reduction))?)?.into())
     };
     /// Quadratic below `beta`, then linear.
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
     NN | OUT,
     |a| {
-        let beta = a.float(3)?;
+        let beta = a.float(arg!(beta))?;
         ensure!(
             beta >= 0.0,
             Runtime,
             "smooth_l1_loss does not support negative values for beta, got {beta}"
         );
-        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, t) = (a.tensor(arg!(self))?, a.tensor(arg!(target))?);
         if beta == 0.0 {
-            return Ok(reduced(&apply(Abs, [&x.sub(t)?])?, a.int(2)?)?.into());
+            return Ok(reduced(&apply(Abs, [&x.sub(t)?])?, a.int(arg!(reduction))?)?.into());
         }
-        Ok(formula(SmoothL1 { beta }, [x, t], a.int(2)?)?.into())
+        Ok(formula(SmoothL1 { beta }, [x, t], a.int(arg!(reduction))?)?.into())
     };
     /// Quadratic below `delta`, then linear with slope `delta`.
     "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
     NN | OUT,
     |a| {
-        let delta = a.float(3)?;
+        let delta = a.float(arg!(delta))?;
         ensure!(
             delta > 0.0,
             Runtime,
             "huber_loss does not support non-positive values for delta. Got {delta}"
         );
-        Ok(formula_like(Huber { delta }, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into())
+        Ok(formula_like(Huber { delta }, a.tensor(arg!(self))?, a.tensor(arg!(target))?, a.int(arg!(reduction))?)?.into())
     };
     /// -(t log x + (1 - t) log(1 - x)) for probabilities x, logarithms taken as at least -100.
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
     NN | OUT,
     |a| {
-        let w = a.opt_tensor(2);
-        Ok(binary_cross_entropy(a.tensor(0)?, a.tensor(1)?, w, a.int(3)?)?.into())
+        let w = a.opt_tensor(arg!(weight));
+        Ok(binary_cross_entropy(a.tensor(arg!(self))?, a.tensor(arg!(target))?, w, a.int(arg!(reduction))?)?.into())
     };
     /// Binary cross entropy of sigmoid(self), computed without overflow.
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=0) -> Tensor",
     FN,
     |a| {
-        let (w, p) = (a.opt_tensor(2), a.opt_tensor(3));
-        Ok(bce_with_logits(a.tensor(0)?, a.tensor(1)?, w, p, a.int(4)?)?.into())
+        let (w, p) = (a.opt_tensor(arg!(weight)), a.opt_tensor(arg!(pos_weight)));
+        Ok(bce_with_logits(a.tensor(arg!(self))?, a.tensor(arg!(target))?, w, p, a.int(arg!(reduction))?)?.into())
     };
     /// target (log target - self) for log-probabilities.
     "kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor", FN,
     |a| {
-        let x = [a.tensor(0)?, a.tensor(1)?];
+        let x = [a.tensor(arg!(self))?, a.tensor(arg!(target))?];
         ensure!(
             x[0].dtype().is_float() && x[1].dtype().is_float(),
             Runtime,
@@ -620,40 +621,40 @@ crate::entries! {
             x[0].dtype().scalar_name(),
             x[1].dtype().scalar_name()
         );
-        Ok(match a.bool(3)? {
-            true => formula(KlLog, x, a.int(2)?)?,
-            false => formula(Kl, x, a.int(2)?)?,
+        Ok(match a.bool(arg!(log_target))? {
+            true => formula(KlLog, x, a.int(arg!(reduction))?)?,
+            false => formula(Kl, x, a.int(arg!(reduction))?)?,
         }
         .into())
     };
     /// (log(var) + (input - target)^2 / var) / 2, with `full` and log(2 pi) / 2, reduced.
     "_gaussian_nll(Tensor input, Tensor target, Tensor var, bool full, int reduction) -> Tensor", FN,
     |a| {
-        let more = match a.bool(3)? {
+        let more = match a.bool(arg!(full))? {
             true => 0.5 * std::f64::consts::TAU.ln(),
             false => 0.0,
         };
-        let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
-        Ok(formula(GaussianNll { more }, x, a.int(4)?)?.into())
+        let x = [a.tensor(arg!(input))?, a.tensor(arg!(target))?, a.tensor(arg!(var))?];
+        Ok(formula(GaussianNll { more }, x, a.int(arg!(reduction))?)?.into())
     };
     /// Binary cross entropy of sigmoid(self), reduced.
     "_multilabel_soft_margin(Tensor self, Tensor target, int reduction) -> Tensor", FN,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         let one = Tensor::constant(1.0, x.dtype())?;
-        Ok(formula(BceLogits, [x, a.tensor(1)?, &one], a.int(2)?)?.into())
+        Ok(formula(BceLogits, [x, a.tensor(arg!(target))?, &one], a.int(arg!(reduction))?)?.into())
     };
     /// exp(x) - t x, or x - t log(x + eps), reduced.
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
     FN,
     |a| {
-        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
-        Ok(poisson(x, t, a.bool(2)?, a.bool(3)?, a.float(4)?, a.int(5)?)?.into())
+        let (x, t) = (a.tensor(arg!(input))?, a.tensor(arg!(target))?);
+        Ok(poisson(x, t, a.bool(arg!(log_input))?, a.bool(arg!(full))?, a.float(arg!(eps))?, a.int(arg!(reduction))?)?.into())
     };
     /// log(1 + exp(-target * self)), reduced.
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
     |a| {
-        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, t) = (a.tensor(arg!(self))?, a.tensor(arg!(target))?);
         let both = shape::broadcast(x.shape(), t.shape())?;
         ensure!(
             &both == x.shape(),
@@ -662,32 +663,32 @@ crate::entries! {
             Show(x.shape()),
             Show(&both)
         );
-        Ok(formula_like(SoftMargin, x, t, a.int(2)?)?.into())
+        Ok(formula_like(SoftMargin, x, t, a.int(arg!(reduction))?)?.into())
     };
     /// x where the target is 1, max(0, margin - x) where it is -1.
     "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=0) -> Tensor",
     FN,
-    |a| Ok(hinge_embedding(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.int(3)?)?.into());
+    |a| Ok(hinge_embedding(a.tensor(arg!(self))?, a.tensor(arg!(target))?, a.float(arg!(margin))?, a.int(arg!(reduction))?)?.into());
     /// max(0, -target (input1 - input2) + margin).
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     FN,
     |a| {
-        let (x, z, t) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-        Ok(margin_ranking(x, z, t, a.float(3)?, a.int(4)?)?.into())
+        let (x, z, t) = (a.tensor(arg!(input1))?, a.tensor(arg!(input2))?, a.tensor(arg!(target))?);
+        Ok(margin_ranking(x, z, t, a.float(arg!(margin))?, a.int(arg!(reduction))?)?.into())
     };
     /// 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     FN,
     |a| {
-        let (x, z, t) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-        Ok(cosine_embedding(x, z, t, a.float(3)?, a.int(4)?)?.into())
+        let (x, z, t) = (a.tensor(arg!(input1))?, a.tensor(arg!(input2))?, a.tensor(arg!(target))?);
+        Ok(cosine_embedding(x, z, t, a.float(arg!(margin))?, a.int(arg!(reduction))?)?.into())
     };
     /// max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance.
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=0) -> Tensor",
     FN,
     |a| {
-        let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
-        let norm = (a.float(4)?, a.float(5)?);
-        Ok(triplet(x, a.float(3)?, norm, a.bool(6)?, a.int(7)?)?.into())
+        let x = [a.tensor(arg!(anchor))?, a.tensor(arg!(positive))?, a.tensor(arg!(negative))?];
+        let norm = (a.float(arg!(p))?, a.float(arg!(eps))?);
+        Ok(triplet(x, a.float(arg!(margin))?, norm, a.bool(arg!(swap))?, a.int(arg!(reduction))?)?.into())
     };
 }

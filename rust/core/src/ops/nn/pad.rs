@@ -1,5 +1,6 @@
 //! Padding with a constant; the other modes are maps along each dimension (see `resample`).
 
+use crate::arg;
 use crate::autograd::jvp::along;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::dispatch;
@@ -12,7 +13,7 @@ use crate::op::{Derivative, Grads, Keep, Metas, Op, Rare, TensorMeta, Traits};
 use crate::ops::nn::resample::Axis;
 use crate::ops::shape::create::{dense_strides, fits};
 use crate::ops::shape::join::stack;
-use crate::schema::{MemoryFormat, Value};
+use crate::schema::{Args, MemoryFormat, Signature, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -400,27 +401,27 @@ fn pad_sequence(
     stack(&rows, if batch_first { 0 } else { 1 })
 }
 
-fn folded(n: usize, how: Fold, a: &crate::schema::Args) -> Result<Value> {
-    Ok(fold_n(n, how, a.tensor(0)?, a.ints(1)?)?.into())
+fn folded<Sig: Signature>(n: usize, how: Fold, a: &Args<Sig>) -> Result<Value> {
+    Ok(fold_n(n, how, a.tensor(arg!(self))?, a.ints(arg!(padding))?)?.into())
 }
 
 crate::entries! {
     /// Pads with a constant: `pad` holds (before, after) pairs, the last dimension first.
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN | FORMAT | COMPLEX,
     |a| {
-        let (x, pad) = (a.tensor(0)?, a.ints(1)?);
-        fits(&a.number(2)?, x)?;
-        let y = match a.values[2] {
+        let (x, pad) = (a.tensor(arg!(self))?, a.ints(arg!(pad))?);
+        fits(&a.number(arg!(value))?, x)?;
+        let y = match *a.value(arg!(value)) {
             Value::Complex(re, im) => constant(x, pad, Scalar::Float(re), im)?,
-            _ => x.pad_constant(pad, a.scalar(2)?)?,
+            _ => x.pad_constant(pad, a.scalar(arg!(value))?)?,
         };
         Ok(y.into())
     };
     /// Pads the last dimensions: `mode` is constant, reflect, replicate or circular.
     "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN,
     |a| {
-        let (x, mode) = (a.tensor(0)?, a.str(2)?);
-        let y = x.pad(a.ints(1)?, mode, a.opt_scalar(3))?;
+        let (x, mode) = (a.tensor(arg!(self))?, a.str(arg!(mode))?);
+        let y = x.pad(a.ints(arg!(pad))?, mode, a.opt_scalar(arg!(value)))?;
         Ok(match mode {
             "circular" => y.in_format(MemoryFormat::Contiguous)?,
             _ if x.layout().suggests_channels_last() => y.in_channels_last()?,
@@ -431,7 +432,7 @@ crate::entries! {
     /// Stacks sequences of different lengths, filled up with a value.
     "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, \
      str padding_side='right') -> Tensor", NN,
-    |a| Ok(pad_sequence(a.tensors(0)?, a.bool(1)?, a.scalar(2)?, a.str(3)?)?.into());
+    |a| Ok(pad_sequence(a.tensors(arg!(sequences))?, a.bool(arg!(batch_first))?, a.scalar(arg!(padding_value))?, a.str(arg!(padding_side))?)?.into());
     /// Pads the last dimension by reflection at the edge.
     "reflection_pad1d(Tensor self, int[] padding) -> Tensor", NN | OUT,
     |a| folded(1, Fold::Reflect, a);

@@ -1,19 +1,24 @@
 //! Window functions of signal processing.
 
+use crate::arg;
 use crate::device::Device;
 use crate::dtype::{default_dtype, DType};
 use crate::ensure;
 use crate::error::Result;
 use crate::ops::shape::create::Options;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::tensor::Tensor;
 use std::f64::consts::PI;
 
 /// A window of `n` points whose value at `i` of `m` intervals is `f(i, m)`. A periodic window is a
 /// symmetric one that is longer by a point which it leaves out.
-fn window(a: &Args, periodic: bool, options: usize, f: impl Fn(f64, f64) -> f64) -> Result<Value> {
-    let (name, n) = (a.schema.name, a.int(0)?);
-    let o = Options::read(a, options)?;
+fn window<Sig: Signature>(
+    a: &Args<Sig>,
+    periodic: bool,
+    f: impl Fn(f64, f64) -> f64,
+) -> Result<Value> {
+    let (name, n) = (a.schema.name, a.int(arg!(window_length))?);
+    let o = Options::read(a)?;
     let dtype = o.dtype.unwrap_or_else(default_dtype);
     ensure!(
         dtype.is_float(),
@@ -72,17 +77,17 @@ const BLACKMAN: [f64; 3] = [0.42, 0.5, 0.08];
 crate::entries! {
     /// The Hann window, sin squared.
     "hann_window(int window_length, bool periodic=True, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
-    |a| window(a, a.bool(1)?, 2, cosines(HANN));
+    |a| window(a, a.bool(arg!(periodic))?, cosines(HANN));
     /// The Hamming window, alpha - beta cos.
     "hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
-    |a| window(a, a.bool(1)?, 4, cosines([a.float(2)?, a.float(3)?, 0.0]));
+    |a| window(a, a.bool(arg!(periodic))?, cosines([a.float(arg!(alpha))?, a.float(arg!(beta))?, 0.0]));
     /// The Blackman window.
     "blackman_window(int window_length, bool periodic=True, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
-    |a| window(a, a.bool(1)?, 2, cosines(BLACKMAN));
+    |a| window(a, a.bool(arg!(periodic))?, cosines(BLACKMAN));
     /// The Bartlett window, a triangle.
     "bartlett_window(int window_length, bool periodic=True, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
-    |a| window(a, a.bool(1)?, 2, |i, m| 1.0 - (2.0 * i / m - 1.0).abs());
+    |a| window(a, a.bool(arg!(periodic))?, |i, m| 1.0 - (2.0 * i / m - 1.0).abs());
     /// The Kaiser window.
     "kaiser_window(int window_length, bool periodic=True, float beta=12.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
-    |a| window(a, a.bool(1)?, 3, kaiser(a.float(2)?));
+    |a| window(a, a.bool(arg!(periodic))?, kaiser(a.float(arg!(beta))?));
 }

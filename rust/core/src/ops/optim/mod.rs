@@ -11,6 +11,7 @@ use self::meet::meet;
 use self::steps::{Adam, RmsProp, Sgd};
 use super::pointwise::apply_;
 use super::pointwise::binary::Add;
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
@@ -23,7 +24,7 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Metas, Op, Part, Replay, ReplayArgs, TensorMeta, Traits};
 use crate::ops::pointwise::Float;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -478,24 +479,34 @@ fn sign(maximize: bool, scale: Option<&Tensor>, overflow: Option<&Tensor>) -> Re
     Ok(Some(if maximize { -1.0 } else { 1.0 } / scale))
 }
 
-fn adam(name: &'static str, decoupled: bool, a: &Args) -> Result<Value> {
-    let Some(sign) = sign(a.bool(12)?, a.opt_tensor(13), a.opt_tensor(14))? else {
+fn adam<Sig: Signature>(name: &'static str, decoupled: bool, a: &Args<Sig>) -> Result<Value> {
+    let Some(sign) = sign(
+        a.bool(arg!(maximize))?,
+        a.opt_tensor(arg!(grad_scale)),
+        a.opt_tensor(arg!(found_inf)),
+    )?
+    else {
         return Ok(Value::None);
     };
-    let amsgrad = a.bool(11)?;
-    let steps = a.tensors(5)?;
-    let mut lists = vec![a.tensors(0)?, a.tensors(1)?, a.tensors(2)?, a.tensors(3)?];
+    let amsgrad = a.bool(arg!(amsgrad))?;
+    let steps = a.tensors(arg!(state_steps))?;
+    let mut lists = vec![
+        a.tensors(arg!(self))?,
+        a.tensors(arg!(grads))?,
+        a.tensors(arg!(exp_avgs))?,
+        a.tensors(arg!(exp_avg_sqs))?,
+    ];
     if amsgrad {
-        lists.push(a.tensors(4)?);
+        lists.push(a.tensors(arg!(max_exp_avg_sqs))?);
     }
     equal_lengths(name, &lists)?;
     equal_lengths(name, &[lists[0], steps])?;
     let step = Adam {
-        lr: Bitwise(a.tensor(6)?.item()?.f64()),
-        beta1: Bitwise(a.float(7)?),
-        beta2: Bitwise(a.float(8)?),
-        decay: Bitwise(a.float(9)?),
-        eps: Bitwise(a.float(10)?),
+        lr: Bitwise(a.tensor(arg!(lr))?.item()?.f64()),
+        beta1: Bitwise(a.float(arg!(beta1))?),
+        beta2: Bitwise(a.float(arg!(beta2))?),
+        decay: Bitwise(a.float(arg!(weight_decay))?),
+        eps: Bitwise(a.float(arg!(eps))?),
         sign: Bitwise(sign),
         decoupled,
         name,
@@ -527,22 +538,22 @@ crate::entries! {
     /// One step of stochastic gradient descent over lists of tensors, in place.
     "_fused_sgd_(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor|Scalar lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     FN, |a| {
-        let Some(sign) = sign(a.bool(8)?, a.opt_tensor(10), a.opt_tensor(11))? else {
+        let Some(sign) = sign(a.bool(arg!(maximize))?, a.opt_tensor(arg!(grad_scale)), a.opt_tensor(arg!(found_inf)))? else {
             return Ok(Value::None);
         };
-        let (momentum, mut lists) = (a.float(4)?, vec![a.tensors(0)?, a.tensors(1)?]);
+        let (momentum, mut lists) = (a.float(arg!(momentum))?, vec![a.tensors(arg!(self))?, a.tensors(arg!(grads))?]);
         if momentum != 0.0 {
-            lists.push(a.tensors(2)?);
+            lists.push(a.tensors(arg!(momentum_buffer_list))?);
         }
         equal_lengths("_fused_sgd_", &lists)?;
         let step = Sgd {
-            decay: Bitwise(a.float(3)?),
+            decay: Bitwise(a.float(arg!(weight_decay))?),
             momentum: Bitwise(momentum),
-            lr: Bitwise(a.tensor(5)?.item()?.f64()),
-            dampening: Bitwise(a.float(6)?),
-            nesterov: a.bool(7)?,
+            lr: Bitwise(a.tensor(arg!(lr))?.item()?.f64()),
+            dampening: Bitwise(a.float(arg!(dampening))?),
+            nesterov: a.bool(arg!(nesterov))?,
             sign: Bitwise(sign),
-            first: a.bool(9)?,
+            first: a.bool(arg!(is_first_step))?,
         };
         run(&step, &lists, &[])?;
         Ok(Value::None)
@@ -557,20 +568,20 @@ crate::entries! {
     "_fused_rmsprop_(Tensor[] self, Tensor[] grads, Tensor[] square_avgs, Tensor[] grad_avgs, Tensor[] momentum_buffers, *, float lr, float alpha, float eps, float weight_decay, float momentum, bool centered, bool maximize) -> ()",
     FN, |a| {
         let step = RmsProp {
-            lr: Bitwise(a.float(5)?),
-            alpha: Bitwise(a.float(6)?),
-            eps: Bitwise(a.float(7)?),
-            decay: Bitwise(a.float(8)?),
-            momentum: Bitwise(a.float(9)?),
-            centered: a.bool(10)?,
-            sign: Bitwise(if a.bool(11)? { -1.0 } else { 1.0 }),
+            lr: Bitwise(a.float(arg!(lr))?),
+            alpha: Bitwise(a.float(arg!(alpha))?),
+            eps: Bitwise(a.float(arg!(eps))?),
+            decay: Bitwise(a.float(arg!(weight_decay))?),
+            momentum: Bitwise(a.float(arg!(momentum))?),
+            centered: a.bool(arg!(centered))?,
+            sign: Bitwise(if a.bool(arg!(maximize))? { -1.0 } else { 1.0 }),
         };
-        let mut lists = vec![a.tensors(0)?, a.tensors(1)?, a.tensors(2)?];
+        let mut lists = vec![a.tensors(arg!(self))?, a.tensors(arg!(grads))?, a.tensors(arg!(square_avgs))?];
         if step.centered {
-            lists.push(a.tensors(3)?);
+            lists.push(a.tensors(arg!(grad_avgs))?);
         }
         if *step.momentum > 0.0 {
-            lists.push(a.tensors(4)?);
+            lists.push(a.tensors(arg!(momentum_buffers))?);
         }
         equal_lengths("_fused_rmsprop_", &lists)?;
         run(&step, &lists, &[])?;
@@ -578,17 +589,17 @@ crate::entries! {
     };
     /// The norm of each tensor of the list, as one tensor.
     "_list_norms(Tensor[] self, float ord=2) -> Tensor", FN,
-    |a| Ok(lists::norms(a.tensors(0)?, a.float(1)?)?.into());
+    |a| Ok(lists::norms(a.tensors(arg!(self))?, a.float(arg!(ord))?)?.into());
     /// Multiplies every tensor of the list by a number of one element, in place.
     "_list_scale_(Tensor[] self, Tensor factor) -> ()", FN,
     |a| {
-        lists::scale(a.tensors(0)?, a.tensor(1)?)?;
+        lists::scale(a.tensors(arg!(self))?, a.tensor(arg!(factor))?)?;
         Ok(Value::None)
     };
     /// Adds one number to every tensor of the list, in place.
     "_foreach_add_(Tensor[] self, Scalar scalar) -> ()", FN,
     |a| {
-        add_to_each(a.tensors(0)?, a.scalar(1)?)?;
+        add_to_each(a.tensors(arg!(self))?, a.scalar(arg!(scalar))?)?;
         Ok(Value::None)
     };
 }

@@ -5,12 +5,13 @@ use super::pointwise;
 use super::ternary::ClampTensor;
 use super::types::no_bool;
 use super::{apply, c, k, Cpu, Own};
+use crate::arg;
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::Repeats;
 use crate::rng::Generator;
-use crate::schema::{Args, Dest, MemoryFormat, Value};
+use crate::schema::{Args, Dest, MemoryFormat, Signature, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -258,17 +259,17 @@ impl Cpu<1> for Gelu {
     }
 }
 
-fn gelu(a: &Args) -> Result<Value> {
-    let x = [a.tensor(0)?];
-    match a.str(1)? {
+fn gelu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = [a.tensor(arg!(self))?];
+    match a.str(arg!(approximate))? {
         "none" => a.apply(Gelu, x),
         "tanh" => a.apply(GeluTanh, x),
         _ => bail!(Runtime, "approximate argument must be either none or tanh."),
     }
 }
 
-fn softshrink(a: &Args) -> Result<Value> {
-    let (x, lambda) = (a.tensor(0)?, a.float(1)?);
+fn softshrink<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, lambda) = (a.tensor(arg!(self))?, a.float(arg!(lambd))?);
     // The largest finite numbers, to six digits.
     let (most, told) = match x.dtype() {
         DType::F64 => (f64::MAX, "1.79769e+308"),
@@ -285,18 +286,18 @@ fn softshrink(a: &Args) -> Result<Value> {
     a.apply(Softshrink { lambda }, [x])
 }
 
-fn celu(a: &Args) -> Result<Value> {
-    let alpha = a.float(1)?;
+fn celu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let alpha = a.float(arg!(alpha))?;
     ensure!(
         alpha != 0.0,
         Runtime,
         "ZeroDivisionError: alpha cannot be 0 for CELU"
     );
-    a.apply(Celu { alpha }, [a.tensor(0)?])
+    a.apply(Celu { alpha }, [a.tensor(arg!(self))?])
 }
 
-fn prelu(a: &Args) -> Result<Value> {
-    let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+fn prelu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, w) = (a.tensor(arg!(self))?, a.tensor(arg!(weight))?);
     ensure!(
         x.dtype() == w.dtype(),
         Runtime,
@@ -332,14 +333,14 @@ fn prelu(a: &Args) -> Result<Value> {
     Ok(apply(Prelu, [x, &w.reshape(&shape)?])?.into())
 }
 
-fn glu(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn glu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     ensure!(
         x.ndim() > 0,
         Runtime,
         "glu does not support 0-dimensional tensors because halving size must be even"
     );
-    let d = shape::dim(a.int(1)?, x.ndim())?;
+    let d = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     let n = x.size(d);
     ensure!(
         n % 2 == 0,
@@ -370,9 +371,9 @@ fn in_rows(a: &Args, y: Value) -> Result<Value> {
 
 /// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
 /// arXiv:1505.00853.
-fn rrelu(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let (low, high) = (a.float(1)?, a.float(2)?);
+fn rrelu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let (low, high) = (a.float(arg!(lower))?, a.float(arg!(upper))?);
     ensure!(
         low <= high,
         Runtime,
@@ -384,7 +385,7 @@ fn rrelu(a: &Args) -> Result<Value> {
         "\"rrelu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    if !a.bool(3)? {
+    if !a.bool(arg!(training))? {
         return Ok(apply(
             LeakyRelu {
                 slope: (low + high) / 2.0,
@@ -395,7 +396,7 @@ fn rrelu(a: &Args) -> Result<Value> {
     }
     // One number for each element that needs one, as PyTorch draws them.
     let slopes = match x.has_data() {
-        true => drawn_slopes(x, low, high, a.generator(4, x.device()))?,
+        true => drawn_slopes(x, low, high, a.generator(arg!(generator), x.device()))?,
         false => Tensor::empty(x.shape(), DType::F64, x.device())?,
     };
     let wide = if x.dtype().is_half() {
@@ -427,22 +428,22 @@ fn drawn_slopes(x: &Tensor, low: f64, high: f64, generator: Arc<Generator>) -> R
     Tensor::from_slice(&slopes, x.shape(), DType::F64)
 }
 
-fn hardtanh(a: &Args) -> Result<Value> {
-    let (low, high) = (a.scalar(1)?, a.scalar(2)?);
+fn hardtanh<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (low, high) = (a.scalar(arg!(min_val))?, a.scalar(arg!(max_val))?);
     if let Some(nan) = [low, high].into_iter().find(|s| s.f64().is_nan()) {
         let nan = Tensor::number(nan)?;
-        return a.apply(ClampTensor, [a.tensor(0)?, &nan, &nan]);
+        return a.apply(ClampTensor, [a.tensor(arg!(self))?, &nan, &nan]);
     }
-    a.apply(Hardtanh { low, high }, [a.tensor(0)?])
+    a.apply(Hardtanh { low, high }, [a.tensor(arg!(self))?])
 }
 
-fn threshold(a: &Args) -> Result<Value> {
+fn threshold<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     a.apply(
         Threshold {
-            threshold: a.scalar(1)?,
-            value: a.scalar(2)?,
+            threshold: a.scalar(arg!(threshold))?,
+            value: a.scalar(arg!(value))?,
         },
-        [a.tensor(0)?],
+        [a.tensor(arg!(self))?],
     )
 }
 
@@ -454,48 +455,48 @@ const ACT: u32 = {
 
 crate::entries! {
     /// max(x, 0), elementwise.
-    "relu(Tensor self) -> Tensor", PW, |a| a.apply(Relu, [a.tensor(0)?]);
+    "relu(Tensor self) -> Tensor", PW, |a| a.apply(Relu, [a.tensor(arg!(self))?]);
     /// min(max(x, 0), 6), elementwise.
     "relu6(Tensor self) -> Tensor", ACT,
-    |a| a.apply(Hardtanh { low: Scalar::Int(0), high: Scalar::Int(6) }, [a.tensor(0)?]);
+    |a| a.apply(Hardtanh { low: Scalar::Int(0), high: Scalar::Int(6) }, [a.tensor(arg!(self))?]);
     /// x * sigmoid(x), elementwise.
-    "silu(Tensor self) -> Tensor", ACT, |a| a.apply(Silu, [a.tensor(0)?]);
+    "silu(Tensor self) -> Tensor", ACT, |a| a.apply(Silu, [a.tensor(arg!(self))?]);
     /// x * tanh(log(1 + e^x)), elementwise.
-    "mish(Tensor self) -> Tensor", ACT, |a| a.apply(Mish, [a.tensor(0)?]);
+    "mish(Tensor self) -> Tensor", ACT, |a| a.apply(Mish, [a.tensor(arg!(self))?]);
     /// x times the standard normal distribution function of x, exactly or by tanh.
     "gelu(Tensor self, *, str approximate='none') -> Tensor", ACT, gelu;
     /// scale * x above 0, scale * alpha * (e^(input_scale * x) - 1) below.
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", ACT,
     |a| a.apply(
-        Elu { alpha: a.float(1)?, scale: a.float(2)?, input_scale: a.float(3)? },
-        [a.tensor(0)?]);
+        Elu { alpha: a.float(arg!(alpha))?, scale: a.float(arg!(scale))?, input_scale: a.float(arg!(input_scale))? },
+        [a.tensor(arg!(self))?]);
     /// max(x, 0) + min(0, alpha * (e^(x / alpha) - 1)), elementwise.
     "celu(Tensor self, Scalar alpha=1.0) -> Tensor", FN | INPLACE | DIRECT, celu;
     /// The self-normalising exponential unit.
     "selu(Tensor self) -> Tensor", FN | INPLACE | DIRECT,
     |a| a.apply(
-        Elu { alpha: SELU_ALPHA, scale: SELU_SCALE, input_scale: 1.0 }, [a.tensor(0)?]);
+        Elu { alpha: SELU_ALPHA, scale: SELU_SCALE, input_scale: 1.0 }, [a.tensor(arg!(self))?]);
     /// x within [min_val, max_val].
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", ACT, hardtanh;
     /// x / 6 + 1 / 2 within [0, 1].
-    "hardsigmoid(Tensor self) -> Tensor", ACT, |a| a.apply(Hardsigmoid, [a.tensor(0)?]);
+    "hardsigmoid(Tensor self) -> Tensor", ACT, |a| a.apply(Hardsigmoid, [a.tensor(arg!(self))?]);
     /// x * hardsigmoid(x).
-    "hardswish(Tensor self) -> Tensor", ACT, |a| a.apply(Hardswish, [a.tensor(0)?]);
+    "hardswish(Tensor self) -> Tensor", ACT, |a| a.apply(Hardswish, [a.tensor(arg!(self))?]);
     /// x outside [-lambd, lambd], 0 within.
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         // Elements are compared with the number that their type has for lambd.
-        a.apply(Hardshrink { lambda: x.dtype().nearest(a.float(1)?) }, [x])
+        a.apply(Hardshrink { lambda: x.dtype().nearest(a.float(arg!(lambd))?) }, [x])
     };
     /// x moved by lambd toward 0, and 0 within lambd of it.
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", NN | OUT | DIRECT, softshrink;
     /// log(1 + e^(beta * x)) / beta; x where beta * x > threshold.
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", NN | OUT | DIRECT,
-    |a| a.apply(Softplus { beta: a.float(1)?, threshold: a.float(2)? }, [a.tensor(0)?]);
+    |a| a.apply(Softplus { beta: a.float(arg!(beta))?, threshold: a.float(arg!(threshold))? }, [a.tensor(arg!(self))?]);
     /// x above 0, negative_slope * x below.
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", ACT,
-    |a| a.apply(LeakyRelu { slope: a.float(1)? }, [a.tensor(0)?]);
+    |a| a.apply(LeakyRelu { slope: a.float(arg!(negative_slope))? }, [a.tensor(arg!(self))?]);
     /// Leaky with slopes drawn from [lower, upper] while training, their middle otherwise.
     "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
     FN | INPLACE, |a| in_rows(a, rrelu(a)?);
@@ -506,7 +507,7 @@ crate::entries! {
     FN | INPLACE | OUT | DIRECT, threshold;
     /// log(sigmoid(x)), elementwise.
     "log_sigmoid(Tensor self) -> Tensor", NN | OUT | DIRECT,
-    |a| in_rows(a, a.apply(LogSigmoid, [a.tensor(0)?])?);
+    |a| in_rows(a, a.apply(LogSigmoid, [a.tensor(arg!(self))?])?);
     /// The first half along dim times the sigmoid of the second.
     "glu(Tensor self, int dim=-1) -> Tensor", NN | OUT, glu;
 }

@@ -6,12 +6,13 @@ use super::ternary::*;
 use super::types::{no_bool, promoted};
 use super::unary::*;
 use super::{apply, apply_, Half};
+use crate::arg;
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{check_range, DType, Promotion, Scalar};
 use crate::ensure;
 use crate::error::Result;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, At, Dest, Signature, Value};
 use crate::tensor::Tensor;
 
 /// The promoted type of a tensor and numbers.
@@ -32,13 +33,13 @@ fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> Result<DType> {
 
 /// A term and its factor, of which the integer type of the result holds what it is. One with an imaginary
 /// part, which kernels do not take, is multiplied first; with zero a term is not read, where the op says so.
-pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> {
+pub fn scaled(a: &Args, term: At, factor: At) -> Result<(Tensor, Scalar)> {
     let t = a.tensor(term)?;
-    let Value::Complex(re, im) = a.values[factor] else {
+    let Value::Complex(re, im) = *a.value(factor) else {
         return Ok((t.clone(), check_factor(a, factor)?));
     };
     let mut p = Promotion::default();
-    for value in a.values {
+    for value in a.values() {
         if let Value::Tensor(t) = value {
             p.add(t.dtype(), t.ndim(), t.is_wrapped());
         }
@@ -50,7 +51,7 @@ pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> 
         "{}: For non-complex input tensors, argument {} must not be a complex number. Its value cannot \
          be converted to type {} without overflow",
         a.schema.name,
-        a.schema.params[factor].name,
+        a.name(factor),
         dtype.c_name()
     );
     if im == 0.0 {
@@ -61,14 +62,14 @@ pub fn scaled(a: &Args, term: usize, factor: usize) -> Result<(Tensor, Scalar)> 
 }
 
 /// Refuses a factor that the integer type of the result does not hold.
-fn check_factor(a: &Args, factor: usize) -> Result<Scalar> {
+fn check_factor(a: &Args, factor: At) -> Result<Scalar> {
     let value = a.scalar(factor)?;
     // What every type holds is not looked at further.
     if (0.0..=127.0).contains(&value.f64()) {
         return Ok(value);
     }
     let mut p = Promotion::default();
-    for t in &a.values[..factor] {
+    for t in a.before(factor) {
         if let Value::Tensor(t) = t {
             p.add(t.dtype(), t.ndim(), t.is_wrapped());
         }
@@ -101,9 +102,9 @@ fn half_steps(x: [&Tensor; 2]) -> Option<Half> {
     }
 }
 
-fn divide(a: &Args) -> Result<Value> {
-    let x = [a.tensor(0)?, a.tensor(1)?];
-    let mode = a.opt_str(2);
+fn divide<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = [a.tensor(arg!(self))?, a.tensor(arg!(other))?];
+    let mode = a.opt_str(arg!(rounding_mode));
     match (mode, mode.and_then(|_| half_steps(x))) {
         (None, _) => a.apply(Div, x),
         (Some("trunc"), None) => a.apply(DivTrunc, x),
@@ -117,42 +118,42 @@ fn divide(a: &Args) -> Result<Value> {
     }
 }
 
-fn floor_divide(a: &Args) -> Result<Value> {
-    let x = [a.tensor(0)?, a.tensor(1)?];
+fn floor_divide<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = [a.tensor(arg!(self))?, a.tensor(arg!(other))?];
     match half_steps(x) {
         None => a.apply(FloorDivide, x),
         Some(to) => a.apply(HalfFloorDivide { to }, x),
     }
 }
 
-fn add(a: &Args) -> Result<Value> {
-    if let Value::Complex(..) = a.values[2] {
-        let (y, alpha) = scaled(a, 1, 2)?;
-        return a.apply(Add { alpha }, [a.tensor(0)?, &y]);
+fn add<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    if let Value::Complex(..) = *a.value(arg!(alpha)) {
+        let (y, alpha) = scaled(a, arg!(other), arg!(alpha))?;
+        return a.apply(Add { alpha }, [a.tensor(arg!(self))?, &y]);
     }
     a.apply(
         Add {
-            alpha: check_factor(a, 2)?,
+            alpha: check_factor(a, arg!(alpha))?,
         },
-        [a.tensor(0)?, a.tensor(1)?],
+        [a.tensor(arg!(self))?, a.tensor(arg!(other))?],
     )
 }
 
-fn sub(a: &Args) -> Result<Value> {
-    if let Value::Complex(..) = a.values[2] {
-        let (y, alpha) = scaled(a, 1, 2)?;
-        return a.apply(Sub { alpha }, [a.tensor(0)?, &y]);
+fn sub<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    if let Value::Complex(..) = *a.value(arg!(alpha)) {
+        let (y, alpha) = scaled(a, arg!(other), arg!(alpha))?;
+        return a.apply(Sub { alpha }, [a.tensor(arg!(self))?, &y]);
     }
     a.apply(
         Sub {
-            alpha: check_factor(a, 2)?,
+            alpha: check_factor(a, arg!(alpha))?,
         },
-        [a.tensor(0)?, a.tensor(1)?],
+        [a.tensor(arg!(self))?, a.tensor(arg!(other))?],
     )
 }
 
-fn pow(a: &Args) -> Result<Value> {
-    let (x, e) = (a.tensor(0)?, a.tensor(1)?);
+fn pow<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, e) = (a.tensor(arg!(self))?, a.tensor(arg!(exponent))?);
     if !e.is_wrapped() || e.dtype().is_complex() {
         return a.apply(Pow, [x, e]);
     }
@@ -196,8 +197,8 @@ fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
     }
 }
 
-fn square(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn square<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     a.apply(
         Square,
         [&x.to_dtype(with_numbers(x, &[Some(Scalar::Int(2))])?)?],
@@ -212,8 +213,8 @@ fn widest(x: &Tensor, y: &Tensor) -> DType {
     }
 }
 
-fn float_power(a: &Args) -> Result<Value> {
-    let (x, e) = (a.tensor(0)?, a.tensor(1)?);
+fn float_power<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, e) = (a.tensor(arg!(self))?, a.tensor(arg!(exponent))?);
     let wide = widest(x, e);
     let (told, to) = match a.dest {
         Dest::New => ("", None),
@@ -236,7 +237,7 @@ fn float_power(a: &Args) -> Result<Value> {
 }
 
 /// The bound of a clamp: absent, a number, or a tensor.
-fn bound<'a>(a: &'a Args, i: usize) -> Result<(Option<Scalar>, Option<&'a Tensor>)> {
+fn bound<'a>(a: &'a Args, i: At) -> Result<(Option<Scalar>, Option<&'a Tensor>)> {
     Ok(match a.opt_tensor(i) {
         None => (None, None),
         Some(t) if t.is_wrapped() => (Some(t.item()?), None),
@@ -244,9 +245,13 @@ fn bound<'a>(a: &'a Args, i: usize) -> Result<(Option<Scalar>, Option<&'a Tensor
     })
 }
 
-fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let at = |i: Option<usize>| i.map_or(Ok((None, None)), |i| bound(a, i));
+fn clamp_between<Sig: Signature>(
+    a: &Args<Sig>,
+    low: Option<At>,
+    high: Option<At>,
+) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let at = |i: Option<At>| i.map_or(Ok((None, None)), |i| bound(a, i));
     let ((low, low_t), (high, high_t)) = (at(low)?, at(high)?);
     ensure!(
         low.is_some() || high.is_some() || low_t.is_some() || high_t.is_some(),
@@ -282,8 +287,8 @@ fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Va
     }
 }
 
-fn nextafter(a: &Args) -> Result<Value> {
-    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+fn nextafter<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
     let step = match promoted(&[x.as_ref(), y.as_ref()])? {
         // The bits of a bfloat16 are the upper half of a float32's.
         DType::BF16 => 1 << 16,
@@ -293,8 +298,12 @@ fn nextafter(a: &Args) -> Result<Value> {
     a.apply(NextAfter { step }, [x, y])
 }
 
-fn lerp(a: &Args) -> Result<Value> {
-    let (x, y, w) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+fn lerp<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, y, w) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(end))?,
+        a.tensor(arg!(weight))?,
+    );
     if w.is_wrapped() && !w.dtype().is_complex() {
         let w = w.item()?.f64();
         return a.apply(LerpNumber { w }, [x, y]);
@@ -313,17 +322,17 @@ fn lerp(a: &Args) -> Result<Value> {
     }
 }
 
-fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {
-    let x = a.number(0)?;
-    let y = a.tensor(1)?;
+fn number_first<Sig: Signature, P: super::Pointwise<2>>(op: P, a: &Args<Sig>) -> Result<Value> {
+    let x = a.number(arg!(self))?;
+    let y = a.tensor(arg!(other | exponent))?;
     Ok(match a.dest {
         Dest::Out(_) => a.apply(op, [&x, y])?,
         _ => apply(op, [&x, y])?.into(),
     })
 }
 
-fn ldexp(a: &Args) -> Result<Value> {
-    a.apply(Ldexp, [a.tensor(0)?, a.tensor(1)?])
+fn ldexp<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    a.apply(Ldexp, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])
 }
 
 crate::entries! {
@@ -339,15 +348,15 @@ crate::entries! {
     /// other - alpha * self.
     "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN | COMPLEX,
     |a| {
-        let (x, alpha) = scaled(a, 0, 2)?;
-        Ok(apply(Sub { alpha }, [a.tensor(1)?, &x])?.into())
+        let (x, alpha) = scaled(a, arg!(self), arg!(alpha))?;
+        Ok(apply(Sub { alpha }, [a.tensor(arg!(other))?, &x])?.into())
     };
     /// self * other.
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Mul, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self * other.
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Mul, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self / other; rounded toward zero with rounding_mode='trunc', down with 'floor'.
     "div(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
     divide;
@@ -356,28 +365,28 @@ crate::entries! {
     divide;
     /// self / other.
     "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Div, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Div, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self / other rounded down.
     "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
     floor_divide;
     /// self / other rounded down.
     "floor_divide(Scalar self, Tensor other) -> Tensor", FN,
     |a| {
-        let x = a.number(0)?;
-        match half_steps([&x, a.tensor(1)?]) {
+        let x = a.number(arg!(self))?;
+        match half_steps([&x, a.tensor(arg!(other))?]) {
             None => number_first(FloorDivide, a),
             Some(to) => number_first(HalfFloorDivide { to }, a),
         }
     };
     /// The remainder with the sign of other.
     "remainder(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Remainder, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Remainder, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The remainder with the sign of other.
     "remainder(Scalar self, Tensor other) -> Tensor", FN | OUT | DIRECT,
     |a| number_first(Remainder, a);
     /// The remainder with the sign of self.
     "fmod(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Fmod, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Fmod, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self to the power of exponent.
     "pow(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
     pow;
@@ -390,7 +399,7 @@ crate::entries! {
     /// self to the power of exponent in float64.
     "float_power(Scalar self, Tensor exponent) -> Tensor", FN | OUT | COMPLEX,
     |a| {
-        let (x, e) = (a.number(0)?, a.tensor(1)?);
+        let (x, e) = (a.number(arg!(self))?, a.tensor(arg!(exponent))?);
         let wide = widest(&x, e);
         Ok(apply(Pow, [&x.to_dtype(wide)?, &e.to_dtype(wide)?])?.into())
     };
@@ -399,97 +408,97 @@ crate::entries! {
     square;
     /// The larger element; NaN if either is.
     "maximum(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Maximum, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Maximum, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The smaller element; NaN if either is.
     "minimum(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Minimum, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Minimum, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The larger element; the number if one is NaN.
     "fmax(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Fmax, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Fmax, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The smaller element; the number if one is NaN.
     "fmin(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Fmin, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Fmin, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The larger element of each pair, as `maximum`.
     "max(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Maximum, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Maximum, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The smaller element of each pair, as `minimum`.
     "min(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Minimum, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Minimum, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// sqrt(self^2 + other^2) without overflow.
     "hypot(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Hypot, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Hypot, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The angle of the points (other, self) in radians.
     "atan2(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Atan2, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Atan2, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The angle of the points (other, self) in radians.
     "arctan2(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Atan2, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Atan2, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The greatest common divisor.
     "gcd(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Gcd, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Gcd, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The least common multiple.
     "lcm(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Lcm, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Lcm, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The size of self with the sign of other.
     "copysign(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Copysign, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Copysign, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The next number after self toward other.
     "nextafter(Tensor self, Tensor other) -> Tensor", PW,
     nextafter;
     /// 0 below zero, 1 above, values at zero.
     "heaviside(Tensor self, Tensor values) -> Tensor", PW,
-    |a| a.apply(Heaviside, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Heaviside, [a.tensor(arg!(self))?, a.tensor(arg!(values))?]);
     /// self * 2^other.
     "ldexp(Tensor self, Tensor other) -> Tensor", PW,
     ldexp;
     /// log(e^self + e^other).
     "logaddexp(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Logaddexp, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Logaddexp, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// log2(2^self + 2^other).
     "logaddexp2(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Logaddexp2, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Logaddexp2, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The regularised lower incomplete gamma function.
     "igamma(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Igamma, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Igamma, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The regularised upper incomplete gamma function.
     "igammac(Tensor self, Tensor other) -> Tensor", PW,
-    |a| a.apply(Igammac, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Igammac, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The regularised lower incomplete gamma function.
     "gammainc(Tensor self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| a.apply(Igamma, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Igamma, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The regularised upper incomplete gamma function.
     "gammaincc(Tensor self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| a.apply(Igammac, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Igammac, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self * log(other); 0 where self is 0.
     "xlogy(Tensor self, Tensor|Scalar other) -> Tensor", PW | SPECIAL,
-    |a| a.apply(Xlogy, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Xlogy, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self * log(other); 0 where self is 0.
     "xlogy(Scalar self, Tensor other) -> Tensor", FN | SPECIAL | OUT | DIRECT,
     |a| number_first(Xlogy, a);
     /// self * log(1 + other); 0 where self is 0.
     "xlog1py(Tensor self, Tensor|Scalar other) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| a.apply(Xlog1py, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Xlog1py, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self * log(1 + other); 0 where self is 0.
     "xlog1py(Scalar self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| number_first(Xlog1py, a);
     /// Hurwitz's zeta function.
     "zeta(Tensor self, Tensor|Scalar other) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| a.apply(Zeta, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Zeta, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Hurwitz's zeta function.
     "zeta(Scalar self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| number_first(Zeta, a);
     /// self within [min, max].
     "clamp(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor", PW,
-    |a| clamp_between(a, Some(1), Some(2));
+    |a| clamp_between(a, Some(arg!(min)), Some(arg!(max)));
     /// self within [min, max].
     "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor", PW,
-    |a| clamp_between(a, Some(1), Some(2));
+    |a| clamp_between(a, Some(arg!(min)), Some(arg!(max)));
     /// The larger of self and min.
     "clamp_min(Tensor self, Tensor|Scalar min) -> Tensor", PW,
-    |a| clamp_between(a, Some(1), None);
+    |a| clamp_between(a, Some(arg!(min)), None);
     /// The smaller of self and max.
     "clamp_max(Tensor self, Tensor|Scalar max) -> Tensor", PW,
-    |a| clamp_between(a, None, Some(1));
+    |a| clamp_between(a, None, Some(arg!(max)));
     /// self + weight * (end - self).
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor", PW,
     lerp;
@@ -497,38 +506,38 @@ crate::entries! {
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     PW | SCALES,
     |a| {
-        let (x, value) = scaled(a, 1, 3)?;
-        a.apply(Addcmul { value }, [a.tensor(0)?, &x, a.tensor(2)?])
+        let (x, value) = scaled(a, arg!(tensor1), arg!(value))?;
+        a.apply(Addcmul { value }, [a.tensor(arg!(self))?, &x, a.tensor(arg!(tensor2))?])
     };
     /// self + value * tensor1 / tensor2.
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     PW | SCALES,
     |a| {
-        let (x, value) = scaled(a, 1, 3)?;
-        a.apply(Addcdiv { value }, [a.tensor(0)?, &x, a.tensor(2)?])
+        let (x, value) = scaled(a, arg!(tensor1), arg!(value))?;
+        a.apply(Addcdiv { value }, [a.tensor(arg!(self))?, &x, a.tensor(arg!(tensor2))?])
     };
     /// self where the condition holds, other elsewhere.
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT | WHOLE,
-    |a| where_entry(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    |a| where_entry(a.tensor(arg!(condition))?, a.tensor(arg!(self))?, a.tensor(arg!(other))?);
     /// self where the condition holds, other elsewhere.
     "where(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| where_entry(a.tensor(1)?, a.tensor(0)?, a.tensor(2)?);
+    |a| where_entry(a.tensor(arg!(condition))?, a.tensor(arg!(self))?, a.tensor(arg!(other))?);
     /// The operator with assignment.
     "__iadd__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(Add { alpha: Scalar::Int(1) }, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(Add { alpha: Scalar::Int(1) }, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The operator with assignment.
     "__isub__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(Sub { alpha: Scalar::Int(1) }, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(Sub { alpha: Scalar::Int(1) }, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The operator with assignment.
     "__imul__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(Mul, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(Mul, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The operator with assignment.
     "__itruediv__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(Div, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(Div, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The operator with assignment.
     "__ifloordiv__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
     |a| {
-        let x = [a.tensor(0)?, a.tensor(1)?];
+        let x = [a.tensor(arg!(self))?, a.tensor(arg!(other))?];
         Ok(match half_steps(x) {
             None => apply_(FloorDivide, x)?.into(),
             Some(to) => apply_(HalfFloorDivide { to }, x)?.into(),
@@ -536,11 +545,11 @@ crate::entries! {
     };
     /// The operator with assignment.
     "__imod__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(Remainder, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(Remainder, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The operator with assignment.
     "__ipow__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
     |a| {
         let dest = Dest::InPlace;
-        pow(&Args { values: a.values, dest: &dest, schema: a.schema })
+        pow(&a.to(&dest))
     };
 }

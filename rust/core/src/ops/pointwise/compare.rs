@@ -4,10 +4,11 @@ use super::pointwise;
 use super::types::{no_bool, refuse_complex};
 use super::unary::{Abs, IsNan, LogicalNot};
 use super::{apply, apply_, c, Cpu, Integer, Pointwise};
+use crate::arg;
 use crate::device::Device;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
-use crate::schema::{Args, Dest, MemoryFormat, Value};
+use crate::schema::{Args, Dest, MemoryFormat, Signature, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
@@ -234,13 +235,17 @@ fn promoted(x: &Tensor, y: &Tensor) -> Result<DType> {
     p.result()
 }
 
-fn bits(a: &Args) -> Result<i64> {
-    Ok(8 * promoted(a.tensor(0)?, a.tensor(1)?)?.size() as i64)
+fn bits<Sig: Signature>(a: &Args<Sig>) -> Result<i64> {
+    Ok(8 * promoted(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?.size() as i64)
 }
 
-fn near(a: &Args) -> Result<Tensor> {
-    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
-    let (rtol, atol, equal_nan) = (a.float(2)?, a.float(3)?, a.bool(4)?);
+fn near<Sig: Signature>(a: &Args<Sig>) -> Result<Tensor> {
+    let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
+    let (rtol, atol, equal_nan) = (
+        a.float(arg!(rtol))?,
+        a.float(arg!(atol))?,
+        a.bool(arg!(equal_nan))?,
+    );
     ensure!(
         x.dtype() == y.dtype(),
         Runtime,
@@ -290,8 +295,8 @@ fn all_true(x: &Tensor) -> Result<bool> {
     Ok(unsafe { x.slice::<u8>() }.iter().all(|&v| v != 0))
 }
 
-fn bitwise_not(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn bitwise_not<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     a.apply(
         BitwiseNot {
             bool: x.dtype() == DType::Bool,
@@ -333,8 +338,8 @@ fn all(x: &Tensor, truth: bool) -> Result<Value> {
 }
 
 /// What `op` says of each number, which for integers is always the same.
-fn class(a: &Args, op: impl Pointwise<1>, of_integers: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn class<Sig: Signature>(a: &Args<Sig>, op: impl Pointwise<1>, of_integers: bool) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     match x.dtype().is_integral() {
         true => all(x, of_integers),
         false => a.apply(op, [x]),
@@ -344,102 +349,102 @@ fn class(a: &Args, op: impl Pointwise<1>, of_integers: bool) -> Result<Value> {
 crate::entries! {
     /// Whether the elements are equal.
     "eq(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Eq, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Eq, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether the elements differ.
     "ne(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Ne, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Ne, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether the elements differ.
     "not_equal(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Ne, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Ne, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self < other.
     "lt(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Lt, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Lt, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self < other.
     "less(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Lt, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Lt, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self <= other.
     "le(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Le, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Le, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self <= other.
     "less_equal(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Le, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Le, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self > other.
     "gt(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Gt, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Gt, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self > other.
     "greater(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Gt, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Gt, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self >= other.
     "ge(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Ge, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Ge, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether self >= other.
     "greater_equal(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
-    |a| a.apply(Ge, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Ge, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether both are nonzero.
     "logical_and(Tensor self, Tensor other) -> Tensor", CMP,
-    |a| a.apply(LogicalAnd, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(LogicalAnd, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether either is nonzero.
     "logical_or(Tensor self, Tensor other) -> Tensor", CMP,
-    |a| a.apply(LogicalOr, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(LogicalOr, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether exactly one is nonzero.
     "logical_xor(Tensor self, Tensor other) -> Tensor", CMP,
-    |a| a.apply(LogicalXor, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(LogicalXor, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// Whether x is zero.
     "logical_not(Tensor self) -> Tensor", CMP,
-    |a| a.apply(LogicalNot, [a.tensor(0)?]);
+    |a| a.apply(LogicalNot, [a.tensor(arg!(self))?]);
     /// The bits set in both; the logical and of bools.
     "bitwise_and(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(BitwiseAnd, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(BitwiseAnd, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The bits set in both; the logical and of bools.
     "bitwise_and(Scalar self, Tensor other) -> Tensor", FN,
-    |a| Ok(apply(BitwiseAnd, [&Tensor::number(a.scalar(0)?)?, a.tensor(1)?])?.into());
+    |a| Ok(apply(BitwiseAnd, [&Tensor::number(a.scalar(arg!(self))?)?, a.tensor(arg!(other))?])?.into());
     /// The bits set in both; the logical and of bools.
     "__iand__(Tensor self, Tensor|Scalar other) -> Tensor", FN | METHOD,
-    |a| Ok(apply_(BitwiseAnd, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(BitwiseAnd, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The bits set in either; the logical or of bools.
     "bitwise_or(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(BitwiseOr, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(BitwiseOr, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The bits set in either; the logical or of bools.
     "bitwise_or(Scalar self, Tensor other) -> Tensor", FN,
-    |a| Ok(apply(BitwiseOr, [&Tensor::number(a.scalar(0)?)?, a.tensor(1)?])?.into());
+    |a| Ok(apply(BitwiseOr, [&Tensor::number(a.scalar(arg!(self))?)?, a.tensor(arg!(other))?])?.into());
     /// The bits set in either; the logical or of bools.
     "__ior__(Tensor self, Tensor|Scalar other) -> Tensor", FN | METHOD,
-    |a| Ok(apply_(BitwiseOr, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(BitwiseOr, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// The bits set in exactly one.
     "bitwise_xor(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(BitwiseXor, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(BitwiseXor, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The bits set in exactly one.
     "bitwise_xor(Scalar self, Tensor other) -> Tensor", FN,
-    |a| Ok(apply(BitwiseXor, [&Tensor::number(a.scalar(0)?)?, a.tensor(1)?])?.into());
+    |a| Ok(apply(BitwiseXor, [&Tensor::number(a.scalar(arg!(self))?)?, a.tensor(arg!(other))?])?.into());
     /// The bits set in exactly one.
     "__ixor__(Tensor self, Tensor|Scalar other) -> Tensor", FN | METHOD,
-    |a| Ok(apply_(BitwiseXor, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(BitwiseXor, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// self shifted by other bits toward the higher ones.
     "bitwise_left_shift(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(LeftShift { bits: bits(a)? }, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(LeftShift { bits: bits(a)? }, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self shifted by other bits toward the higher ones.
     "bitwise_left_shift(Scalar self, Tensor other) -> Tensor", FN,
     |a| {
-        let (x, y) = (Tensor::number(a.scalar(0)?)?, a.tensor(1)?);
+        let (x, y) = (Tensor::number(a.scalar(arg!(self))?)?, a.tensor(arg!(other))?);
         let bits = 8 * promoted(&x, y)?.size() as i64;
         Ok(apply(LeftShift { bits }, [&x, y])?.into())
     };
     /// self shifted by other bits toward the higher ones.
     "__ilshift__(Tensor self, Tensor|Scalar other) -> Tensor", FN | METHOD,
-    |a| Ok(apply_(LeftShift { bits: bits(a)? }, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(LeftShift { bits: bits(a)? }, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// self shifted by other bits toward the lower ones; the sign remains.
     "bitwise_right_shift(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(RightShift { bits: bits(a)? }, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(RightShift { bits: bits(a)? }, [a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// self shifted by other bits toward the lower ones; the sign remains.
     "bitwise_right_shift(Scalar self, Tensor other) -> Tensor", FN,
     |a| {
-        let (x, y) = (Tensor::number(a.scalar(0)?)?, a.tensor(1)?);
+        let (x, y) = (Tensor::number(a.scalar(arg!(self))?)?, a.tensor(arg!(other))?);
         let bits = 8 * promoted(&x, y)?.size() as i64;
         Ok(apply(RightShift { bits }, [&x, y])?.into())
     };
     /// self shifted by other bits toward the lower ones; the sign remains.
     "__irshift__(Tensor self, Tensor|Scalar other) -> Tensor", FN | METHOD,
-    |a| Ok(apply_(RightShift { bits: bits(a)? }, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(apply_(RightShift { bits: bits(a)? }, [a.tensor(arg!(self))?, a.tensor(arg!(other))?])?.into());
     /// All bits inverted; the other truth value for bool.
     "bitwise_not(Tensor self) -> Tensor", PW,
     bitwise_not;
@@ -454,15 +459,15 @@ crate::entries! {
     |a| class(a, IsFinite, true);
     /// Whether x is positive infinity.
     "isposinf(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| into_bool(a).and_then(|()| a.apply(IsPosInf, [a.tensor(0)?]));
+    |a| into_bool(a).and_then(|()| a.apply(IsPosInf, [a.tensor(arg!(self))?]));
     /// Whether x is negative infinity.
     "isneginf(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| into_bool(a).and_then(|()| a.apply(IsNegInf, [a.tensor(0)?]));
+    |a| into_bool(a).and_then(|()| a.apply(IsNegInf, [a.tensor(arg!(self))?]));
     /// Whether the sign of x is negative; that of -0 is.
     "signbit(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
         into_bool(a)?;
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         match x.dtype().is_wide_unsigned() {
             true => a.apply(Lt, [x, &Tensor::number(Scalar::Int(0))?]),
             false => a.apply(Signbit, [x]),
@@ -471,7 +476,7 @@ crate::entries! {
     /// Whether the imaginary part is zero: true for real types.
     "isreal(Tensor self) -> Tensor", FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         if x.dtype().is_complex() {
             let imaginary = x.component(1);
             return Ok(apply(LogicalNot, [&imaginary])?.into());
@@ -487,7 +492,7 @@ crate::entries! {
     /// Whether shapes and all elements are equal.
     "equal(Tensor self, Tensor other) -> bool", FN | METHOD,
     |a| {
-        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
         if x.device() != y.device() {
             bail!(
                 Runtime,

@@ -1,10 +1,11 @@
 //! Numbers rounded to a grid, as an integer type with a scale would keep them.
 
 use super::{apply, c, k, pointwise, Real};
+use crate::arg;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, At, Signature, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 
@@ -72,9 +73,13 @@ fn within<R: Real>(q: R, low: R, high: R) -> R::Mask {
     R::both(between, R::not(q.is_nan()))
 }
 
-/// The limits of a grid of integers, arguments `i` and the next, and the tensor to be put on it.
-fn grid<'a>(a: &'a Args, name: &str, i: usize) -> Result<(&'a Tensor, f64, f64)> {
-    let (x, low, high) = (a.tensor(0)?, a.int(i)?, a.int(i + 1)?);
+/// The limits of a grid of integers, and the tensor to be put on it.
+fn grid<'a, Sig: Signature>(a: &'a Args<Sig>, name: &str) -> Result<(&'a Tensor, f64, f64)> {
+    let (x, low, high) = (
+        a.tensor(arg!(self))?,
+        a.int(arg!(quant_min))?,
+        a.int(arg!(quant_max))?,
+    );
     ensure!(
         low <= high,
         Runtime,
@@ -89,9 +94,12 @@ fn grid<'a>(a: &'a Args, name: &str, i: usize) -> Result<(&'a Tensor, f64, f64)>
     Ok((x, low as f64, high as f64))
 }
 
-fn per_tensor(a: &Args) -> Result<Value> {
-    let (x, low, high) = grid(a, PER_TENSOR, 3)?;
-    let (scale, zero) = (a.float(1)? as f32, a.int(2)? as f64);
+fn per_tensor<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, low, high) = grid(a, PER_TENSOR)?;
+    let (scale, zero) = (
+        a.float(arg!(scale))? as f32,
+        a.int(arg!(zero_point))? as f64,
+    );
     ensure!(
         (low..=high).contains(&zero),
         Runtime,
@@ -112,9 +120,9 @@ const PER_TENSOR: &str = "fake_quantize_per_tensor_affine";
 const PER_CHANNEL: &str = "fake_quantize_per_channel_affine";
 
 /// The limits alone are looked at: scale and zero point may be results that are not there yet.
-fn per_tensor_of_tensors(a: &Args) -> Result<Value> {
-    let (x, low, high) = grid(a, PER_TENSOR, 3)?;
-    let one = |i: usize, name: &str| {
+fn per_tensor_of_tensors<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, low, high) = grid(a, PER_TENSOR)?;
+    let one = |i: At, name: &str| {
         let t = a.tensor(i)?;
         crate::ops::constant(PER_TENSOR, name, Some(t))?;
         ensure!(
@@ -126,7 +134,10 @@ fn per_tensor_of_tensors(a: &Args) -> Result<Value> {
         );
         t.detach().reshape(&[])
     };
-    let (scale, mut zero) = (one(1, "scale")?, one(2, "zero_point")?);
+    let (scale, mut zero) = (
+        one(arg!(scale), "scale")?,
+        one(arg!(zero_point), "zero_point")?,
+    );
     if !zero.dtype().is_integral() {
         zero = zero.to_dtype(DType::I32)?;
     }
@@ -136,8 +147,12 @@ fn per_tensor_of_tensors(a: &Args) -> Result<Value> {
     Ok(y.to_dtype(x.dtype())?.into())
 }
 
-fn per_channel(a: &Args) -> Result<Value> {
-    let (scale, zero, axis) = (a.tensor(1)?, a.tensor(2)?, a.int(3)?);
+fn per_channel<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (scale, zero, axis) = (
+        a.tensor(arg!(scale))?,
+        a.tensor(arg!(zero_point))?,
+        a.int(arg!(axis))?,
+    );
     let (float, whole) = (scale.dtype(), zero.dtype() == DType::I32);
     ensure!(
         matches!(float, DType::F32 | DType::BF16),
@@ -167,14 +182,14 @@ fn per_channel(a: &Args) -> Result<Value> {
         Show(scale.shape()),
         Show(zero.shape())
     );
-    let (x, low, high) = grid(a, PER_CHANNEL, 4)?;
+    let (x, low, high) = grid(a, PER_CHANNEL)?;
     let axis = usize::try_from(axis).ok().filter(|&d| d < x.ndim());
     let Some(axis) = axis else {
         crate::bail!(
             Runtime,
             "{PER_CHANNEL}: `axis` must be between 0 and number of dimensions of input, got {} for \
              shape {}",
-            a.int(3)?,
+            a.int(arg!(axis))?,
             Show(x.shape())
         )
     };

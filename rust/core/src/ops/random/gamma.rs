@@ -1,6 +1,7 @@
 //! Gamma, Dirichlet and binomial numbers, and the gradients of the first two.
 
 use super::{digits, gpu, implicit, need_float, slice, with_sample_float};
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -13,7 +14,7 @@ use crate::op::{
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Minimum};
 use crate::rng::{Generator, Sample};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::tensor::Tensor;
 use crate::transfer::ran;
 use crate::{bail, ensure, shape};
@@ -250,28 +251,32 @@ fn spread(x: &[&Tensor], y: &Tensor) -> Result<SmallVec<[Tensor; 3]>> {
 }
 
 /// Draws for the parameters `x`; the generator is the argument behind them.
-fn draw<const N: usize>(a: &Args, family: Family, x: [&Tensor; N]) -> Result<Value> {
-    let generator = a.generator(N, x[0].device());
+fn draw<Sig: Signature, const N: usize>(
+    a: &Args<Sig>,
+    family: Family,
+    x: [&Tensor; N],
+) -> Result<Value> {
+    let generator = a.generator(arg!(generator), x[0].device());
     Ok(dispatch::call1(Draws { family, generator }, &x)?.into())
 }
 
 crate::entries! {
     /// Numbers of the gamma distributions of these shapes and scale 1.
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", FN,
-    |a| draw(a, Family::Gamma, [a.tensor(0)?]);
+    |a| draw(a, Family::Gamma, [a.tensor(arg!(self))?]);
     /// How gamma numbers move with their shapes.
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", FN,
-    |a| Ok(dispatch::call1(Slope::Gamma, &[a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| Ok(dispatch::call1(Slope::Gamma, &[a.tensor(arg!(self))?, a.tensor(arg!(output))?])?.into());
     /// Rows of the Dirichlet distributions of these weights.
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", FN,
-    |a| draw(a, Family::Dirichlet, [a.tensor(0)?]);
+    |a| draw(a, Family::Dirichlet, [a.tensor(arg!(self))?]);
     /// How numbers of a Dirichlet row move with their weights, over 1 less the number.
     "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", FN,
     |a| {
-        let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
+        let x = [a.tensor(arg!(x))?, a.tensor(arg!(alpha))?, a.tensor(arg!(total))?];
         Ok(dispatch::call1(Slope::Dirichlet, &x)?.into())
     };
     /// Numbers of successes in `count` trials of probability `prob`.
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", FN,
-    |a| draw(a, Family::Binomial, [a.tensor(0)?, a.tensor(1)?]);
+    |a| draw(a, Family::Binomial, [a.tensor(arg!(count))?, a.tensor(arg!(prob))?]);
 }

@@ -4,6 +4,7 @@ crate::ops::family! { sample gamma; ENTRIES }
 pub(super) mod gpu;
 mod implicit;
 
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
@@ -16,7 +17,7 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Rare, Replay, ReplayArgs, TensorMeta, Traits};
 use crate::ops::shape::create::{drawn_like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, Dest, Signature, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -264,14 +265,14 @@ pub(super) fn fill(y: &Tensor, what: Distribution, generator: Arc<Generator>) ->
     dispatch::compute_into(&draw, &[y], std::slice::from_ref(y))
 }
 
-/// Fills the first argument in place; the generator is argument `g`.
-fn fill_(a: &Args, name: &'static str, what: Distribution, g: usize) -> Result<Value> {
-    let x = a.tensor(0)?;
+/// Fills the first argument in place.
+fn fill_<Sig: Signature>(a: &Args<Sig>, name: &'static str, what: Distribution) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     check(x.dtype(), what)?;
     let draw = Draw {
         name,
         what,
-        generator: a.generator(g, x.device()),
+        generator: a.generator(arg!(generator), x.device()),
     };
     dispatch::call_into(draw, &[x], x, true)?;
     Ok(x.clone().into())
@@ -523,38 +524,38 @@ fn range(mut from: i64, to: Option<i64>, dtype: DType) -> Result<Distribution> {
     Ok(Distribution::Range(from, to.wrapping_sub(from) as u64))
 }
 
-/// A new tensor of random numbers: sizes are argument `size`, the generator `size + 1`.
 /// Whether what is drawn goes to `out=`.
 fn goes_out(a: &Args) -> bool {
     matches!(a.dest, Dest::Out(_))
 }
 
-fn random(a: &Args, size: usize, default: DType, what: Distribution) -> Result<Value> {
-    let o = Options::read(a, size + 2)?;
-    let shape = shape::sizes(a.ints(size)?)?;
+/// A new tensor of random numbers.
+fn random<Sig: Signature>(a: &Args<Sig>, default: DType, what: Distribution) -> Result<Value> {
+    let o = Options::read(a)?;
+    let shape = shape::sizes(a.ints(arg!(size))?)?;
     let dtype = o.dtype_or(a, || default)?;
     check(dtype, what)?;
     let y = dispatch::fresh(&shape, dtype, o.device_or(a), goes_out(a))?;
-    fill(&y, what, a.generator(size + 1, y.device()))?;
+    fill(&y, what, a.generator(arg!(generator), y.device()))?;
     o.give(a, y)
 }
 
-fn randint(a: &Args, low: i64, high: i64, size: usize) -> Result<Value> {
-    let o = Options::read(a, size + 2)?;
-    let shape = shape::sizes(a.ints(size)?)?;
+fn randint<Sig: Signature>(a: &Args<Sig>, low: i64, high: i64) -> Result<Value> {
+    let o = Options::read(a)?;
+    let shape = shape::sizes(a.ints(arg!(size))?)?;
     let dtype = o.dtype_or(a, || DType::I64)?;
     let y = dispatch::fresh(&shape, dtype, o.device_or(a), goes_out(a))?;
     fill(
         &y,
         range(low, Some(high), dtype)?,
-        a.generator(size + 1, y.device()),
+        a.generator(arg!(generator), y.device()),
     )?;
     o.give(a, y)
 }
 
-fn randperm(a: &Args) -> Result<Value> {
-    let o = Options::read(a, 2)?;
-    let shape = shape::sizes(&[a.int(0)?])?;
+fn randperm<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let o = Options::read(a)?;
+    let shape = shape::sizes(&[a.int(arg!(n))?])?;
     let dtype = o.dtype_or(a, || DType::I64)?;
     ensure!(
         dtype != DType::Bool,
@@ -575,22 +576,26 @@ fn randperm(a: &Args) -> Result<Value> {
     }
     let device = o.device_or(a);
     let y = dispatch::fresh(&shape, dtype, device, goes_out(a))?;
-    fill(&y, Distribution::Permutation, a.generator(1, device))?;
+    fill(
+        &y,
+        Distribution::Permutation,
+        a.generator(arg!(generator), device),
+    )?;
     o.give(a, y)
 }
 
-fn random_like(a: &Args, options: usize, what: Distribution) -> Result<Value> {
-    drawn_like(a, options, |y| {
-        fill(y, what, a.generator(options + 6, y.device()))
+fn random_like<Sig: Signature>(a: &Args<Sig>, what: Distribution) -> Result<Value> {
+    drawn_like(a, |y| {
+        fill(y, what, a.generator(arg!(generator), y.device()))
     })
 }
 
-fn randint_like(a: &Args, low: i64, high: i64, options: usize) -> Result<Value> {
-    drawn_like(a, options, |y| {
+fn randint_like<Sig: Signature>(a: &Args<Sig>, low: i64, high: i64) -> Result<Value> {
+    drawn_like(a, |y| {
         fill(
             y,
             range(low, Some(high), y.dtype())?,
-            a.generator(options + 6, y.device()),
+            a.generator(arg!(generator), y.device()),
         )
     })
 }
@@ -601,62 +606,62 @@ const NORMAL: Distribution = Distribution::Normal(0.0, 1.0);
 crate::entries! {
     /// Uniform numbers in [0, 1).
     "rand(int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| random(a, 0, default_dtype(), UNIT);
+    |a| random(a, default_dtype(), UNIT);
     /// Normal numbers of mean 0 and deviation 1.
     "randn(int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| random(a, 0, default_dtype(), NORMAL);
+    |a| random(a, default_dtype(), NORMAL);
     /// Integers from 0 (or `low`) to below `high`.
     "randint(int high, int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| randint(a, 0, a.int(0)?, 1);
+    |a| randint(a, 0, a.int(arg!(high))?);
     "randint(int low, int high, int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| randint(a, a.int(0)?, a.int(1)?, 2);
+    |a| randint(a, a.int(arg!(low))?, a.int(arg!(high))?);
     /// A random permutation of the integers below `n`.
     "randperm(int n, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
     randperm;
     /// Uniform numbers in [0, 1), shaped as `self`.
     "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None, Generator? generator=None) -> Tensor", FN,
-    |a| random_like(a, 1, UNIT);
+    |a| random_like(a, UNIT);
     /// Normal numbers, shaped as `self`.
     "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None, Generator? generator=None) -> Tensor", FN,
-    |a| random_like(a, 1, NORMAL);
+    |a| random_like(a, NORMAL);
     /// Integers from 0 (or `low`) to below `high`, shaped as `self`.
     "randint_like(Tensor self, int high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None, Generator? generator=None) -> Tensor", FN,
-    |a| randint_like(a, 0, a.int(1)?, 2);
+    |a| randint_like(a, 0, a.int(arg!(high))?);
     "randint_like(Tensor self, int low, int high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None, Generator? generator=None) -> Tensor", FN,
-    |a| randint_like(a, a.int(1)?, a.int(2)?, 3);
+    |a| randint_like(a, a.int(arg!(low))?, a.int(arg!(high))?);
     "normal(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| random(a, 2, default_dtype(), Distribution::Normal(a.float(0)?, a.float(1)?));
+    |a| random(a, default_dtype(), Distribution::Normal(a.float(arg!(mean))?, a.float(arg!(std))?));
     "bernoulli_(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "BernoulliBackward0", Distribution::Bernoulli(a.float(1)?), 2);
+    |a| fill_(a, "BernoulliBackward0", Distribution::Bernoulli(a.float(arg!(p))?));
     /// Normal numbers.
     "normal_(Tensor self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "NormalBackward0", Distribution::Normal(a.float(1)?, a.float(2)?), 3);
+    |a| fill_(a, "NormalBackward0", Distribution::Normal(a.float(arg!(mean))?, a.float(arg!(std))?));
     /// Uniform numbers in [from, to).
     "uniform_(Tensor self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "UniformBackward0", Distribution::Uniform(a.float(1)?, a.float(2)?), 3);
+    |a| fill_(a, "UniformBackward0", Distribution::Uniform(a.float(arg!(from))?, a.float(arg!(to))?));
     /// Integers: all that the type holds exactly, or those in [from, to).
     "random_(Tensor self, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "RandomBackward0", Distribution::Full, 1);
+    |a| fill_(a, "RandomBackward0", Distribution::Full);
     "random_(Tensor self, int to, *, Generator? generator=None) -> Tensor", METHOD,
     |a| {
-        let what = range(0, Some(a.int(1)?), a.tensor(0)?.dtype())?;
-        fill_(a, "RandomBackward0", what, 2)
+        let what = range(0, Some(a.int(arg!(to))?), a.tensor(arg!(self))?.dtype())?;
+        fill_(a, "RandomBackward0", what)
     };
     "random_(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", METHOD,
     |a| {
-        let what = range(a.int(1)?, a.opt_int(2), a.tensor(0)?.dtype())?;
-        fill_(a, "RandomBackward0", what, 3)
+        let what = range(a.int(arg!(from))?, a.opt_int(arg!(to)), a.tensor(arg!(self))?.dtype())?;
+        fill_(a, "RandomBackward0", what)
     };
     /// Numbers of density lambd * exp(-lambd * x).
     "exponential_(Tensor self, float lambd=1.0, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "ExponentialBackward0", Distribution::Exponential(a.float(1)?), 2);
+    |a| fill_(a, "ExponentialBackward0", Distribution::Exponential(a.float(arg!(lambd))?));
     /// Numbers of trials up to the first success of probability `p`.
     "geometric_(Tensor self, float p, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "GeometricBackward0", Distribution::Geometric(a.float(1)?), 2);
+    |a| fill_(a, "GeometricBackward0", Distribution::Geometric(a.float(arg!(p))?));
     /// Numbers of the Cauchy distribution.
     "cauchy_(Tensor self, float median=0.0, float sigma=1.0, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "CauchyBackward0", Distribution::Cauchy(a.float(1)?, a.float(2)?), 3);
+    |a| fill_(a, "CauchyBackward0", Distribution::Cauchy(a.float(arg!(median))?, a.float(arg!(sigma))?));
     /// exp of normal numbers.
     "log_normal_(Tensor self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor", METHOD,
-    |a| fill_(a, "LogNormalBackward0", Distribution::LogNormal(a.float(1)?, a.float(2)?), 3);
+    |a| fill_(a, "LogNormalBackward0", Distribution::LogNormal(a.float(arg!(mean))?, a.float(arg!(std))?));
 }

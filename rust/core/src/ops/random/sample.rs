@@ -4,6 +4,7 @@ use super::{
     fill, gpu, in_memory_order, memory_order, need_float, reorder, slice, with_sample,
     with_sample_float, Distribution,
 };
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -20,7 +21,7 @@ use crate::ops::pointwise::compare::{Eq, Gt, Lt};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::create::{fresh_like, zero_grads};
 use crate::rng::{bad_weights, check_sum, Generator, Sample};
-use crate::schema::{Args, Dest, MemoryFormat, Value};
+use crate::schema::{Args, Dest, MemoryFormat, Signature, Value};
 use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -122,8 +123,16 @@ impl Derivative for Unmoved {
 }
 
 /// `normal` with a tensor for the mean, the deviation or both.
-fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value> {
-    let scale = if std.is_none() { a.float(1)? } else { 1.0 };
+fn normal<Sig: Signature>(
+    a: &Args<Sig>,
+    mean: Option<&Tensor>,
+    std: Option<&Tensor>,
+) -> Result<Value> {
+    let scale = if std.is_none() {
+        a.float(arg!(std))?
+    } else {
+        1.0
+    };
     ensure!(
         scale >= 0.0,
         Runtime,
@@ -156,7 +165,7 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
     fill(
         &y,
         Distribution::Normal(0.0, scale),
-        a.generator(2, y.device()),
+        a.generator(arg!(generator), y.device()),
     )?;
     let y = crate::autograd::mode::with_grad(false, || -> Result<Tensor> {
         let y = match std {
@@ -165,7 +174,7 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
         };
         match mean {
             Some(m) => y.add(m),
-            None => y.add_scalar(a.float(0)?),
+            None => y.add_scalar(a.float(arg!(mean))?),
         }
     })?
     .to_dtype(first.dtype())?;
@@ -348,14 +357,14 @@ impl Op for Multinomial {
     }
 }
 
-fn poisson(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    Ok(dispatch::call1(Poisson(a.generator(1, x.device())), &[x])?.into())
+fn poisson<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    Ok(dispatch::call1(Poisson(a.generator(arg!(generator), x.device())), &[x])?.into())
 }
 
-fn multinomial(a: &Args) -> Result<Value> {
-    let (x, n) = (a.tensor(0)?, a.int(1)?);
-    let replacement = a.bool(2)?;
+fn multinomial<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, n) = (a.tensor(arg!(self))?, a.int(arg!(num_samples))?);
+    let replacement = a.bool(arg!(replacement))?;
     ensure!(
         x.ndim() == 1 || x.ndim() == 2,
         Runtime,
@@ -388,7 +397,7 @@ fn multinomial(a: &Args) -> Result<Value> {
     let op = Multinomial {
         n: n as usize,
         replacement,
-        generator: a.generator(3, x.device()),
+        generator: a.generator(arg!(generator), x.device()),
     };
     let y = dispatch::call1(op, &[&x.detach()])?;
     let Dest::Out(out) = a.dest else {
@@ -420,16 +429,16 @@ fn bernoulli(x: &Tensor, p: &Tensor, generator: Arc<Generator>) -> Result<Tensor
 crate::entries! {
     /// Normal numbers of the means and deviations given.
     "normal(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
-    |a| normal(a, Some(a.tensor(0)?), Some(a.tensor(1)?));
+    |a| normal(a, Some(a.tensor(arg!(mean))?), Some(a.tensor(arg!(std))?));
     "normal(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor", FN | CASTS,
-    |a| normal(a, Some(a.tensor(0)?), None);
+    |a| normal(a, Some(a.tensor(arg!(mean))?), None);
     "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
-    |a| normal(a, None, Some(a.tensor(1)?));
+    |a| normal(a, None, Some(a.tensor(arg!(std))?));
     /// Ones with the probabilities in `self`, else zeros.
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        let x = a.tensor(0)?;
-        let y = bernoulli(x, x, a.generator(1, x.device()))?;
+        let x = a.tensor(arg!(self))?;
+        let y = bernoulli(x, x, a.generator(arg!(generator), x.device()))?;
         let Dest::Out(out) = a.dest else {
             return Ok(y.into());
         };
@@ -441,9 +450,9 @@ crate::entries! {
     /// Ones with probability `p`, shaped and typed as `self`.
     "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         let y = fresh_like(x, x.dtype(), x.device(), MemoryFormat::Contiguous)?;
-        fill(&y, Distribution::Bernoulli(a.float(1)?), a.generator(2, x.device()))?;
+        fill(&y, Distribution::Bernoulli(a.float(arg!(p))?), a.generator(arg!(generator), x.device()))?;
         let op = Unmoved { name: "BernoulliBackward0", inputs: 1 };
         dispatch::record(op, &[x], std::slice::from_ref(&y))?;
         Ok(y.into())
@@ -451,7 +460,7 @@ crate::entries! {
     /// Ones with probability `p`, else zeros.
     "bernoulli_(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", METHOD,
     |a| {
-        let (x, p) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, p) = (a.tensor(arg!(self))?, a.tensor(arg!(p))?);
         need_float(p.dtype(), "bernoulli_tensor_cpu_p_")?;
         ensure!(
             shape::expandable(p.shape(), x.shape()),
@@ -460,7 +469,7 @@ crate::entries! {
             shape::Show(p.shape()),
             shape::Show(x.shape())
         );
-        dispatch::call_into(BernoulliEach(a.generator(2, x.device())), &[x, p], x, true)?;
+        dispatch::call_into(BernoulliEach(a.generator(arg!(generator), x.device())), &[x, p], x, true)?;
         Ok(x.clone().into())
     };
     /// Draws indices with probabilities in proportion to each row.

@@ -1,6 +1,7 @@
 //! Differences of neighbours, slopes, and integrals by the trapezoidal rule.
 
 use super::scan::Cumsum;
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -8,7 +9,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::unary::LogicalNot;
 use crate::ops::shape::join::cat;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -99,8 +100,8 @@ enum Steps {
 }
 
 /// `gradient`: slopes along each dimension, from neighbours on both sides, of second order inside.
-fn gradient(a: &Args) -> Result<Value> {
-    let (x, order) = (a.tensor(0)?, a.int(3)?);
+fn gradient<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, order) = (a.tensor(arg!(self))?, a.int(arg!(edge_order))?);
     ensure!(
         order == 1 || order == 2,
         Runtime,
@@ -112,7 +113,7 @@ fn gradient(a: &Args) -> Result<Value> {
         "torch.gradient does not support uint8 input."
     );
     let all: SmallVec<[i64; 5]>;
-    let given = a.opt_ints(2);
+    let given = a.opt_ints(arg!(dim));
     let dims = match given {
         Some(dims) => dims,
         None => {
@@ -151,7 +152,7 @@ fn gradient(a: &Args) -> Result<Value> {
 }
 
 /// What `spacing` says of each dimension.
-fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
+fn spacings<Sig: Signature>(a: &Args<Sig>, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
     let fits = |n: usize| {
         ensure!(
             n == dims.len() || !chosen,
@@ -170,22 +171,22 @@ fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
         );
         Ok(())
     };
-    if let Some(steps) = a.opt_floats(1) {
+    if let Some(steps) = a.opt_floats(arg!(spacing)) {
         fits(steps.len())?;
         let steps = steps
             .iter()
             .map(|&h| Tensor::number(h.into()).map(Steps::Even));
         return steps.collect();
     }
-    let Ok(points) = a.tensors(1) else {
-        let h = match a.values[1] {
+    let Ok(points) = a.tensors(arg!(spacing)) else {
+        let h = match *a.value(arg!(spacing)) {
             Value::None => Tensor::number(1.into())?,
-            _ => a.number(1)?,
+            _ => a.number(arg!(spacing))?,
         };
         return Ok(dims.iter().map(|_| Steps::Even(h.clone())).collect());
     };
     fits(points.len())?;
-    let device = a.tensor(0)?.device();
+    let device = a.tensor(arg!(self))?.device();
     if let Some(c) = points.iter().find(|c| c.device() != device) {
         bail!(
             Runtime,
@@ -202,7 +203,7 @@ fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
              element with {} dimensions!",
             c.ndim()
         );
-        let n = a.tensor(0)?.size(d);
+        let n = a.tensor(arg!(self))?.size(d);
         ensure!(
             c.numel() == n,
             Runtime,
@@ -324,10 +325,10 @@ fn pairs(y: &Tensor, dim: usize) -> Result<Tensor> {
         .add(&y.slice_dim(d, Some(1), None, 1)?)
 }
 
-fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
-    let y = a.tensor(0)?;
-    let by_points = a.schema.params[1].name == "x";
-    let dim = shape::dim(a.int(2)?, y.ndim())?;
+fn trapezoid<Sig: Signature>(a: &Args<Sig>, cumulative: bool) -> Result<Value> {
+    let y = a.tensor(arg!(y))?;
+    let by_points = arg!(x?).is_some();
+    let dim = shape::dim(a.int(arg!(dim))?, y.ndim())?;
     let name = a.schema.name;
     ensure!(
         y.ndim() > 0,
@@ -339,7 +340,7 @@ fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
         kept.remove(dim);
         return Ok(Tensor::zeros(&kept, y.dtype(), y.device())?.into());
     }
-    let x = by_points.then(|| a.tensor(1)).transpose()?;
+    let x = arg!(x?).map(|at| a.tensor(at)).transpose()?;
     ensure!(
         y.dtype() != DType::Bool && x.is_none_or(|x| x.dtype() != DType::Bool),
         Runtime,
@@ -348,7 +349,7 @@ fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
     );
     // What is added before it is summed wraps around in narrow integers, as PyTorch's does.
     let Some(x) = x else {
-        let dx = a.scalar(1)?;
+        let dx = arg!(dx?).map_or(Ok(1.into()), |at| a.scalar(at))?;
         if cumulative {
             let sum = running(&pairs(y, dim)?, dim)?;
             return Ok(sum.mul(&Tensor::number(dx)?.div_scalar(2.0)?)?.into());
@@ -381,7 +382,7 @@ crate::entries! {
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     FN | METHOD | CASTS | SEPARATE,
     |a| {
-        let y = diff(a.tensor(0)?, a.int(1)?, a.int(2)?, a.opt_tensor(3), a.opt_tensor(4))?;
+        let y = diff(a.tensor(arg!(self))?, a.int(arg!(n))?, a.int(arg!(dim))?, a.opt_tensor(arg!(prepend)), a.opt_tensor(arg!(append)))?;
         Ok(y.into())
     };
     /// Slopes along each dimension, from neighbours.

@@ -1,6 +1,7 @@
 //! Largest and smallest elements, and where they are.
 
 use super::{all_dims, reduced_count, reduced_shape, restored, Reduce};
+use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::reduce::{extremes, filled, Kind};
 use crate::dispatch;
@@ -14,7 +15,7 @@ use crate::ops::index::along::picked_gradient;
 use crate::ops::pointwise::compare::{Eq, Gt, LogicalAnd, LogicalOr, Lt, Ne};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::{apply, c, pointwise, Real};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
@@ -214,9 +215,9 @@ fn extreme(name: &str, largest: bool, x: &Tensor, dim: i64, keepdim: bool) -> Re
 }
 
 /// `argmax` and `argmin`.
-fn position(name: &str, largest: bool, a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?.detach();
-    let keepdim = a.bool(2)?;
+fn position<Sig: Signature>(name: &str, largest: bool, a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?.detach();
+    let keepdim = a.bool(arg!(keepdim))?;
     ensure!(
         x.dtype() != DType::Bool && !x.dtype().is_complex(),
         Runtime,
@@ -227,7 +228,7 @@ fn position(name: &str, largest: bool, a: &Args) -> Result<Value> {
             "complex"
         }
     );
-    let Some(dim) = a.opt_int(1) else {
+    let Some(dim) = a.opt_int(arg!(dim)) else {
         ensure!(
             x.numel() > 0,
             Index,
@@ -407,9 +408,9 @@ impl Op for Extremes {
     }
 }
 
-fn aminmax(a: &Args) -> Result<Value> {
-    let (x, keepdim) = (a.tensor(0)?, a.bool(2)?);
-    let dim = a.opt_int(1);
+fn aminmax<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, keepdim) = (a.tensor(arg!(self))?, a.bool(arg!(keepdim))?);
+    let dim = a.opt_int(arg!(dim));
     let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
     if x.device().is_gpu() && x.dtype().is_float() && x.numel() > 0 {
         let both = dispatch::call(Extremes { mask, keepdim }, &[x])?;
@@ -421,10 +422,17 @@ fn aminmax(a: &Args) -> Result<Value> {
     Ok(Value::Tuple(each.collect::<Result<_>>()?))
 }
 
-fn by_dims(what: &Extremum, a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let named = a.opt_ints(1).is_some_and(|d| !d.is_empty());
-    Ok(value(what, x, a.mask(1, x)?, named, a.bool(2)?)?.into())
+fn by_dims<Sig: Signature>(what: &Extremum, a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let named = a.opt_ints(arg!(dim)).is_some_and(|d| !d.is_empty());
+    Ok(value(
+        what,
+        x,
+        a.mask(arg!(dim), x)?,
+        named,
+        a.bool(arg!(keepdim))?,
+    )?
+    .into())
 }
 
 impl Tensor {
@@ -448,23 +456,23 @@ crate::entries! {
     /// The largest element; NaN if any is. Equal ones share the gradient.
     "max(Tensor self) -> Tensor", FN | METHOD | CASTS,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         Ok(value(&MAX, x, all_dims(x), false, false)?.into())
     };
     /// The largest element along `dim` and the index of the first such.
     "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT | SEPARATE,
-    |a| Ok(Value::Tuple(extreme("max", true, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    |a| Ok(Value::Tuple(extreme("max", true, a.tensor(arg!(self))?, a.int(arg!(dim))?, a.bool(arg!(keepdim))?)?));
     /// The smallest element; NaN if any is. Equal ones share the gradient.
     "min(Tensor self) -> Tensor", FN | METHOD | CASTS,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         Ok(value(&MIN, x, all_dims(x), false, false)?.into())
     };
     /// The smallest element along `dim` and the index of the first such.
     "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT | SEPARATE,
-    |a| Ok(Value::Tuple(extreme("min", false, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    |a| Ok(Value::Tuple(extreme("min", false, a.tensor(arg!(self))?, a.int(arg!(dim))?, a.bool(arg!(keepdim))?)?));
     /// The largest elements over several dimensions.
     "amax(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| by_dims(&AMAX, a);

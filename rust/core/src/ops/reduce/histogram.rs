@@ -1,6 +1,7 @@
 //! Counts of values and of intervals.
 
 use crate::alloc;
+use crate::arg;
 use crate::cpu::elements::Element;
 use crate::cpu::indices::Indices;
 use crate::cpu::pool::{num_threads, parallel_chunks};
@@ -14,7 +15,7 @@ use crate::ops::pointwise::binary::Minimum;
 use crate::ops::pointwise::compare::{Ge, Le, LogicalAnd};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::underived;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, per_isa, with_element, with_float};
@@ -459,8 +460,8 @@ fn even(x: &Tensor, bins: usize, range: Option<(f64, f64)>) -> Result<Tensor> {
     })
 }
 
-fn histogram_of_bins(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?.detach();
+fn histogram_of_bins<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?.detach();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
         bail!(
             NoKernel,
@@ -468,13 +469,13 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
             x.dtype().scalar_name()
         );
     }
-    let bins = a.int(1)?;
+    let bins = a.int(arg!(bins))?;
     ensure!(
         bins > 0,
         Runtime,
         "torch.histogram(): bins must be > 0, got {bins} for dimension 0"
     );
-    let range = match &a.values[2] {
+    let range = match a.value(arg!(range)) {
         Value::Floats(v) => {
             ensure!(
                 v.len() == 2,
@@ -487,8 +488,16 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
         _ => None,
     };
     let edges = even(&x, bins as usize, range)?;
-    let y = histogram(&x, &edges, a.opt_tensor(3), a.bool(4)?)?;
-    counted(&[Some(a.tensor(0)?), a.opt_tensor(3)], y)
+    let y = histogram(
+        &x,
+        &edges,
+        a.opt_tensor(arg!(weight)),
+        a.bool(arg!(density))?,
+    )?;
+    counted(
+        &[Some(a.tensor(arg!(self))?), a.opt_tensor(arg!(weight))],
+        y,
+    )
 }
 
 /// Counts, or sums of weights, of points of n coordinates in boxes between n lists of edges.
@@ -543,9 +552,9 @@ fn sums_in_boxes(
 }
 
 /// `histogramdd`: the sums and then the edges, given or even ones.
-fn histogramdd(a: &Args) -> Result<Value> {
+fn histogramdd<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     const NAME: &str = "torch.histogramdd";
-    let x = a.tensor(0)?.detach();
+    let x = a.tensor(arg!(self))?.detach();
     ensure!(
         x.ndim() >= 2,
         Runtime,
@@ -553,10 +562,10 @@ fn histogramdd(a: &Args) -> Result<Value> {
         Show(x.shape())
     );
     let n = x.size(x.ndim() - 1);
-    let weight = a.opt_tensor(3);
-    let given = match a.opt_ints(1) {
+    let weight = a.opt_tensor(arg!(weight));
+    let given = match a.opt_ints(arg!(bins)) {
         Some(bins) => bins.len(),
-        None => a.tensors(1)?.len(),
+        None => a.tensors(arg!(bins))?.len(),
     };
     ensure!(
         given == n,
@@ -584,9 +593,9 @@ fn histogramdd(a: &Args) -> Result<Value> {
             w.dtype().scalar_name()
         );
     }
-    let edges = match a.opt_ints(1) {
-        Some(bins) => edges_of_bins(&x, bins, a.opt_floats(2))?,
-        None => a.tensors(1)?.to_vec(),
+    let edges = match a.opt_ints(arg!(bins)) {
+        Some(bins) => edges_of_bins(&x, bins, a.opt_floats(arg!(range)))?,
+        None => a.tensors(arg!(bins))?.to_vec(),
     };
     for (d, e) in edges.iter().enumerate() {
         ensure!(
@@ -605,9 +614,9 @@ fn histogramdd(a: &Args) -> Result<Value> {
             e.numel()
         );
     }
-    let y = boxes(&x, &edges, weight, a.bool(4)?)?;
-    let given = a.tensors(1).unwrap_or_default();
-    let from: SmallVec<[&Tensor; 4]> = std::iter::once(a.tensor(0)?)
+    let y = boxes(&x, &edges, weight, a.bool(arg!(density))?)?;
+    let given = a.tensors(arg!(bins)).unwrap_or_default();
+    let from: SmallVec<[&Tensor; 4]> = std::iter::once(a.tensor(arg!(self))?)
         .chain(weight)
         .chain(given)
         .collect();
@@ -643,12 +652,12 @@ fn edges_of_bins(x: &Tensor, bins: &[i64], range: Option<&[f64]>) -> Result<Vec<
 crate::entries! {
     /// How often each non-negative integer occurs, or the sum of its weights.
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", FN | METHOD,
-    |a| Ok(bincount(a.tensor(0)?, a.opt_tensor(1), a.int(2)?)?.into());
+    |a| Ok(bincount(a.tensor(arg!(self))?, a.opt_tensor(arg!(weights)), a.int(arg!(minlength))?)?.into());
     /// How many elements fall into each of `bins` equal intervals.
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let (low, high) = (a.scalar(2)?.f64(), a.scalar(3)?.f64());
-        Ok(histc(&a.tensor(0)?.detach(), a.int(1)?, low, high)?.into())
+        let (low, high) = (a.scalar(arg!(min))?.f64(), a.scalar(arg!(max))?.f64());
+        Ok(histc(&a.tensor(arg!(self))?.detach(), a.int(arg!(bins))?, low, high)?.into())
     };
     /// Counts, or sums of weights, in equal intervals, and the edges.
     "histogram(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
@@ -657,8 +666,8 @@ crate::entries! {
     "histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
     FN | METHOD | OUT,
     |a| {
-        let x = a.tensor(0)?.detach();
-        let bins = a.tensor(1)?;
+        let x = a.tensor(arg!(self))?.detach();
+        let bins = a.tensor(arg!(bins))?;
         ensure!(
             bins.ndim() == 1 && bins.numel() > 0 && bins.dtype() == x.dtype(),
             Runtime,
@@ -670,8 +679,8 @@ crate::entries! {
         if !matches!(x.dtype(), DType::F32 | DType::F64) {
             bail!(NoKernel, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
         }
-        let y = histogram(&x, bins, a.opt_tensor(2), a.bool(3)?)?;
-        counted(&[Some(a.tensor(0)?), Some(bins), a.opt_tensor(2)], y)
+        let y = histogram(&x, bins, a.opt_tensor(arg!(weight)), a.bool(arg!(density))?)?;
+        counted(&[Some(a.tensor(arg!(self))?), Some(bins), a.opt_tensor(arg!(weight))], y)
     };
     /// Sums in boxes, and the edges: `histogramdd`.
     "_histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",

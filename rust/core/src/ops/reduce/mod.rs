@@ -4,6 +4,7 @@ crate::ops::family! { diff extrema histogram scan segment_reduce stats; ENTRIES 
 
 use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
+use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::any_all;
 use crate::cpu::reduce::{divide, filled, reduce, whole as total, Fold, Kind, WHOLE};
@@ -17,7 +18,7 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{Asked, Derivative, Fast, Fusion, Grads, Metas, Op, Rare, TensorMeta, Traits};
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, At, Dest, Signature, Value};
 use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
@@ -628,8 +629,13 @@ fn nanmean(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Res
 }
 
 /// `all` and `any`: bool, except that bytes stay bytes; `out=` may be of either type.
-fn any_all(a: &Args, kind: Kind, mask: DimSet, keepdim: bool) -> Result<Value> {
-    let mut x = a.tensor(0)?.detach();
+fn any_all<Sig: Signature>(
+    a: &Args<Sig>,
+    kind: Kind,
+    mask: DimSet,
+    keepdim: bool,
+) -> Result<Value> {
+    let mut x = a.tensor(arg!(self))?.detach();
     let dtype = match (a.dest, x.dtype()) {
         (Dest::Out(out), _) if matches!(out[0].dtype(), DType::Bool | DType::U8) => out[0].dtype(),
         (_, DType::U8) => DType::U8,
@@ -655,10 +661,10 @@ fn any_all(a: &Args, kind: Kind, mask: DimSet, keepdim: bool) -> Result<Value> {
 }
 
 /// The dimensions of `all` and `any`, for which an empty list means none.
-fn named(a: &Args, x: &Tensor) -> Result<DimSet> {
-    match a.opt_ints(1) {
+fn named<Sig: Signature>(a: &Args<Sig>, x: &Tensor) -> Result<DimSet> {
+    match a.opt_ints(arg!(dim)) {
         Some([]) => Ok(DimSet::NONE),
-        _ => a.mask(1, x),
+        _ => a.mask(arg!(dim), x),
     }
 }
 
@@ -689,14 +695,14 @@ fn sum_to_size(x: &Tensor, size: &[i64]) -> Result<Tensor> {
 
 impl Args<'_> {
     /// The dimensions named by argument `i`: none or an empty list means all.
-    pub fn mask(&self, i: usize, x: &Tensor) -> Result<DimSet> {
+    pub fn mask(&self, i: At, x: &Tensor) -> Result<DimSet> {
         reduced(self.opt_ints(i), x.ndim())
     }
 }
 
 /// `all` or `any` of a tensor that must be of bools.
-fn only_true(a: &Args, kind: Kind) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn only_true<Sig: Signature>(a: &Args<Sig>, kind: Kind) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     ensure!(
         x.dtype() == DType::Bool,
         Runtime,
@@ -709,56 +715,56 @@ fn only_true(a: &Args, kind: Kind) -> Result<Value> {
 crate::entries! {
     /// Sums all elements; integers and bool in int64.
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
-    |a| Ok(a.tensor(0)?.sum_mask(all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    |a| Ok(a.tensor(arg!(self))?.sum_mask(all_dims(a.tensor(arg!(self))?), false, a.dtype(arg!(dtype)))?.into());
     /// Sums the elements along `dim`.
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(x.sum_mask(a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(x.sum_mask(a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// Sums elements, taking NaN as zero.
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(nansum(x, a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(nansum(x, a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// The mean of all elements, which must be floating.
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
-    |a| Ok(a.tensor(0)?.mean_mask(all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    |a| Ok(a.tensor(arg!(self))?.mean_mask(all_dims(a.tensor(arg!(self))?), false, a.dtype(arg!(dtype)))?.into());
     /// The mean along `dim`.
     "mean(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(x.mean_mask(a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(x.mean_mask(a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// The mean of the elements that are not NaN.
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(nanmean(x, a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(nanmean(x, a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// Multiplies all elements; integers and bool in int64.
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD,
-    |a| Ok(product(a.tensor(0)?, all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    |a| Ok(product(a.tensor(arg!(self))?, all_dims(a.tensor(arg!(self))?), false, a.dtype(arg!(dtype)))?.into());
     /// Multiplies the elements along `dim`.
     "prod(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
-        let x = a.tensor(0)?;
-        let mask = reduced(Some(&[a.int(1)?]), x.ndim())?;
-        Ok(product(x, mask, a.bool(2)?, a.dtype(3))?.into())
+        let x = a.tensor(arg!(self))?;
+        let mask = reduced(Some(&[a.int(arg!(dim))?]), x.ndim())?;
+        Ok(product(x, mask, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// Whether all elements are nonzero.
     "all(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| any_all(a, Kind::All, all_dims(a.tensor(0)?), false);
+    |a| any_all(a, Kind::All, all_dims(a.tensor(arg!(self))?), false);
     /// Whether all elements along `dim` are nonzero.
     "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
     FN | METHOD | OUT | DIRECT,
-    |a| any_all(a, Kind::All, named(a, a.tensor(0)?)?, a.bool(2)?);
+    |a| any_all(a, Kind::All, named(a, a.tensor(arg!(self))?)?, a.bool(arg!(keepdim))?);
     /// Whether all elements are True.
     "_is_all_true(Tensor self) -> Tensor", FN | METHOD,
     |a| only_true(a, Kind::All);
@@ -767,18 +773,18 @@ crate::entries! {
     |a| only_true(a, Kind::Any);
     /// Whether any element is nonzero.
     "any(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| any_all(a, Kind::Any, all_dims(a.tensor(0)?), false);
+    |a| any_all(a, Kind::Any, all_dims(a.tensor(arg!(self))?), false);
     /// Whether any element along `dim` is nonzero.
     "any(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
     FN | METHOD | OUT | DIRECT,
-    |a| any_all(a, Kind::Any, named(a, a.tensor(0)?)?, a.bool(2)?);
+    |a| any_all(a, Kind::Any, named(a, a.tensor(arg!(self))?)?, a.bool(arg!(keepdim))?);
     /// How many elements are nonzero.
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(count_nonzero(x, a.mask(1, x)?)?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(count_nonzero(x, a.mask(arg!(dim), x)?)?.into())
     };
     /// Sums to a size that expands to the tensor's: the adjoint of `expand`.
     "sum_to_size(Tensor self, int[] size) -> Tensor", METHOD,
-    |a| Ok(sum_to_size(a.tensor(0)?, a.ints(1)?)?.into());
+    |a| Ok(sum_to_size(a.tensor(arg!(self))?, a.ints(arg!(size))?)?.into());
 }

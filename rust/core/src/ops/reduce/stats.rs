@@ -1,6 +1,7 @@
 //! Variance, norms, counts and histograms.
 
 use super::{all_dims, beside, reduced_count, reduced_shape, restored, spread, spreads};
+use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
@@ -18,7 +19,7 @@ use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sqrt};
 use crate::ops::pointwise::{apply, k, pointwise};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
 use crate::transfer::{self, whole};
@@ -297,20 +298,18 @@ impl Tensor {
 }
 
 /// Reads the three overloads: all, dims with `unbiased`, dims with `correction`.
-fn spread_of(root: bool, mean: bool, a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let names: Vec<&str> = a.schema.params.iter().map(|p| p.name).collect();
-    let at = |n: &str| names.iter().position(|&m| m == n);
-    let mask = match at("dim") {
+fn spread_of<Sig: Signature>(root: bool, mean: bool, a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let mask = match arg!(dim?) {
         Some(i) => a.mask(i, x)?,
         None => all_dims(x),
     };
-    let correction = match (at("unbiased"), at("correction")) {
+    let correction = match (arg!(unbiased?), arg!(correction?)) {
         (Some(i), _) => a.bool(i)? as u8 as f64,
         (_, Some(i)) => a.opt_scalar(i).map_or(1.0, Scalar::f64),
         _ => 1.0,
     };
-    let keepdim = at("keepdim").map_or(Ok(false), |i| a.bool(i))?;
+    let keepdim = arg!(keepdim?).map_or(Ok(false), |i| a.bool(i))?;
     let mut both = variance(a.schema.name, root, x, mask, correction, keepdim)?;
     if mean {
         return Ok(Value::Tuple(both));
@@ -318,16 +317,16 @@ fn spread_of(root: bool, mean: bool, a: &Args) -> Result<Value> {
     Ok(both.swap_remove(0).into())
 }
 
-fn var(a: &Args) -> Result<Value> {
+fn var<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     spread_of(false, false, a)
 }
-fn std(a: &Args) -> Result<Value> {
+fn std<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     spread_of(true, false, a)
 }
-fn var_mean(a: &Args) -> Result<Value> {
+fn var_mean<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     spread_of(false, true, a)
 }
-fn std_mean(a: &Args) -> Result<Value> {
+fn std_mean<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     spread_of(true, true, a)
 }
 
@@ -673,11 +672,11 @@ crate::entries! {
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
     FN | METHOD,
     |a| {
-        let y = covariance("cov", a.tensor(0)?, a.int(1)?, a.opt_tensor(2), a.opt_tensor(3))?;
+        let y = covariance("cov", a.tensor(arg!(self))?, a.int(arg!(correction))?, a.opt_tensor(arg!(fweights)), a.opt_tensor(arg!(aweights)))?;
         Ok(y.into())
     };
     /// The correlation coefficients of variables in rows and observations in columns.
-    "corrcoef(Tensor self) -> Tensor", FN | METHOD, |a| Ok(correlation(a.tensor(0)?)?.into());
+    "corrcoef(Tensor self) -> Tensor", FN | METHOD, |a| Ok(correlation(a.tensor(arg!(self))?)?.into());
     /// The variance of all elements; `unbiased` divides by N - 1.
     "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, var;
     /// The variance along `dim`; `unbiased` divides by N - 1.
@@ -714,26 +713,26 @@ crate::entries! {
     "vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     LINALG | OUT,
     |a| {
-        let x = converted(a.tensor(0)?, a.dtype(4))?;
-        Ok(x.vector_norm(a.scalar(1)?.f64(), a.mask(2, &x)?, a.bool(3)?)?.into())
+        let x = converted(a.tensor(arg!(self))?, a.dtype(arg!(dtype)))?;
+        Ok(x.vector_norm(a.scalar(arg!(ord))?.f64(), a.mask(arg!(dim), &x)?, a.bool(arg!(keepdim))?)?.into())
     };
     /// The Frobenius norm along `dim`.
     "frobenius_norm(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", FN | OUT,
     |a| {
-        let x = a.tensor(0)?;
-        let dims = a.ints(1)?.len();
+        let x = a.tensor(arg!(self))?;
+        let dims = a.ints(arg!(dim))?.len();
         ensure!(
             dims <= 2,
             Runtime,
             "frobenius_norm: Expected at most 2 dimensions, but got {dims} dimensions instead."
         );
         let x = &converted(x, None)?;
-        Ok(x.vector_norm(2.0, a.mask(1, x)?, a.bool(2)?)?.into())
+        Ok(x.vector_norm(2.0, a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?)?.into())
     };
     /// The p-norm of the difference of two tensors.
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", FN | METHOD,
     |a| {
-        let d = a.tensor(0)?.sub(a.tensor(1)?)?;
-        Ok(d.vector_norm(a.scalar(2)?.f64(), all_dims(&d), false)?.into())
+        let d = a.tensor(arg!(self))?.sub(a.tensor(arg!(other))?)?;
+        Ok(d.vector_norm(a.scalar(arg!(p))?.f64(), all_dims(&d), false)?.into())
     };
 }

@@ -1,5 +1,6 @@
 //! The same bits read as another type.
 
+use crate::arg;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
@@ -65,8 +66,8 @@ crate::entries! {
     /// The same bytes read as another type.
     "view(Tensor self, ScalarType dtype) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let dtype = a.dtype(1).unwrap_or(x.dtype());
+        let x = a.tensor(arg!(self))?;
+        let dtype = a.dtype(arg!(dtype)).unwrap_or(x.dtype());
         if dtype == x.dtype() {
             return Ok(x.reshape_to(x.shape())?.into());
         }

@@ -1,6 +1,7 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
 use super::create::{dense_strides, format_strides};
+use crate::arg;
 use crate::autograd::jvp::along;
 use crate::autograd::{inplace, mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::{Bool, Element};
@@ -22,7 +23,7 @@ use crate::op::{
 };
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
-use crate::schema::{Args, MemoryFormat, Value};
+use crate::schema::{Args, MemoryFormat, Signature, Value};
 use crate::shape::{expandable, Show, Strides};
 use crate::tensor::Tensor;
 use crate::transfer;
@@ -722,24 +723,30 @@ impl Tensor {
     }
 }
 
-fn cast(a: &Args, dtype: DType) -> Result<Value> {
-    let x = a.tensor(0)?;
-    Ok(x.to(dtype, x.device(), false, a.memory_format(1))?.into())
+fn cast<Sig: Signature>(a: &Args<Sig>, dtype: DType) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    Ok(x.to(
+        dtype,
+        x.device(),
+        false,
+        a.memory_format(arg!(memory_format)),
+    )?
+    .into())
 }
 
 crate::entries! {
     /// A copy with its own memory; gradients pass.
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let format = a.memory_format(1).unwrap_or(MemoryFormat::Preserve);
+        let x = a.tensor(arg!(self))?;
+        let format = a.memory_format(arg!(memory_format)).unwrap_or(MemoryFormat::Preserve);
         Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
     };
     /// Itself when it lies in memory as the format demands, else a copy that does.
     "contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let format = a.memory_format(1).unwrap_or(MemoryFormat::Contiguous);
+        let x = a.tensor(arg!(self))?;
+        let format = a.memory_format(arg!(memory_format)).unwrap_or(MemoryFormat::Contiguous);
         if x.is_contiguous_as(format) {
             return Ok(x.clone().into());
         }
@@ -754,33 +761,33 @@ crate::entries! {
     /// nothing changes.
     "to(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let dtype = a.dtype(1).unwrap_or(x.dtype());
-        Ok(x.to(dtype, x.device(), a.bool(3)?, a.memory_format(4))?.into())
+        let x = a.tensor(arg!(self))?;
+        let dtype = a.dtype(arg!(dtype)).unwrap_or(x.dtype());
+        Ok(x.to(dtype, x.device(), a.bool(arg!(copy))?, a.memory_format(arg!(memory_format)))?.into())
     };
     "to(Tensor self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let device = a.device(1).unwrap_or(x.device());
-        let dtype = a.dtype(2).unwrap_or(x.dtype());
-        Ok(x.to(dtype, device, a.bool(4)?, a.memory_format(5))?.into())
+        let x = a.tensor(arg!(self))?;
+        let device = a.device(arg!(device)).unwrap_or(x.device());
+        let dtype = a.dtype(arg!(dtype)).unwrap_or(x.dtype());
+        Ok(x.to(dtype, device, a.bool(arg!(copy))?, a.memory_format(arg!(memory_format)))?.into())
     };
     "to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
     |a| {
-        let (x, o) = (a.tensor(0)?, a.tensor(1)?);
-        Ok(x.to(o.dtype(), o.device(), a.bool(3)?, a.memory_format(4))?.into())
+        let (x, o) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
+        Ok(x.to(o.dtype(), o.device(), a.bool(arg!(copy))?, a.memory_format(arg!(memory_format)))?.into())
     };
     /// The same numbers with the type and device of `other`.
     "type_as(Tensor self, Tensor other) -> Tensor", METHOD,
     |a| {
-        let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, o) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
         Ok(x.to(o.dtype(), o.device(), false, None)?.into())
     };
     /// In host memory.
     "cpu(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(x.to(x.dtype(), Device::Cpu, false, a.memory_format(1))?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(x.to(x.dtype(), Device::Cpu, false, a.memory_format(arg!(memory_format)))?.into())
     };
     /// As float32.
     "float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
@@ -815,8 +822,8 @@ crate::entries! {
     /// Writes the elements of `src`, converted, into `self`.
     "copy_(Tensor self, Tensor|Scalar src, bool non_blocking=False) -> Tensor", METHOD,
     |a| {
-        a.tensor(0)?.copy_from(a.tensor(1)?)?;
-        Ok(a.tensor(0)?.clone().into())
+        a.tensor(arg!(self))?.copy_from(a.tensor(arg!(src))?)?;
+        Ok(a.tensor(arg!(self))?.clone().into())
     };
     /// As complex32.
     "chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,

@@ -1,5 +1,6 @@
 //! Tensors from nothing: `empty`, `zeros`, `full` and their like.
 
+use crate::arg;
 use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::non_temporal;
 use crate::device::{default_device, Device};
@@ -10,7 +11,7 @@ use crate::gpu::Gpu;
 use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
 use crate::meta::Meta;
 use crate::op::{Derivative, Fast, Grads, Metas, Op, Rare, Repeats, TensorMeta, Traits};
-use crate::schema::{Args, Dest, MemoryFormat, Value};
+use crate::schema::{Args, At, Dest, MemoryFormat, Signature, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
 use crate::tensor::{byte_count, Tensor};
@@ -18,8 +19,8 @@ use crate::{bail, ensure, host, with_element};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The keyword arguments that every factory takes, in the schema's order: `dtype`, `layout`,
-/// `device`, `pin_memory`, `requires_grad`.
+/// The keyword arguments that every factory takes: `dtype`, `layout`, `device`, `pin_memory`,
+/// `requires_grad`.
 pub struct Options {
     pub dtype: Option<DType>,
     pub device: Option<Device>,
@@ -27,12 +28,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads them from argument `i` on. Host memory needs no pinning: `pin_memory` is accepted.
-    pub fn read(a: &Args, i: usize) -> Result<Options> {
-        let requires_grad = !a.is_none(i + 4) && a.bool(i + 4)?;
+    /// Reads them. Host memory needs no pinning: `pin_memory` is accepted.
+    pub fn read<Sig: Signature>(a: &Args<Sig>) -> Result<Options> {
+        let at = arg!(requires_grad);
+        let requires_grad = !a.is_none(at) && a.bool(at)?;
         Ok(Options {
-            dtype: a.dtype(i),
-            device: a.device(i + 2),
+            dtype: a.dtype(arg!(dtype)),
+            device: a.device(arg!(device)),
             requires_grad,
         })
     }
@@ -389,20 +391,21 @@ impl Tensor {
 }
 
 /// A new tensor of a shape, as `make` fills it.
-fn shaped(
-    a: &Args,
-    options: usize,
+fn shaped<Sig: Signature>(
+    a: &Args<Sig>,
     make: impl FnOnce(&[usize], DType, Device) -> Result<Tensor>,
 ) -> Result<Value> {
-    let o = Options::read(a, options)?;
-    let shape = shape::sizes(a.ints(0)?)?;
+    let o = Options::read(a)?;
+    let shape = shape::sizes(a.ints(arg!(size))?)?;
     let dtype = o.dtype_or(a, default_dtype)?;
     o.give(a, make(&shape, dtype, o.device_or(a))?)
 }
 
-fn empty(a: &Args) -> Result<Value> {
-    let format = a.memory_format(6).unwrap_or(MemoryFormat::Contiguous);
-    shaped(a, 1, |shape, dtype, device| {
+fn empty<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let format = a
+        .memory_format(arg!(memory_format))
+        .unwrap_or(MemoryFormat::Contiguous);
+    shaped(a, |shape, dtype, device| {
         byte_count(shape, dtype)?;
         let strides = format_strides(shape, format)?;
         unwritten(Tensor::empty_strided(shape, &strides, dtype, device)?)
@@ -439,22 +442,27 @@ fn fill_dtype(value: Scalar) -> DType {
     }
 }
 
-fn full(a: &Args) -> Result<Value> {
-    let o = Options::read(a, 2)?;
-    let shape = shape::sizes(a.ints(0)?)?;
-    let dtype = o.dtype_or(a, || match a.opt_scalar(1) {
+fn full<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let o = Options::read(a)?;
+    let shape = shape::sizes(a.ints(arg!(size))?)?;
+    let dtype = o.dtype_or(a, || match a.opt_scalar(arg!(fill_value)) {
         Some(value) => fill_dtype(value),
-        None if a.number(1).is_ok_and(|n| n.dtype() == DType::U64) => DType::I64,
+        None if a
+            .number(arg!(fill_value))
+            .is_ok_and(|n| n.dtype() == DType::U64) =>
+        {
+            DType::I64
+        }
         None if default_dtype() == DType::F64 => DType::C128,
         None => DType::C64,
     })?;
     let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
-    write_number(a, 1, &y)?;
+    write_number(a, arg!(fill_value), &y)?;
     o.give(a, y)
 }
 
 /// Writes the number in argument `i` everywhere.
-fn write_number(a: &Args, i: usize, y: &Tensor) -> Result<()> {
+fn write_number(a: &Args, i: At, y: &Tensor) -> Result<()> {
     if let Some(value) = a.opt_scalar(i) {
         check_range(value, y.dtype())?;
         return y.write_scalar(value);
@@ -486,8 +494,11 @@ pub fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
 }
 
 /// A tensor like the first argument.
-pub fn like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) -> Result<Value> {
-    asked_like(a, options, |y| {
+pub fn like<Sig: Signature>(
+    a: &Args<Sig>,
+    make: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Value> {
+    asked_like(a, |y| {
         if !y.stands() {
             return make(y);
         }
@@ -498,10 +509,13 @@ pub fn like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) 
 }
 
 /// [`like`] where `make` asks interpreters for what it writes.
-fn asked_like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) -> Result<Value> {
-    let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
+fn asked_like<Sig: Signature>(
+    a: &Args<Sig>,
+    make: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Value> {
+    let (x, o) = (a.tensor(arg!(self))?, Options::read(a)?);
     let format = a
-        .memory_format(options + 5)
+        .memory_format(arg!(memory_format))
         .unwrap_or(MemoryFormat::Preserve);
     let y = x.empty_like(
         o.dtype.unwrap_or(x.dtype()),
@@ -513,16 +527,15 @@ fn asked_like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>
 }
 
 /// [`asked_like`] for random numbers: interpreters may have others for each slice.
-pub fn drawn_like(
-    a: &Args,
-    options: usize,
+pub fn drawn_like<Sig: Signature>(
+    a: &Args<Sig>,
     make: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Value> {
-    let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
+    let (x, o) = (a.tensor(arg!(self))?, Options::read(a)?);
     let dtype = o.dtype.unwrap_or(x.dtype());
     let device = o.device.unwrap_or(x.device());
     let format = a
-        .memory_format(options + 5)
+        .memory_format(arg!(memory_format))
         .unwrap_or(MemoryFormat::Preserve);
     let y = fresh_like(x, dtype, device, format)?;
     make(&y)?;
@@ -546,13 +559,12 @@ pub fn fresh_like(
 }
 
 /// `new_*`: the type and device of the first argument unless others are named.
-fn new(
-    a: &Args,
-    options: usize,
+fn new<Sig: Signature>(
+    a: &Args<Sig>,
     make: impl FnOnce(&[usize], DType, Device) -> Result<Tensor>,
 ) -> Result<Value> {
-    let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
-    let shape = shape::sizes(a.ints(1)?)?;
+    let (x, o) = (a.tensor(arg!(self))?, Options::read(a)?);
+    let shape = shape::sizes(a.ints(arg!(size))?)?;
     let dtype = o.dtype.unwrap_or(x.dtype());
     let y = make(&shape, dtype, o.device.unwrap_or(x.device()))?;
     if !x.stands() {
@@ -671,15 +683,15 @@ crate::entries! {
     /// Uninitialised elements under the strides given.
     "empty_strided(int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
     |a| {
-        let o = Options::read(a, 2)?;
+        let o = Options::read(a)?;
         let dtype = o.dtype_or(a, default_dtype)?;
-        o.give(a, unwritten(strided(a.ints(0)?, a.ints(1)?, dtype, o.device_or(a))?)?)
+        o.give(a, unwritten(strided(a.ints(arg!(size))?, a.ints(arg!(stride))?, dtype, o.device_or(a))?)?)
     };
     /// Uninitialised elements; `physical_layout` orders the dimensions from the outermost.
     "empty_permuted(int[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
     |a| {
-        let o = Options::read(a, 2)?;
-        let (shape, order) = (shape::sizes(a.ints(0)?)?, a.ints(1)?);
+        let o = Options::read(a)?;
+        let (shape, order) = (shape::sizes(a.ints(arg!(size))?)?, a.ints(arg!(physical_layout))?);
         ensure!(
             shape.len() == order.len(),
             Runtime,
@@ -708,68 +720,68 @@ crate::entries! {
     };
     /// Zeros.
     "zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| shaped(a, 1, Tensor::zeros);
+    |a| shaped(a, Tensor::zeros);
     /// Ones.
     "ones(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| shaped(a, 1, |s, t, d| Tensor::full(s, one(t), t, d));
+    |a| shaped(a, |s, t, d| Tensor::full(s, one(t), t, d));
     /// One value everywhere; its kind gives the type.
     "full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT | COMPLEX,
     full;
     /// A number as a 0-d tensor.
     "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | COMPLEX,
     |a| {
-        let o = Options::read(a, 1)?;
+        let o = Options::read(a)?;
         let dtype = o.dtype_or(a, default_dtype)?;
         let y = Tensor::empty(&[], dtype, o.device_or(a))?;
-        write_number(a, 0, &y)?;
+        write_number(a, arg!(s), &y)?;
         o.give(a, y)
     };
     /// Uninitialised, shaped as `self`.
     "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN,
     |a| {
-        like(a, 1, |y| match host::fills_memory() {
+        like(a, |y| match host::fills_memory() {
             true => y.fill_unwritten(),
             false => Ok(()),
         })
     };
     /// Zeros, shaped as `self`.
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT,
-    |a| like(a, 1, |y| y.write_scalar(Scalar::Int(0)));
+    |a| like(a, |y| y.write_scalar(Scalar::Int(0)));
     /// Ones, shaped as `self`.
     "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT,
-    |a| like(a, 1, |y| y.write_scalar(one(y.dtype())));
+    |a| like(a, |y| y.write_scalar(one(y.dtype())));
     /// One value everywhere, shaped as `self`.
     "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT | COMPLEX,
-    |a| like(a, 2, |y| write_number(a, 1, y));
+    |a| like(a, |y| write_number(a, arg!(fill_value), y));
     /// Uninitialised, with the type and device of `self`.
     "new_empty(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
-    |a| new(a, 2, |shape, dtype, device| unwritten(Tensor::empty(shape, dtype, device)?));
+    |a| new(a, |shape, dtype, device| unwritten(Tensor::empty(shape, dtype, device)?));
     /// Uninitialised under the strides given, with the type and device of `self`.
     "new_empty_strided(Tensor self, int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
     |a| {
-        let (x, o) = (a.tensor(0)?, Options::read(a, 3)?);
+        let (x, o) = (a.tensor(arg!(self))?, Options::read(a)?);
         let (dtype, device) = (o.dtype.unwrap_or(x.dtype()), o.device.unwrap_or(x.device()));
-        o.give(a, unwritten(strided(a.ints(1)?, a.ints(2)?, dtype, device)?)?)
+        o.give(a, unwritten(strided(a.ints(arg!(size))?, a.ints(arg!(stride))?, dtype, device)?)?)
     };
     /// Zeros with the type and device of `self`.
     "new_zeros(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
-    |a| new(a, 2, Tensor::zeros);
+    |a| new(a, Tensor::zeros);
     /// Ones with the type and device of `self`.
     "new_ones(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
-    |a| new(a, 2, |s, t, d| Tensor::full(s, one(t), t, d));
+    |a| new(a, |s, t, d| Tensor::full(s, one(t), t, d));
     /// One value everywhere, with the type and device of `self`.
     "new_full(Tensor self, int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD | COMPLEX,
     |a| {
-        new(a, 3, |s, t, d| {
+        new(a, |s, t, d| {
             let y = Tensor::empty(s, t, d)?;
-            write_number(a, 2, &y)?;
+            write_number(a, arg!(fill_value), &y)?;
             Ok(y)
         })
     };
     /// One value everywhere, shaped and typed as `self`.
     "fill(Tensor self, Tensor|Scalar value) -> Tensor", FN,
     |a| {
-        let (x, value) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, value) = (a.tensor(arg!(self))?, a.tensor(arg!(value))?);
         let y = x.preserved_copy(x.dtype(), x.device(), MemoryFormat::Preserve, "CloneBackward0")?;
         fill_into(&y, value)?;
         Ok(y.into())
@@ -777,15 +789,15 @@ crate::entries! {
     /// Writes one value everywhere.
     "fill_(Tensor self, Tensor|Scalar value) -> Tensor", FN | METHOD,
     |a| {
-        fill_into(a.tensor(0)?, a.tensor(1)?)?;
-        Ok(a.tensor(0)?.clone().into())
+        fill_into(a.tensor(arg!(self))?, a.tensor(arg!(value))?)?;
+        Ok(a.tensor(arg!(self))?.clone().into())
     };
     /// Writes one value on the main diagonal; with `wrap`, below a tall matrix's end it begins again.
     "fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", METHOD | COMPLEX,
     |a| {
-        let x = a.tensor(0)?;
-        for line in diagonals(x, a.bool(2)?)? {
-            fill_into(&line, &a.number(1)?)?;
+        let x = a.tensor(arg!(self))?;
+        for line in diagonals(x, a.bool(arg!(wrap))?)? {
+            fill_into(&line, &a.number(arg!(fill_value))?)?;
         }
         Ok(x.clone().into())
     };
@@ -793,7 +805,7 @@ crate::entries! {
     "zero_(Tensor self) -> Tensor", FN | METHOD,
     |a| {
         let (value, name) = (Scalar::Int(0), "ZeroBackward0");
-        dispatch::call_into(Fill { value, name }, &[a.tensor(0)?], a.tensor(0)?, true)?;
-        Ok(a.tensor(0)?.clone().into())
+        dispatch::call_into(Fill { value, name }, &[a.tensor(arg!(self))?], a.tensor(arg!(self))?, true)?;
+        Ok(a.tensor(arg!(self))?.clone().into())
     };
 }

@@ -2,12 +2,13 @@
 
 use super::create::Options;
 use crate::alloc;
+use crate::arg;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_chunks;
 use crate::device::Device;
 use crate::dtype::{check_range, default_dtype, DType, Scalar};
 use crate::error::Result;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, Dest, Signature, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, with_element};
 use std::f64::consts::PI;
@@ -106,8 +107,13 @@ fn unsigned_range(o: &Options, a: &Args, dtype: DType, ends: [Scalar; 3]) -> Res
     give_line(o, a, y.to_device(o.device_or(a))?)
 }
 
-fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) -> Result<Value> {
-    let o = Options::read(a, options)?;
+fn arange<Sig: Signature>(
+    a: &Args<Sig>,
+    start: Scalar,
+    end: Scalar,
+    step: Scalar,
+) -> Result<Value> {
+    let o = Options::read(a)?;
     let floats = start.is_float() || end.is_float() || step.is_float();
     let dtype = o.dtype_or(a, || if floats { default_dtype() } else { DType::I64 })?;
     refuse_bool("arange_cpu", dtype)?;
@@ -163,14 +169,18 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
 }
 
 /// `range`: as `arange`, with `end` where a step meets it, and of the default type.
-fn range(a: &Args) -> Result<Value> {
+fn range<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     crate::host::warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is \
          inconsistent with Python's range builtin. Instead, use torch.arange, which produces values \
          in [start, end).",
     );
-    let o = Options::read(a, 3)?;
-    let (start, end, step) = (a.scalar(0)?, a.scalar(1)?, a.scalar(2)?);
+    let o = Options::read(a)?;
+    let (start, end, step) = (
+        a.scalar(arg!(start))?,
+        a.scalar(arg!(end))?,
+        a.scalar(arg!(step))?,
+    );
     let dtype = o.dtype_or(a, default_dtype)?;
     refuse_bool("range_cpu", dtype)?;
     ensure!(
@@ -216,8 +226,8 @@ fn range(a: &Args) -> Result<Value> {
 }
 
 /// The first and the last number, each a number or a tensor of one.
-fn ends<'a>(a: &'a Args) -> Result<(&'a Tensor, &'a Tensor)> {
-    let (start, end) = (a.tensor(0)?, a.tensor(1)?);
+fn ends<'a, Sig: Signature>(a: &'a Args<Sig>) -> Result<(&'a Tensor, &'a Tensor)> {
+    let (start, end) = (a.tensor(arg!(start))?, a.tensor(arg!(end))?);
     let told = [("start", start), ("end", end)].into_iter();
     let told = told.filter(|(_, t)| !t.is_wrapped());
     let told: Vec<String> = told
@@ -291,10 +301,10 @@ fn between(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 + Copy + Syn
 }
 
 /// Evenly spaced numbers, and `base` to their power where there is one.
-fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
-    let o = Options::read(a, options)?;
+fn spaced<Sig: Signature>(a: &Args<Sig>, base: Option<f64>) -> Result<Value> {
+    let o = Options::read(a)?;
     let (start, end) = ends(a)?;
-    let steps = a.int(2)?;
+    let steps = a.int(arg!(steps))?;
     ensure!(steps >= 0, Runtime, "number of steps must be non-negative");
     let n = steps as usize;
     let complex = start.dtype().is_complex() || end.dtype().is_complex();
@@ -338,8 +348,8 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
     give_line(&o, a, sequence(n, dtype, o.device_or(a), at)?)
 }
 
-fn eye(a: &Args, n: i64, m: i64, options: usize) -> Result<Value> {
-    let o = Options::read(a, options)?;
+fn eye<Sig: Signature>(a: &Args<Sig>, n: i64, m: i64) -> Result<Value> {
+    let o = Options::read(a)?;
     ensure!(n >= 0, Runtime, "n must be greater or equal to 0, got {n}");
     ensure!(m >= 0, Runtime, "m must be greater or equal to 0, got {m}");
     let dtype = o.dtype_or(a, default_dtype)?;
@@ -364,9 +374,9 @@ fn below(rows: i64, cols: i64, offset: i128) -> i128 {
     growing + (rows - full) * cols
 }
 
-fn triangle(a: &Args, lower: bool) -> Result<Value> {
-    let o = Options::read(a, 3)?;
-    let (rows, cols, offset) = (a.int(0)?, a.int(1)?, a.int(2)?);
+fn triangle<Sig: Signature>(a: &Args<Sig>, lower: bool) -> Result<Value> {
+    let o = Options::read(a)?;
+    let (rows, cols, offset) = (a.int(arg!(row))?, a.int(arg!(col))?, a.int(arg!(offset))?);
     ensure!(rows >= 0, Runtime, "row must be non-negative, got{rows}");
     ensure!(cols >= 0, Runtime, "col must be non-negative, got{cols}");
     let dtype = o.dtype.unwrap_or(DType::I64);
@@ -415,24 +425,24 @@ fn triangle(a: &Args, lower: bool) -> Result<Value> {
 crate::entries! {
     /// `0, 1, ...` below `end`.
     "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| arange(a, Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), 1);
+    |a| arange(a, Scalar::Int(0), a.scalar(arg!(end))?, Scalar::Int(1));
     /// `start`, `start + step`, ... short of `end`.
     "arange(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| arange(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3);
+    |a| arange(a, a.scalar(arg!(start))?, a.scalar(arg!(end))?, a.scalar(arg!(step))?);
     /// `start`, `start + step`, ... up to `end` where a step meets it. Deprecated: use `arange`.
     "range(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
     range;
     /// `steps` evenly spaced numbers from `start` to `end`, both included.
     "linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| spaced(a, 3, None);
+    |a| spaced(a, None);
     /// `base` to the power of `steps` evenly spaced numbers from `start` to `end`.
     "logspace(Tensor|Scalar start, Tensor|Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| spaced(a, 4, Some(a.float(3)?));
+    |a| spaced(a, Some(a.float(arg!(base))?));
     /// Ones on the diagonal, zeros elsewhere.
     "eye(int n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| eye(a, a.int(0)?, a.int(0)?, 1);
+    |a| eye(a, a.int(arg!(n))?, a.int(arg!(n))?);
     "eye(int n, int m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
-    |a| eye(a, a.int(0)?, a.int(1)?, 2);
+    |a| eye(a, a.int(arg!(n))?, a.int(arg!(m))?);
     /// Row and column indices of the lower triangle.
     "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
     |a| triangle(a, true);

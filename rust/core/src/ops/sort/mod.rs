@@ -9,6 +9,7 @@ crate::ops::family! { unique; ENTRIES }
 
 use super::reduce::shared_gradient;
 use crate::alloc;
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::nth::LONG;
 use crate::cpu::order::{keys, select, sort_keys, Keyed};
@@ -25,7 +26,7 @@ use crate::op::{
     function_name, Cut, Derivative, Grads, Mask, Metas, Op, Rare, Save, TensorMeta, Tensors, Traits,
 };
 use crate::ops::index::along::picked_gradient;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Show, Span};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_element};
@@ -481,11 +482,11 @@ fn has_order(node: &str, x: &Tensor) -> Result<()> {
     }
 }
 
-fn argsort(a: &Args, dim: usize, descending: usize) -> Result<Value> {
-    let x = a.tensor(0)?.detach();
+fn argsort<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?.detach();
     let op = Argsort {
-        dim: shape::dim(a.int(dim)?, x.ndim())?,
-        descending: a.bool(descending)?,
+        dim: shape::dim(a.int(arg!(dim))?, x.ndim())?,
+        descending: a.bool(arg!(descending))?,
     };
     has_order("ArgsortBackward0", &x)?;
     Ok(dispatch::call1(op, &[&x])?.into())
@@ -552,16 +553,22 @@ fn not_empty(name: &str, x: &Tensor, dim: usize) -> Result<()> {
 }
 
 /// One element along a dimension that must not be empty.
-fn one_of(a: &Args, d: i64, which: Which, keepdim: bool, node: &'static str) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn one_of<Sig: Signature>(
+    a: &Args<Sig>,
+    d: i64,
+    which: Which,
+    keepdim: bool,
+    node: &'static str,
+) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     let dim = shape::dim(d, x.ndim())?;
     not_empty(a.schema.name, x, dim)?;
     Ok(Value::Tuple(ordered(x, dim, which, keepdim, node)?))
 }
 
 /// The median of all elements.
-fn median(a: &Args, ignore_nan: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn median<Sig: Signature>(a: &Args<Sig>, ignore_nan: bool) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     let node = if ignore_nan {
         "NanmedianBackward0"
     } else {
@@ -580,9 +587,9 @@ fn median(a: &Args, ignore_nan: bool) -> Result<Value> {
     Ok(ordered(&flat, 0, which, false, node)?.swap_remove(0).into())
 }
 
-fn kthvalue(a: &Args) -> Result<Value> {
-    let (x, k) = (a.tensor(0)?, a.int(1)?);
-    let dim = shape::dim(a.int(2)?, x.ndim())?;
+fn kthvalue<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, k) = (a.tensor(arg!(self))?, a.int(arg!(k))?);
+    let dim = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     not_empty(a.schema.name, x, dim)?;
     ensure!(
         x.ndim() == 0 || x.size(dim) > 0,
@@ -597,40 +604,41 @@ fn kthvalue(a: &Args) -> Result<Value> {
     );
     one_of(
         a,
-        a.int(2)?,
+        a.int(arg!(dim))?,
         Which::Place { k: k as usize - 1 },
-        a.bool(3)?,
+        a.bool(arg!(keepdim))?,
         "KthvalueBackward0",
     )
 }
 
-fn sorted(a: &Args, dim: usize, descending: usize) -> Result<(Tensor, Tensor)> {
-    a.tensor(0)?.sort(a.int(dim)?, a.bool(descending)?)
+fn sorted<Sig: Signature>(a: &Args<Sig>) -> Result<(Tensor, Tensor)> {
+    a.tensor(arg!(self))?
+        .sort(a.int(arg!(dim))?, a.bool(arg!(descending))?)
 }
 
 crate::entries! {
     /// Values in ascending (or descending) order along `dim`, and where they were.
     "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT | LIKE | WHOLE,
-    |a| { let (v, i) = sorted(a, 1, 2)?; Ok(Value::Tuple(vec![v, i])) };
+    |a| { let (v, i) = sorted(a)?; Ok(Value::Tuple(vec![v, i])) };
     /// The same with `stable` first, as PyTorch's other overload has it.
     "sort(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT | LIKE | WHOLE,
-    |a| { let (v, i) = sorted(a, 2, 3)?; Ok(Value::Tuple(vec![v, i])) };
+    |a| { let (v, i) = sorted(a)?; Ok(Value::Tuple(vec![v, i])) };
     /// The indices that sort along `dim`.
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    FN | METHOD | LIKE, |a| argsort(a, 1, 2);
+    FN | METHOD | LIKE, |a| argsort(a);
     /// The same with `stable` first, as PyTorch's other overload has it.
     "argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-    FN | METHOD | LIKE, |a| argsort(a, 2, 3);
+    FN | METHOD | LIKE, |a| argsort(a);
     /// Values in ascending order along the first dimension.
     "msort(Tensor self) -> Tensor", FN | METHOD | OUT | LIKE | WHOLE,
-    |a| Ok(a.tensor(0)?.sort(0, false)?.0.into());
+    |a| Ok(a.tensor(arg!(self))?.sort(0, false)?.0.into());
     /// The `k` largest (or smallest) elements along `dim`, in order, and where they are.
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT | SEPARATE,
     |a| {
-        let (v, i) = a.tensor(0)?.topk(a.int(1)?, a.int(2)?, a.bool(3)?)?;
+        let (v, i) = a.tensor(arg!(self))?.topk(a.int(arg!(k))?, a.int(arg!(dim))?, a.bool(arg!(largest))?)?;
         Ok(Value::Tuple(vec![v, i]))
     };
     /// The k-th smallest element along `dim` (from 1) and where it is.
@@ -641,17 +649,17 @@ crate::entries! {
     /// The lower median along `dim` and where it is; NaN if any is.
     "median(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: false, whole: false }, a.bool(2)?, "MedianBackward1");
+    |a| one_of(a, a.int(arg!(dim))?, Which::Median { ignore_nan: false, whole: false }, a.bool(arg!(keepdim))?, "MedianBackward1");
     /// The lower median of the elements that are not NaN.
     "nanmedian(Tensor self) -> Tensor", FN | METHOD, |a| median(a, true);
     /// The lower median along `dim` of the elements that are not NaN, and where it is.
     "nanmedian(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: true, whole: false }, a.bool(2)?, "NanmedianBackward1");
+    |a| one_of(a, a.int(arg!(dim))?, Which::Median { ignore_nan: true, whole: false }, a.bool(arg!(keepdim))?, "NanmedianBackward1");
     /// The most frequent element along `dim` (the smallest of several) and its last index.
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT | SEPARATE,
-    |a| one_of(a, a.int(1)?, Which::Mode, a.bool(2)?, "ModeBackward0");
+    |a| one_of(a, a.int(arg!(dim))?, Which::Mode, a.bool(arg!(keepdim))?, "ModeBackward0");
     /// Quantiles of all elements or along `dim`; NaN if any element is.
     "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
     FN | METHOD | OUT, |a| quantile_of(a, false);

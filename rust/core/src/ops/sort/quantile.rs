@@ -1,12 +1,13 @@
 //! Quantiles: neighbours in order, and a weight between them.
 
 use crate::alloc;
+use crate::arg;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Lt;
 use crate::ops::pointwise::ternary::where_;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -181,12 +182,12 @@ fn between(low: &Tensor, high: &Tensor, weight: &Tensor) -> Result<Tensor> {
     )
 }
 
-pub fn quantile_of(a: &Args, ignore_nan: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let q = match a.opt_tensor(1) {
+pub fn quantile_of<Sig: Signature>(a: &Args<Sig>, ignore_nan: bool) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let q = match a.opt_tensor(arg!(q)) {
         Some(q) => q.clone(),
         None => {
-            let q = a.scalar(1)?.f64();
+            let q = a.scalar(arg!(q))?.f64();
             ensure!(
                 (0.0..=1.0).contains(&q),
                 Runtime,
@@ -195,6 +196,14 @@ pub fn quantile_of(a: &Args, ignore_nan: bool) -> Result<Value> {
             Tensor::full(&[], Scalar::Float(q), x.dtype(), x.device())?
         }
     };
-    let mode = a.str(4)?.to_string();
-    Ok(quantile(x, &q, a.opt_int(2), a.bool(3)?, &mode, ignore_nan)?.into())
+    let mode = a.str(arg!(interpolation))?.to_string();
+    Ok(quantile(
+        x,
+        &q,
+        a.opt_int(arg!(dim)),
+        a.bool(arg!(keepdim))?,
+        &mode,
+        ignore_nan,
+    )?
+    .into())
 }

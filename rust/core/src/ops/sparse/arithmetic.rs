@@ -4,6 +4,7 @@ use super::coo::{make, rows_of, values_at, with_rows, Parts};
 use super::packed;
 use super::places;
 use crate::alloc;
+use crate::arg;
 use crate::autograd::mode;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
@@ -13,7 +14,7 @@ use crate::meta::Form;
 use crate::op::Repeats;
 use crate::ops::index::{Bounds, IndexPut, Mode};
 use crate::ops::shape::join::cat;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, Dest, Signature, Value};
 use crate::shape::{expandable, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -25,7 +26,7 @@ const ONE: Scalar = Scalar::Int(1);
 pub fn give(a: &Args, y: Tensor) -> Result<Value> {
     let (target, inplace) = match a.dest {
         Dest::New => return Ok(y.into()),
-        Dest::InPlace => (a.tensor(0)?, true),
+        Dest::InPlace => (a.first()?, true),
         Dest::Out(out) => (&out[0], false),
     };
     if inplace && !target.is_sparse() && y.is_sparse() {
@@ -220,8 +221,8 @@ fn negative(s: Scalar) -> Scalar {
     }
 }
 
-fn add(a: &Args, alpha: Scalar) -> Result<Value> {
-    let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+fn add<Sig: Signature>(a: &Args<Sig>, alpha: Scalar) -> Result<Value> {
+    let (x, o) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
     if let (Dest::InPlace, true) = (a.dest, o.is_sparse()) {
         x.check_inplace(mode::grad() && (x.requires_grad() || o.requires_grad()))?;
         x.add_sparse_into(o, alpha)?;
@@ -348,20 +349,18 @@ fn mul(x: &Tensor, o: &Tensor) -> Result<Tensor> {
     }
 }
 
-fn div(a: &Args) -> Result<Value> {
+fn div<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     divisor(a)?;
     // What is rounded is the quotient of a sum.
-    match a.schema.name == "floor_divide"
-        || a.values.get(2).is_some_and(|v| !matches!(v, Value::None))
-    {
+    match a.schema.name == "floor_divide" || arg!(rounding_mode?).is_some_and(|at| !a.is_none(at)) {
         true => on_values(a),
         false => on_each(a),
     }
 }
 
 /// What is divided and by what: a number.
-fn divisor<'a>(a: &'a Args) -> Result<(&'a Tensor, &'a Tensor)> {
-    let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+fn divisor<'a, Sig: Signature>(a: &'a Args<Sig>) -> Result<(&'a Tensor, &'a Tensor)> {
+    let (x, o) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
     let what = match a.schema.name {
         "floor_divide" => "floor division",
         _ => "division",
@@ -382,8 +381,8 @@ fn divisor<'a>(a: &'a Args) -> Result<(&'a Tensor, &'a Tensor)> {
 
 /// [`on_values`] of a function that in place wants each coordinate once, as its derivative or rounding
 /// would not be that of a sum.
-fn on_sums(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn on_sums<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     if let (Dest::InPlace, Form::Coo) = (a.dest, x.form()) {
         ensure!(
             x.sparse_parts()?.coalesced,
@@ -396,13 +395,13 @@ fn on_sums(a: &Args) -> Result<Value> {
 }
 
 /// [`on_values`] of a function of a sum that is the sum of what it makes of each term.
-fn on_each(a: &Args) -> Result<Value> {
-    give(a, of_values(a, a.tensor(0)?)?)
+fn on_each<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    give(a, of_values(a, a.tensor(arg!(self))?)?)
 }
 
 /// What the function of dense tensors makes of the values, coordinates as they are.
-fn on_values(a: &Args) -> Result<Value> {
-    give(a, of_values(a, &a.tensor(0)?.coalesced()?)?)
+fn on_values<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    give(a, of_values(a, &a.tensor(arg!(self))?.coalesced()?)?)
 }
 
 fn of_values(a: &Args, x: &Tensor) -> Result<Tensor> {
@@ -415,7 +414,7 @@ fn of_values(a: &Args, x: &Tensor) -> Result<Tensor> {
         bail!(Assertion, "{}: no function of dense tensors", a.schema.name);
     };
     x.with_values(|v| {
-        let mut values = a.values.to_vec();
+        let mut values = a.values().to_vec();
         values[0] = v.clone().into();
         match op.entry.invoke(&op.schema, &mut values, &Dest::New)? {
             Value::Tensor(y) => Ok(y),
@@ -425,15 +424,15 @@ fn of_values(a: &Args, x: &Tensor) -> Result<Tensor> {
 }
 
 /// A power leaves zeros where they are, unless the exponent is zero.
-fn pow(a: &Args) -> Result<Value> {
+fn pow<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     ensure!(
-        a.tensor(1)?.numel() == 1 && !a.tensor(1)?.is_sparse(),
+        a.tensor(arg!(exponent))?.numel() == 1 && !a.tensor(arg!(exponent))?.is_sparse(),
         Runtime,
         "pow: the exponent of a sparse tensor must be a number, got {:?}; convert it with to_dense()",
-        a.values[1]
+        a.value(arg!(exponent))
     );
     ensure!(
-        a.tensor(1)?.item()?.f64() != 0.0,
+        a.tensor(arg!(exponent))?.item()?.f64() != 0.0,
         Runtime,
         "pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense"
     );
@@ -441,31 +440,26 @@ fn pow(a: &Args) -> Result<Value> {
 }
 
 /// An operator with assignment.
-fn into(a: &Args, f: fn(&Args) -> Result<Value>) -> Result<Value> {
-    let dest = Dest::InPlace;
-    f(&Args {
-        values: a.values,
-        dest: &dest,
-        schema: a.schema,
-    })
+fn into<Sig>(a: &Args<Sig>, f: fn(&Args<Sig>) -> Result<Value>) -> Result<Value> {
+    f(&a.to(&Dest::InPlace))
 }
 
-fn quotient(a: &Args) -> Result<Value> {
+fn quotient<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     let (x, o) = divisor(a)?;
     give(a, x.with_values(|v| v.div(o))?)
 }
 
 crate::entries! {
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", ALL | ALSO,
-    |a| add(a, a.scalar(2)?);
+    |a| add(a, a.scalar(arg!(alpha))?);
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", ALL | ALSO,
-    |a| add(a, negative(a.scalar(2)?));
+    |a| add(a, negative(a.scalar(arg!(alpha))?));
     "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", ALL | ALSO,
-    |a| add(a, negative(a.scalar(2)?));
+    |a| add(a, negative(a.scalar(arg!(alpha))?));
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", ALL | ALSO,
-    |a| give(a, mul(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, mul(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?);
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", ALL | ALSO,
-    |a| give(a, mul(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, mul(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?);
     "div(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", ALL | ALSO,
     div;
     "divide(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
@@ -512,10 +506,10 @@ crate::entries! {
     "conj(Tensor self) -> Tensor", FN | METHOD | ALSO, on_each;
     /// A sparse tensor repeated to a larger shape.
     "_sparse_broadcast_to(Tensor self, int[] size) -> Tensor", FN | SPARSE,
-    |a| Ok(broadcast(a.tensor(0)?, &crate::shape::sizes(a.ints(1)?)?)?.into());
+    |a| Ok(broadcast(a.tensor(arg!(self))?, &crate::shape::sizes(a.ints(arg!(size))?)?)?.into());
     "__iadd__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD | ALSO, |a| into(a, |a| add(a, ONE));
     "__isub__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD | ALSO, |a| into(a, |a| add(a, Scalar::Int(-1)));
-    "__imul__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD | ALSO, |a| into(a, |a| give(a, mul(a.tensor(0)?, a.tensor(1)?)?));
+    "__imul__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD | ALSO, |a| into(a, |a| give(a, mul(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?));
     "__itruediv__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD | ALSO, |a| into(a, quotient);
     "isnan(Tensor self) -> Tensor", FN | METHOD | ALSO, on_values;
     "isposinf(Tensor self) -> Tensor", FN | METHOD | OUT | ALSO, on_values;

@@ -4,13 +4,14 @@
 use super::coo::{make, values_at, Parts};
 use super::packed::{self, Packed};
 use super::places;
+use crate::arg;
 use crate::autograd::mode;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::meta::Form;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 
@@ -67,10 +68,17 @@ fn check(indices: &Tensor, values: &Tensor, size: &[usize], all: bool) -> Result
     Ok(())
 }
 
-fn of_coordinates(a: &Args) -> Result<Value> {
-    let size = a.opt_ints(2).map(shape::sizes).transpose()?;
-    let coalesced = !a.is_none(3) && a.bool(3)?;
-    Ok(of_parts(a.tensor(0)?, a.tensor(1)?, size, coalesced, a.bool(4)?)?.into())
+fn of_coordinates<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let size = a.opt_ints(arg!(size)).map(shape::sizes).transpose()?;
+    let coalesced = !a.is_none(arg!(is_coalesced)) && a.bool(arg!(is_coalesced))?;
+    Ok(of_parts(
+        a.tensor(arg!(indices))?,
+        a.tensor(arg!(values))?,
+        size,
+        coalesced,
+        a.bool(arg!(check_invariants))?,
+    )?
+    .into())
 }
 
 fn of_parts(
@@ -146,13 +154,13 @@ pub fn nothing(size: &[usize], lead: usize, dtype: DType, device: Device) -> Res
     )
 }
 
-fn to_dense(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let y = match !a.is_none(2) && !a.bool(2)? {
+fn to_dense<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let y = match !a.is_none(arg!(masked_grad)) && !a.bool(arg!(masked_grad))? {
         true => x.to_dense_unmasked()?,
         false => x.to_dense()?,
     };
-    Ok(match a.dtype(1) {
+    Ok(match a.dtype(arg!(dtype)) {
         Some(dtype) => y.to_dtype(dtype)?,
         None => y,
     }
@@ -218,8 +226,11 @@ pub(super) fn refused(name: &str, x: &Tensor) -> Result<()> {
 }
 
 /// Indices or values, which the coalesced tensor alone gives out.
-fn given_out(a: &Args, values: bool) -> Result<Value> {
-    let (x, name) = (a.tensor(0)?, if values { "values" } else { "indices" });
+fn given_out<Sig: Signature>(a: &Args<Sig>, values: bool) -> Result<Value> {
+    let (x, name) = (
+        a.tensor(arg!(self))?,
+        if values { "values" } else { "indices" },
+    );
     if values && x.form().is_packed() {
         return Ok(x.lines()?.values.into());
     }
@@ -234,23 +245,25 @@ fn given_out(a: &Args, values: bool) -> Result<Value> {
 }
 
 /// Its parts as they are.
-fn raw(a: &Args) -> Result<Parts> {
-    refused(a.schema.name, a.tensor(0)?)?;
-    a.tensor(0)?.sparse_parts()
+fn raw<Sig: Signature>(a: &Args<Sig>) -> Result<Parts> {
+    refused(a.schema.name, a.tensor(arg!(self))?)?;
+    a.tensor(arg!(self))?.sparse_parts()
 }
 
 /// Another size, with the entries that it has or without any.
-fn resize(a: &Args, clear: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn resize<Sig: Signature>(a: &Args<Sig>, clear: bool) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     refused(a.schema.name, x)?;
-    let (size, lead) = (shape::sizes(a.ints(1)?)?, a.int(2)?);
+    let (size, lead) = (shape::sizes(a.ints(arg!(size))?)?, a.int(arg!(sparse_dim))?);
     ensure!(
-        lead >= 0 && a.int(3)? >= 0 && lead + a.int(3)? == size.len() as i64,
+        lead >= 0
+            && a.int(arg!(dense_dim))? >= 0
+            && lead + a.int(arg!(dense_dim))? == size.len() as i64,
         Runtime,
         "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {}, sparse_dim = \
          {lead}, dense_dim = {}",
         size.len(),
-        a.int(3)?
+        a.int(arg!(dense_dim))?
     );
     x.check_inplace(mode::grad() && x.requires_grad())?;
     resized(x, &size, lead as usize, clear)
@@ -313,8 +326,8 @@ fn kind(x: &Tensor) -> String {
     format!("torch.{place}{}Tensor", x.dtype().scalar_name())
 }
 
-fn copy_into(a: &Args) -> Result<Value> {
-    let (x, source) = (a.tensor(0)?, a.tensor(1)?);
+fn copy_into<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, source) = (a.tensor(arg!(self))?, a.tensor(arg!(src))?);
     if x.same(source) {
         return Ok(x.clone().into());
     }
@@ -372,8 +385,8 @@ fn converted(x: &Tensor, dtype: DType, device: Device, copy: bool) -> Result<Val
     Ok(x.to(dtype, device, copy, None)?.into())
 }
 
-fn cast(a: &Args, dtype: DType) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn cast<Sig: Signature>(a: &Args<Sig>, dtype: DType) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     converted(x, dtype, x.device(), false)
 }
 
@@ -382,8 +395,8 @@ crate::entries! {
     "_validate_sparse_coo_tensor_args(Tensor indices, Tensor values, int[] size, bool? is_coalesced=None, bool? check_pinning=None) -> ()",
     FN | SPARSE,
     |a| {
-        let (indices, values, size) = (a.tensor(0)?, a.tensor(1)?, shape::sizes(a.ints(2)?)?);
-        let coalesced = !a.is_none(3) && a.bool(3)?;
+        let (indices, values, size) = (a.tensor(arg!(indices))?, a.tensor(arg!(values))?, shape::sizes(a.ints(arg!(size))?)?);
+        let coalesced = !a.is_none(arg!(is_coalesced)) && a.bool(arg!(is_coalesced))?;
         of_parts(indices, values, Some(size), coalesced, true)?;
         Ok(Value::None)
     };
@@ -395,12 +408,12 @@ crate::entries! {
     METHOD | SPARSE, to_dense;
     /// The values at the coordinates that the sparse tensor `mask` has.
     "sparse_mask(Tensor self, Tensor mask) -> Tensor", METHOD | SPARSE,
-    |a| Ok(sparse_mask(a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(sparse_mask(a.tensor(arg!(self))?, a.tensor(arg!(mask))?)?.into());
     /// Each coordinate once, in row-major order, with the sum of its values.
     "coalesce(Tensor self) -> Tensor", METHOD | SPARSE,
     |a| {
-        refused("coalesce", a.tensor(0)?)?;
-        Ok(a.tensor(0)?.coalesced()?.into())
+        refused("coalesce", a.tensor(arg!(self))?)?;
+        Ok(a.tensor(arg!(self))?.coalesced()?.into())
     };
     /// Whether coordinates are in order and each is there once.
     "is_coalesced(Tensor self) -> bool", METHOD | SPARSE,
@@ -408,8 +421,8 @@ crate::entries! {
     /// Says that coordinates are in order and each is there once, or that they may not be.
     "_coalesced_(Tensor self, bool coalesced) -> Tensor", METHOD | SPARSE,
     |a| {
-        a.tensor(0)?.set_coalesced(a.bool(1)?)?;
-        Ok(a.tensor(0)?.clone().into())
+        a.tensor(arg!(self))?.set_coalesced(a.bool(arg!(coalesced))?)?;
+        Ok(a.tensor(arg!(self))?.clone().into())
     };
     /// The coordinates of a coalesced sparse tensor, one column for each entry.
     "indices(Tensor self) -> Tensor", METHOD | SPARSE, |a| given_out(a, false);
@@ -419,23 +432,23 @@ crate::entries! {
     "_indices(Tensor self) -> Tensor", METHOD | SPARSE, |a| Ok(raw(a)?.indices.into());
     /// The values of a sparse tensor as they are, without a gradient.
     "_values(Tensor self) -> Tensor", METHOD | SPARSE,
-    |a| match a.tensor(0)?.form().is_packed() {
-        true => Ok(a.tensor(0)?.raw_lines()?.values.into()),
+    |a| match a.tensor(arg!(self))?.form().is_packed() {
+        true => Ok(a.tensor(arg!(self))?.raw_lines()?.values.into()),
         false => Ok(raw(a)?.values.into()),
     };
     /// The number of entries, or blocks, of a sparse tensor, in each of a batch.
     "_nnz(Tensor self) -> int", METHOD | SPARSE,
-    |a| Ok(Value::Int(match a.tensor(0)?.form().is_packed() {
+    |a| Ok(Value::Int(match a.tensor(arg!(self))?.form().is_packed() {
         true => {
-            let lines = a.tensor(0)?.raw_lines()?;
+            let lines = a.tensor(arg!(self))?.raw_lines()?;
             lines.plain.size(lines.plain.ndim() - 1) as i64
         }
         false => raw(a)?.entries() as i64,
     }));
     /// How many dimensions have coordinates: none of a dense tensor.
     "sparse_dim(Tensor self) -> int", METHOD | SPARSE,
-    |a| Ok(Value::Int(match a.tensor(0)?.is_sparse() {
-        true => match a.tensor(0)?.form() {
+    |a| Ok(Value::Int(match a.tensor(arg!(self))?.is_sparse() {
+        true => match a.tensor(arg!(self))?.form() {
             Form::Coo => raw(a)?.lead() as i64,
             _ => 2,
         },
@@ -443,9 +456,9 @@ crate::entries! {
     }));
     /// How many dimensions the values have: all of a dense tensor.
     "dense_dim(Tensor self) -> int", METHOD | SPARSE,
-    |a| Ok(Value::Int(match a.tensor(0)?.is_sparse() {
-        true => (a.tensor(0)?.ndim() - a.tensor(0)?.lead()?) as i64,
-        false => a.tensor(0)?.ndim() as i64,
+    |a| Ok(Value::Int(match a.tensor(arg!(self))?.is_sparse() {
+        true => (a.tensor(arg!(self))?.ndim() - a.tensor(arg!(self))?.lead()?) as i64,
+        false => a.tensor(arg!(self))?.ndim() as i64,
     }));
     /// Gives a sparse tensor another size; what has entries may only grow.
     "sparse_resize_(Tensor self, int[] size, int sparse_dim, int dense_dim) -> Tensor",
@@ -456,7 +469,7 @@ crate::entries! {
     /// Gives a sparse tensor the size of another one, without entries that it had.
     "resize_as_sparse_(Tensor self, Tensor the_template) -> Tensor", FN | METHOD | SPARSE,
     |a| {
-        let (x, like) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, like) = (a.tensor(arg!(self))?, a.tensor(arg!(the_template))?);
         refused("resize_as_sparse_", x)?;
         refused("resize_as_sparse_", like)?;
         x.check_inplace(mode::grad() && x.requires_grad())?;
@@ -479,27 +492,27 @@ crate::entries! {
         other => Ok(other),
     };
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.copy_sparse()?.into());
-    "detach(Tensor self) -> Tensor", FN | ALSO, |a| Ok(a.tensor(0)?.detach().into());
-    "resolve_conj(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(0)?.clone().into());
-    "resolve_neg(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(0)?.clone().into());
+    |a| Ok(a.tensor(arg!(self))?.copy_sparse()?.into());
+    "detach(Tensor self) -> Tensor", FN | ALSO, |a| Ok(a.tensor(arg!(self))?.detach().into());
+    "resolve_conj(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(arg!(self))?.clone().into());
+    "resolve_neg(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(arg!(self))?.clone().into());
     "to(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
     |a| {
-        let x = a.tensor(0)?;
-        converted(x, a.dtype(1).unwrap_or(x.dtype()), x.device(), a.bool(3)?)
+        let x = a.tensor(arg!(self))?;
+        converted(x, a.dtype(arg!(dtype)).unwrap_or(x.dtype()), x.device(), a.bool(arg!(copy))?)
     };
     "to(Tensor self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
     |a| {
-        let x = a.tensor(0)?;
-        let device = a.device(1).unwrap_or(x.device());
-        converted(x, a.dtype(2).unwrap_or(x.dtype()), device, a.bool(4)?)
+        let x = a.tensor(arg!(self))?;
+        let device = a.device(arg!(device)).unwrap_or(x.device());
+        converted(x, a.dtype(arg!(dtype)).unwrap_or(x.dtype()), device, a.bool(arg!(copy))?)
     };
     "to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
-    |a| converted(a.tensor(0)?, a.tensor(1)?.dtype(), a.tensor(1)?.device(), a.bool(3)?);
+    |a| converted(a.tensor(arg!(self))?, a.tensor(arg!(other))?.dtype(), a.tensor(arg!(other))?.device(), a.bool(arg!(copy))?);
     "type_as(Tensor self, Tensor other) -> Tensor", METHOD | ALSO,
-    |a| converted(a.tensor(0)?, a.tensor(1)?.dtype(), a.tensor(1)?.device(), false);
+    |a| converted(a.tensor(arg!(self))?, a.tensor(arg!(other))?.dtype(), a.tensor(arg!(other))?.device(), false);
     "cpu(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
-    |a| converted(a.tensor(0)?, a.tensor(0)?.dtype(), Device::Cpu, false);
+    |a| converted(a.tensor(arg!(self))?, a.tensor(arg!(self))?.dtype(), Device::Cpu, false);
     "float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
     |a| cast(a, DType::F32);
     "double(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD | ALSO,
@@ -524,7 +537,7 @@ crate::entries! {
     copy_into;
     "zero_(Tensor self) -> Tensor", FN | METHOD | ALSO,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         x.check_inplace(mode::grad() && x.requires_grad())?;
         let empty = nothing(x.shape(), x.lead()?, x.dtype(), x.device())?;
         Ok(x.become_sparse(&empty)?.into())

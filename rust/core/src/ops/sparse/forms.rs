@@ -3,11 +3,12 @@
 use super::arithmetic::give;
 use super::entries::nothing;
 use super::packed::Packed;
+use crate::arg;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::Result;
 use crate::meta::Form;
 use crate::ops::shape::create::Options;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, Dest, Signature, Value};
 use crate::shape::{self, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -155,8 +156,8 @@ fn to_sparse_dim(x: &Tensor, lead: i64) -> Result<Tensor> {
 }
 
 /// The lines of the matrix that is the first argument, if it is told by them.
-fn lines(a: &Args, by_rows: bool) -> Result<Packed> {
-    let x = a.tensor(0)?;
+fn lines<Sig: Signature>(a: &Args<Sig>, by_rows: bool) -> Result<Packed> {
+    let x = a.tensor(arg!(self))?;
     ensure!(
         x.form().is_packed() && x.form().by_rows() == by_rows,
         Runtime,
@@ -171,7 +172,7 @@ fn lines(a: &Args, by_rows: bool) -> Result<Packed> {
 }
 
 /// A copy of an argument's lines or places.
-fn copied(a: &Args, by_rows: bool, starts: bool) -> Result<Value> {
+fn copied<Sig: Signature>(a: &Args<Sig>, by_rows: bool, starts: bool) -> Result<Value> {
     let own = lines(a, by_rows)?;
     let y = if starts { own.starts } else { own.plain }.copy_dense()?;
     match a.dest {
@@ -219,12 +220,14 @@ pub fn zeros(
 }
 
 /// Zeros of a size, or what `out` becomes.
-fn of_size(a: &Args) -> Result<Value> {
-    let (size, o) = (shape::sizes(a.ints(0)?)?, Options::read(a, 1)?);
+fn of_size<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (size, o) = (shape::sizes(a.ints(arg!(size))?)?, Options::read(a)?);
     let dtype = o.dtype_or(a, default_dtype)?;
     if let Dest::Out(out) = a.dest {
         ensure!(
-            out[0].is_sparse() && a.form(2).is_none_or(|form| form == out[0].form()),
+            out[0].is_sparse()
+                && a.form(arg!(layout))
+                    .is_none_or(|form| form == out[0].form()),
             Runtime,
             "{}: expected out of the layout that is asked for, got {}",
             a.schema.name,
@@ -241,7 +244,7 @@ fn of_size(a: &Args) -> Result<Value> {
     zeros(
         "zeros_sparse_compressed",
         &size,
-        a.form(2).unwrap_or(Form::Coo),
+        a.form(arg!(layout)).unwrap_or(Form::Coo),
         dtype,
         &o,
         a,
@@ -249,30 +252,28 @@ fn of_size(a: &Args) -> Result<Value> {
 }
 
 /// Zeros of the first argument's type and layout, of another size.
-fn anew(a: &Args) -> Result<Value> {
+fn anew<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     let (x, size, mut o) = (
-        a.tensor(0)?,
-        shape::sizes(a.ints(1)?)?,
-        Options::read(a, 2)?,
+        a.tensor(arg!(self))?,
+        shape::sizes(a.ints(arg!(size))?)?,
+        Options::read(a)?,
     );
     o.device = o.device.or(Some(x.device()));
     let dtype = o.dtype.unwrap_or(x.dtype());
-    let form = a.form(3).unwrap_or(x.form());
+    let form = a.form(arg!(layout)).unwrap_or(x.form());
     zeros("empty_sparse_compressed", &size, form, dtype, &o, a)
 }
 
 /// As the first argument: without entries where `fill` gives nothing, which is asked for matrices alone.
-fn like(a: &Args, fill: impl Fn(&Tensor) -> Result<Tensor>, always: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let first = a
-        .schema
-        .params
-        .iter()
-        .position(|p| p.name == "dtype")
-        .unwrap_or(1);
-    let o = Options::read(a, first)?;
+fn like<Sig: Signature>(
+    a: &Args<Sig>,
+    fill: impl Fn(&Tensor) -> Result<Tensor>,
+    always: bool,
+) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let o = Options::read(a)?;
     let (dtype, device) = (o.dtype.unwrap_or(x.dtype()), o.device.unwrap_or(x.device()));
-    let form = a.form(first + 1).unwrap_or(x.form());
+    let form = a.form(arg!(layout)).unwrap_or(x.form());
     if form == Form::Strided {
         let y = Tensor::zeros(x.shape(), dtype, device)?;
         let y = if always { fill(&y)? } else { y };
@@ -304,12 +305,12 @@ fn like(a: &Args, fill: impl Fn(&Tensor) -> Result<Tensor>, always: bool) -> Res
     o.give_sparse(a, y)
 }
 
-fn zeros_like(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    if a.form(2).unwrap_or(x.form()) != x.form() || !x.form().is_packed() {
+fn zeros_like<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    if a.form(arg!(layout)).unwrap_or(x.form()) != x.form() || !x.form().is_packed() {
         return like(a, |v| Ok(v.clone()), false);
     }
-    let o = Options::read(a, 1)?;
+    let o = Options::read(a)?;
     let (dtype, device) = (o.dtype.unwrap_or(x.dtype()), o.device.unwrap_or(x.device()));
     let y = nothing(x.shape(), x.lead()?, dtype, device)?;
     o.give_sparse(a, y.like_form(x)?)
@@ -329,26 +330,26 @@ crate::entries! {
     /// The elements that are not zero, as a sparse tensor with coordinates in the first `sparse_dim`
     /// dimensions.
     "to_sparse(Tensor self, int sparse_dim) -> Tensor", METHOD | SPARSE,
-    |a| Ok(to_sparse_dim(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(to_sparse_dim(a.tensor(arg!(self))?, a.int(arg!(sparse_dim))?)?.into());
     /// The elements that are not zero, as a sparse tensor of any layout.
     "to_sparse(Tensor self, *, Layout? layout=None, int[]? blocksize=None, int? dense_dim=None) -> Tensor",
     METHOD | SPARSE,
     |a| {
-        let form = a.form(1).unwrap_or(Form::Coo);
-        Ok(convert(a.tensor(0)?, form, a.opt_ints(2), a.opt_int(3), "")?.into())
+        let form = a.form(arg!(layout)).unwrap_or(Form::Coo);
+        Ok(convert(a.tensor(arg!(self))?, form, a.opt_ints(arg!(blocksize)), a.opt_int(arg!(dense_dim)), "")?.into())
     };
     /// The elements of a matrix that are not zero, by rows (layout `torch.sparse_csr`).
     "to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor", METHOD | SPARSE,
-    |a| Ok(convert(a.tensor(0)?, Form::Csr, None, a.opt_int(1), "_csr")?.into());
+    |a| Ok(convert(a.tensor(arg!(self))?, Form::Csr, None, a.opt_int(arg!(dense_dim)), "_csr")?.into());
     /// The elements of a matrix that are not zero, by columns (layout `torch.sparse_csc`).
     "to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor", METHOD | SPARSE,
-    |a| Ok(convert(a.tensor(0)?, Form::Csc, None, a.opt_int(1), "_csc")?.into());
+    |a| Ok(convert(a.tensor(arg!(self))?, Form::Csc, None, a.opt_int(arg!(dense_dim)), "_csc")?.into());
     /// The blocks of a matrix that are not zero, by rows (layout `torch.sparse_bsr`).
     "to_sparse_bsr(Tensor self, int[] blocksize, int? dense_dim=None) -> Tensor", METHOD | SPARSE,
-    |a| Ok(convert(a.tensor(0)?, Form::Bsr, Some(a.ints(1)?), a.opt_int(2), "_bsr")?.into());
+    |a| Ok(convert(a.tensor(arg!(self))?, Form::Bsr, Some(a.ints(arg!(blocksize))?), a.opt_int(arg!(dense_dim)), "_bsr")?.into());
     /// The blocks of a matrix that are not zero, by columns (layout `torch.sparse_bsc`).
     "to_sparse_bsc(Tensor self, int[] blocksize, int? dense_dim=None) -> Tensor", METHOD | SPARSE,
-    |a| Ok(convert(a.tensor(0)?, Form::Bsc, Some(a.ints(1)?), a.opt_int(2), "_bsc")?.into());
+    |a| Ok(convert(a.tensor(arg!(self))?, Form::Bsc, Some(a.ints(arg!(blocksize))?), a.opt_int(arg!(dense_dim)), "_bsc")?.into());
     /// Where the entries of each row of a matrix by rows begin and, last, end.
     "crow_indices(Tensor self) -> Tensor", METHOD | SPARSE, |a| Ok(lines(a, true)?.starts.into());
     /// The column of each entry of a matrix by rows.
@@ -373,7 +374,7 @@ crate::entries! {
     |a| like(a, |v| Tensor::full(v.shape(), Scalar::Int(1), v.dtype(), v.device()), true);
     "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | ALSO,
     |a| {
-        let number = a.scalar(1)?;
+        let number = a.scalar(arg!(fill_value))?;
         like(a, |v| Tensor::full(v.shape(), number, v.dtype(), v.device()), true)
     };
     "zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | ALSO,

@@ -2,10 +2,11 @@
 
 use super::packed::{self, Packed};
 use super::places;
+use crate::arg;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::meta::Form;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -287,38 +288,41 @@ fn fitting(lines: &Packed, form: Form) -> Result<Vec<i64>> {
 }
 
 /// The matrices of these lines.
-fn of_lines(a: &Args) -> Result<Value> {
-    let form = a.form(4).filter(|form| form.is_packed());
+fn of_lines<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let form = a.form(arg!(layout)).filter(|form| form.is_packed());
     let Some(form) = form else {
         bail!(
             Runtime,
             "sparse_compressed_tensor expected sparse compressed tensor layout but got {}",
-            a.form(4).map_or("none", Form::title)
+            a.form(arg!(layout)).map_or("none", Form::title)
         );
     };
-    let lines = read_lines(a, 0)?;
-    let size = match a.opt_ints(3) {
+    let lines = read_lines(a)?;
+    let size = match a.opt_ints(arg!(size)) {
         Some(size) => size.to_vec(),
         None => fitting(&lines, form)?,
     };
     // Where nobody asked, places need no order, as in PyTorch, but must lie inside.
-    match a.is_none(5) || a.bool(5)? {
-        true => check_lines(&lines, &size, form, !a.is_none(5))?,
+    match a.is_none(arg!(check_invariants)) || a.bool(arg!(check_invariants))? {
+        true => check_lines(&lines, &size, form, !a.is_none(arg!(check_invariants)))?,
         false => check_shapes(&lines, &size, form)?,
     }
     Ok(packed::make(&shape::sizes(&size)?, form, lines)?.into())
 }
 
-fn read_lines(a: &Args, i: usize) -> Result<Packed> {
+/// The numbers of the lines, under the names that the layout gives them.
+fn read_lines<Sig: Signature>(a: &Args<Sig>) -> Result<Packed> {
+    let starts = arg!(crow_indices | ccol_indices | compressed_indices);
+    let plain = arg!(col_indices | row_indices | plain_indices);
     Ok(Packed {
-        starts: a.tensor(i)?.clone(),
-        plain: a.tensor(i + 1)?.clone(),
-        values: a.tensor(i + 2)?.clone(),
+        starts: a.tensor(starts)?.clone(),
+        plain: a.tensor(plain)?.clone(),
+        values: a.tensor(arg!(values))?.clone(),
     })
 }
 
 /// Checks lines that are not made a tensor.
-fn validate(a: &Args, form: Option<Form>) -> Result<Value> {
+fn validate<Sig: Signature>(a: &Args<Sig>, form: Option<Form>) -> Result<Value> {
     let Some(form) = form.filter(|form| form.is_packed()) else {
         bail!(
             Runtime,
@@ -326,7 +330,7 @@ fn validate(a: &Args, form: Option<Form>) -> Result<Value> {
             form.map_or("none", Form::title)
         );
     };
-    check_lines(&read_lines(a, 0)?, a.ints(3)?, form, true)?;
+    check_lines(&read_lines(a)?, a.ints(arg!(size))?, form, true)?;
     Ok(Value::None)
 }
 
@@ -336,7 +340,7 @@ crate::entries! {
     FN | SPARSE, of_lines;
     /// Raises where lines are not those of a sparse tensor of this size and layout.
     "_validate_sparse_compressed_tensor_args(Tensor compressed_indices, Tensor plain_indices, Tensor values, int[] size, Layout layout, bool? check_pinning=None) -> ()",
-    FN | SPARSE, |a| validate(a, a.form(4));
+    FN | SPARSE, |a| validate(a, a.form(arg!(layout)));
     /// Raises where rows are not those of a matrix of this size.
     "_validate_sparse_csr_tensor_args(Tensor crow_indices, Tensor col_indices, Tensor values, int[] size, bool? check_pinning=None) -> ()",
     FN | SPARSE, |a| validate(a, Some(Form::Csr));
@@ -353,8 +357,8 @@ crate::entries! {
     "_validate_compressed_sparse_indices(bool is_crow, Tensor compressed_idx, Tensor plain_idx, int cdim, int dim, int nnz) -> ()",
     FN | SPARSE,
     |a| {
-        let form = if a.bool(0)? { Form::Csr } else { Form::Csc };
-        let (starts, plain) = (a.tensor(1)?, a.tensor(2)?);
+        let form = if a.bool(arg!(is_crow))? { Form::Csr } else { Form::Csc };
+        let (starts, plain) = (a.tensor(arg!(compressed_idx))?, a.tensor(arg!(plain_idx))?);
         ensure!(
             starts.ndim() > 0 && starts.ndim() == plain.ndim() && starts.size(starts.ndim() - 1) > 0,
             Runtime,
@@ -363,7 +367,7 @@ crate::entries! {
             Show(starts.shape()),
             Show(plain.shape())
         );
-        check_numbers(starts, plain, form, (a.int(4)?, a.int(5)?), true)?;
+        check_numbers(starts, plain, form, (a.int(arg!(dim))?, a.int(arg!(nnz))?), true)?;
         Ok(Value::None)
     };
 }

@@ -5,12 +5,13 @@ use super::coo::{make, Parts};
 use super::matrix::Product;
 use super::places;
 use crate::alloc;
+use crate::arg;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Form;
 use crate::ops::pointwise::arithmetic::scaled;
 use crate::ops::shape::join::{cat, stack};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -265,9 +266,10 @@ fn plus(c: &Tensor, x: Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
     }
 }
 
-fn addmm(name: &str, a: &Args) -> Result<Value> {
-    let ((c, beta), (y, alpha)) = (scaled(a, 0, 3)?, scaled(a, 2, 4)?);
-    let y = mm(name, a.tensor(1)?, &y)?;
+fn addmm<Sig: Signature>(name: &str, a: &Args<Sig>) -> Result<Value> {
+    let (c, beta) = scaled(a, arg!(self), arg!(beta))?;
+    let (y, alpha) = scaled(a, arg!(mat2), arg!(alpha))?;
+    let y = mm(name, a.tensor(arg!(mat1))?, &y)?;
     ensure!(
         !c.is_sparse() || y.is_sparse(),
         Runtime,
@@ -282,32 +284,33 @@ fn addmm(name: &str, a: &Args) -> Result<Value> {
 }
 
 /// `beta * c + alpha * (x @ v)`, of a sparse matrix and a dense vector.
-fn addmv(a: &Args) -> Result<Value> {
-    let ((c, beta), (v, alpha)) = (scaled(a, 0, 3)?, scaled(a, 2, 4)?);
+fn addmv<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (c, beta) = scaled(a, arg!(self), arg!(beta))?;
+    let (v, alpha) = scaled(a, arg!(vec), arg!(alpha))?;
     ensure!(
         !c.is_sparse(),
         Runtime,
         "addmv: expected a dense vector to be added to, got a sparse one of shape {}",
         Show(c.shape())
     );
-    let y = mv("addmv", a.tensor(1)?, &v)?;
+    let y = mv("addmv", a.tensor(arg!(mat))?, &v)?;
     give(a, plus(&c.expand_to(y.shape())?, y, beta, alpha)?)
 }
 
 /// The product with the transpose of a weight that may be sparse, and a bias.
-fn linear(a: &Args) -> Result<Value> {
-    let y = matmul(a.tensor(0)?, &a.tensor(1)?.t()?)?;
+fn linear<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let y = matmul(a.tensor(arg!(input))?, &a.tensor(arg!(weight))?.t()?)?;
     give(
         a,
-        match a.opt_tensor(2) {
+        match a.opt_tensor(arg!(bias)) {
             Some(bias) => y.add(bias)?,
             None => y,
         },
     )
 }
 
-fn spmm(name: &str, a: &Args) -> Result<Value> {
-    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+fn spmm<Sig: Signature>(name: &str, a: &Args<Sig>) -> Result<Value> {
+    let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(mat2))?);
     ensure!(
         x.is_sparse() || y.is_sparse(),
         Runtime,
@@ -318,16 +321,19 @@ fn spmm(name: &str, a: &Args) -> Result<Value> {
     give(a, mm(name, x, y)?)
 }
 
-fn sspaddmm(a: &Args) -> Result<Value> {
-    let (c, x) = (a.tensor(0)?, a.tensor(1)?);
+fn sspaddmm<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (c, x) = (a.tensor(arg!(self))?, a.tensor(arg!(mat1))?);
     ensure!(
         c.is_sparse() && x.is_sparse(),
         Runtime,
         "sspaddmm: expected a sparse tensor and a sparse matrix, got {c:?} and {x:?}"
     );
-    let y = mm("sspaddmm", x, a.tensor(2)?)?;
+    let y = mm("sspaddmm", x, a.tensor(arg!(mat2))?)?;
     let y = if y.is_sparse() { y } else { y.to_sparse(2)? };
-    give(a, plus(c, y, a.scalar(3)?, a.scalar(4)?)?)
+    give(
+        a,
+        plus(c, y, a.scalar(arg!(beta))?, a.scalar(arg!(alpha))?)?,
+    )
 }
 
 /// The product as a sparse tensor of whole rows: those that have entries.
@@ -359,15 +365,15 @@ fn hspmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 
 crate::entries! {
     "mm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | OUT | ALSO,
-    |a| give(a, mm("mm", a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, mm("mm", a.tensor(arg!(self))?, a.tensor(arg!(mat2))?)?);
     "bmm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | OUT | ALSO,
-    |a| give(a, bmm(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, bmm(a.tensor(arg!(self))?, a.tensor(arg!(mat2))?)?);
     "mv(Tensor self, Tensor vec) -> Tensor", FN | METHOD | OUT | ALSO,
-    |a| give(a, mv("mv", a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, mv("mv", a.tensor(arg!(self))?, a.tensor(arg!(vec))?)?);
     "matmul(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | ALSO,
-    |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, matmul(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?);
     "matmul(Tensor input, Tensor other) -> Tensor", LINALG | OUT | ALSO,
-    |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, matmul(a.tensor(arg!(input))?, a.tensor(arg!(other))?)?);
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | ALSO | COMPLEX, |a| addmm("addmm", a);
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -379,7 +385,7 @@ crate::entries! {
     "dsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("dsmm", a);
     /// The product of a sparse and a dense matrix as a sparse tensor of those rows that have entries.
     "hsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
-    |a| give(a, hspmm(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, hspmm(a.tensor(arg!(self))?, a.tensor(arg!(mat2))?)?);
     /// beta * self + alpha * (mat1 @ mat2), of which `mat1` is sparse.
     "saddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     FN | OUT | SPARSE | DIRECT, |a| addmm("saddmm", a);
@@ -388,11 +394,11 @@ crate::entries! {
     FN | METHOD | OUT | SPARSE | DIRECT, sspaddmm;
     /// The product of a sparse and a dense matrix as a sparse tensor of those rows that have entries.
     "hspmm(Tensor mat1, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
-    |a| give(a, hspmm(a.tensor(0)?, a.tensor(1)?)?);
+    |a| give(a, hspmm(a.tensor(arg!(mat1))?, a.tensor(arg!(mat2))?)?);
     /// The product of a sparse and another matrix as a sparse tensor.
     "smm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | SPARSE | DIRECT,
     |a| {
-        let y = mm("smm", a.tensor(0)?, a.tensor(1)?)?;
+        let y = mm("smm", a.tensor(arg!(self))?, a.tensor(arg!(mat2))?)?;
         give(a, if y.is_sparse() { y } else { y.to_sparse(2)? })
     };
 }

@@ -4,6 +4,7 @@ use super::arithmetic::give;
 use super::coo::{make, Parts};
 use super::places;
 use crate::alloc;
+use crate::arg;
 use crate::autograd::mode;
 use crate::dtype::DType;
 use crate::ensure;
@@ -157,29 +158,29 @@ fn unbind(x: &Tensor, dim: i64) -> Result<Value> {
 
 crate::entries! {
     "permute(Tensor self, int[] dims) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.permute(a.ints(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.permute(a.ints(arg!(dims))?)?.into());
     "transpose(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.transpose_sparse(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.transpose_sparse(a.int(arg!(dim0))?, a.int(arg!(dim1))?)?.into());
     "swapdims(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.transpose_sparse(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.transpose_sparse(a.int(arg!(dim0))?, a.int(arg!(dim1))?)?.into());
     "swapaxes(Tensor self, int axis0, int axis1) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.transpose_sparse(a.int(1)?, a.int(2)?)?.into());
-    "t(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(0)?.t_sparse()?.into());
+    |a| Ok(a.tensor(arg!(self))?.transpose_sparse(a.int(arg!(axis0))?, a.int(arg!(axis1))?)?.into());
+    "t(Tensor self) -> Tensor", FN | METHOD | ALSO, |a| Ok(a.tensor(arg!(self))?.t_sparse()?.into());
     "transpose_(Tensor self, int dim0, int dim1) -> Tensor", METHOD | ALSO,
-    |a| in_place(a.tensor(0)?, a.tensor(0)?.transpose_sparse(a.int(1)?, a.int(2)?)?);
+    |a| in_place(a.tensor(arg!(self))?, a.tensor(arg!(self))?.transpose_sparse(a.int(arg!(dim0))?, a.int(arg!(dim1))?)?);
     "swapdims_(Tensor self, int dim0, int dim1) -> Tensor", METHOD | ALSO,
-    |a| in_place(a.tensor(0)?, a.tensor(0)?.transpose_sparse(a.int(1)?, a.int(2)?)?);
+    |a| in_place(a.tensor(arg!(self))?, a.tensor(arg!(self))?.transpose_sparse(a.int(arg!(dim0))?, a.int(arg!(dim1))?)?);
     "swapaxes_(Tensor self, int axis0, int axis1) -> Tensor", METHOD | ALSO,
-    |a| in_place(a.tensor(0)?, a.tensor(0)?.transpose_sparse(a.int(1)?, a.int(2)?)?);
-    "t_(Tensor self) -> Tensor", METHOD | ALSO, |a| in_place(a.tensor(0)?, a.tensor(0)?.t_sparse()?);
+    |a| in_place(a.tensor(arg!(self))?, a.tensor(arg!(self))?.transpose_sparse(a.int(arg!(axis0))?, a.int(arg!(axis1))?)?);
+    "t_(Tensor self) -> Tensor", METHOD | ALSO, |a| in_place(a.tensor(arg!(self))?, a.tensor(arg!(self))?.t_sparse()?);
     "select(Tensor self, int dim, int index) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.select(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.select(a.int(arg!(dim))?, a.int(arg!(index))?)?.into());
     "select_copy(Tensor self, int dim, int index) -> Tensor", FN | OUT | ALSO,
-    |a| give(a, a.tensor(0)?.select(a.int(1)?, a.int(2)?)?.copy_dense()?);
+    |a| give(a, a.tensor(arg!(self))?.select(a.int(arg!(dim))?, a.int(arg!(index))?)?.copy_dense()?);
     "unsqueeze(Tensor self, int dim) -> Tensor", FN | METHOD | ALSO,
-    |a| Ok(a.tensor(0)?.unsqueeze_sparse(a.int(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.unsqueeze_sparse(a.int(arg!(dim))?)?.into());
     "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD | OUT | ALSO,
-    |a| give(a, narrow(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?);
+    |a| give(a, narrow(a.tensor(arg!(self))?, a.int(arg!(dim))?, a.int(arg!(start))?, a.int(arg!(length))?)?);
     "unbind(Tensor self, int dim=0) -> Tensor[]", FN | METHOD | ALSO,
-    |a| unbind(a.tensor(0)?, a.int(1)?);
+    |a| unbind(a.tensor(arg!(self))?, a.int(arg!(dim))?);
 }

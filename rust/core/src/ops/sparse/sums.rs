@@ -4,6 +4,7 @@ use super::arithmetic::give;
 use super::coo::{make, Parts};
 use super::places;
 use crate::alloc;
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -14,7 +15,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::{Exp, Log};
 use crate::ops::reduce::{all_dims, reduced_shape};
 use crate::ops::shape::join::cat;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -327,38 +328,38 @@ fn joined(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
 }
 
 /// A norm of all elements, which what has no entry does not change.
-fn norm(a: &Args, p: f64) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let dims = a.opt_ints(2).unwrap_or(&[]).iter();
+fn norm<Sig: Signature>(a: &Args<Sig>, p: f64) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let dims = a.opt_ints(arg!(dim)).unwrap_or(&[]).iter();
     let dims = dims
         .map(|&d| shape::dim(d, x.ndim()))
         .collect::<Result<Dims>>()?;
     ensure!(
-        !a.bool(3)?,
+        !a.bool(arg!(keepdim))?,
         Runtime,
         "norm_sparse currently does not support keepdim=True, got {:?}",
-        a.values[3]
+        a.value(arg!(keepdim))
     );
     ensure!(
         dims.is_empty() || (0..x.ndim()).all(|d| dims.contains(&d)),
         Runtime,
         "norm_sparse currently only supports full reductions, so 'dim' must either be empty or \
          contain all dimensions of the input; got {:?}",
-        a.values[2]
+        a.value(arg!(dim))
     );
     ensure!(
-        a.dtype(4).is_none(),
+        a.dtype(arg!(dtype)).is_none(),
         Runtime,
         "norm_sparse currently does not support 'dtype' argument, got {:?}",
-        a.values[4]
+        a.value(arg!(dtype))
     );
     let values = x.ordered_entries()?.values;
     give(a, values.vector_norm(p, all_dims(&values), false)?)
 }
 
-fn sum_args(a: &Args, mask: DimSet, keepdim: bool, dtype: usize) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let y = sum(x, mask, keepdim, a.dtype(dtype))?;
+fn sum_args<Sig: Signature>(a: &Args<Sig>, mask: DimSet, keepdim: bool) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let y = sum(x, mask, keepdim, a.dtype(arg!(dtype)))?;
     // Of a matrix by rows it is one, too, where it still is a matrix.
     let rows = x.form() == Form::Csr && keepdim && y.ndim() == 2;
     give(
@@ -374,44 +375,44 @@ fn sum_args(a: &Args, mask: DimSet, keepdim: bool, dtype: usize) -> Result<Value
 crate::entries! {
     "any(Tensor self) -> Tensor", FN | METHOD | OUT | ALSO,
     |a| {
-        let x = a.tensor(0)?.detach();
+        let x = a.tensor(arg!(self))?.detach();
         let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
         let any = x.ordered_entries()?.values.any_true()?;
         give(a, Tensor::full(&[], any.into(), dtype, x.device())?)
     };
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | ALSO,
-    |a| sum_args(a, all_dims(a.tensor(0)?), false, 1);
+    |a| sum_args(a, all_dims(a.tensor(arg!(self))?), false);
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | ALSO,
-    |a| sum_args(a, a.mask(1, a.tensor(0)?)?, a.bool(2)?, 3);
+    |a| sum_args(a, a.mask(arg!(dim), a.tensor(arg!(self))?)?, a.bool(arg!(keepdim))?);
     "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | ALSO, |a| norm(a, a.opt_float(1).unwrap_or(2.0));
+    FN | METHOD | ALSO, |a| norm(a, a.opt_float(arg!(p)).unwrap_or(2.0));
     "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | ALSO,
-    |a| match a.str(1)? {
-        "fro" if a.dtype(4).is_some() => {
+    |a| match a.str(arg!(p))? {
+        "fro" if a.dtype(arg!(dtype)).is_some() => {
             bail!(Value, "dtype argument is not supported in frobenius norm")
         }
         "fro" => norm(a, 2.0),
         other => bail!(Runtime, "norm: expected p to be 'fro' or a number of sparse tensors, got '{other}'"),
     };
     "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | ALSO,
-    |a| give(a, joined(a.tensors(0)?, a.int(1)?)?);
+    |a| give(a, joined(a.tensors(arg!(tensors))?, a.int(arg!(dim))?)?);
     "stack(Tensor[] tensors, int dim=0) -> Tensor", FN | ALSO,
     |a| {
-        let each = a.tensors(0)?.iter();
+        let each = a.tensors(arg!(tensors))?.iter();
         let all = each.map(|t| match t.is_sparse() {
-            true => t.unsqueeze_sparse(a.int(1)?),
+            true => t.unsqueeze_sparse(a.int(arg!(dim))?),
             false => Ok(t.clone()),
         });
-        give(a, joined(&all.collect::<Result<Vec<_>>>()?, a.int(1)?)?)
+        give(a, joined(&all.collect::<Result<Vec<_>>>()?, a.int(arg!(dim))?)?)
     };
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | ALSO,
-    |a| give(a, index_select(a.tensor(0)?, a.int(1)?, a.tensor(2)?)?);
+    |a| give(a, index_select(a.tensor(arg!(self))?, a.int(arg!(dim))?, a.tensor(arg!(index))?)?);
     /// Softmax of a sparse tensor along a dimension, where what has no entry counts as minus infinity.
     "_sparse_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", FN | SPARSE,
-    |a| Ok(softmax(a.tensor(0)?, a.int(1)?, false, a.dtype(2))?.into());
+    |a| Ok(softmax(a.tensor(arg!(self))?, a.int(arg!(dim))?, false, a.dtype(arg!(dtype)))?.into());
     /// The logarithm of [`_sparse_softmax`].
     "_sparse_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", FN | SPARSE,
-    |a| Ok(softmax(a.tensor(0)?, a.int(1)?, true, a.dtype(2))?.into());
+    |a| Ok(softmax(a.tensor(arg!(self))?, a.int(arg!(dim))?, true, a.dtype(arg!(dtype)))?.into());
 }

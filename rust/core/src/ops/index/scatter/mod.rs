@@ -5,6 +5,7 @@ pub(super) mod gpu;
 mod reduce;
 
 use super::Mode;
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::indices::Indices;
 use crate::dispatch;
@@ -23,7 +24,7 @@ use crate::ops::pointwise::binary::Remainder;
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::create::fits;
 use crate::ops::shape::view::parts::assemble;
-use crate::schema::{Args, Dest, Value};
+use crate::schema::{Args, At, Dest, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -403,7 +404,7 @@ fn same_type(name: &str, x: &Tensor, src: &Tensor) -> Result<()> {
 }
 
 /// A source tensor, which is never taken for a number: a 0-d one has one element.
-fn source(a: &Args, x: &Tensor, i: usize) -> Result<Tensor> {
+fn source(a: &Args, x: &Tensor, i: At) -> Result<Tensor> {
     let src = apart(a, x, a.tensor(i)?)?;
     if src.ndim() == 0 {
         src.reshape(&[1])
@@ -412,8 +413,8 @@ fn source(a: &Args, x: &Tensor, i: usize) -> Result<Tensor> {
     }
 }
 
-fn scatter_mode(a: &Args, reduce: usize) -> Result<Mode> {
-    match a.opt_str(reduce) {
+fn scatter_mode<Sig: Signature>(a: &Args<Sig>) -> Result<Mode> {
+    match a.opt_str(arg!(reduce)) {
         None => Ok(Mode::Set),
         Some("add") => Ok(Mode::Add),
         Some("multiply") => Ok(Mode::Mul),
@@ -422,8 +423,8 @@ fn scatter_mode(a: &Args, reduce: usize) -> Result<Mode> {
 }
 
 /// A number for places of the first argument.
-fn value(a: &Args, i: usize) -> Result<Tensor> {
-    let (number, x) = (a.number(i)?, a.tensor(0)?);
+fn value<Sig: Signature>(a: &Args<Sig>, i: At) -> Result<Tensor> {
+    let (number, x) = (a.number(i)?, a.tensor(arg!(self))?);
     fits(&number, x)?;
     if !x.dtype().is_complex() {
         check_range(number.item()?, x.dtype())?;
@@ -431,9 +432,9 @@ fn value(a: &Args, i: usize) -> Result<Tensor> {
     number.to_dtype(x.dtype())
 }
 
-fn run_scatter(a: &Args, mode: Mode, src: &Tensor) -> Result<Value> {
-    let (x, idx) = (a.tensor(0)?, a.tensor(2)?);
-    let dim = shape::dim(a.int(1)?, x.ndim())?;
+fn run_scatter<Sig: Signature>(a: &Args<Sig>, mode: Mode, src: &Tensor) -> Result<Value> {
+    let (x, idx) = (a.tensor(arg!(self))?, a.tensor(arg!(index))?);
+    let dim = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     let idx = apart(a, x, idx)?;
     if mode == Mode::Mul {
         let src = if src.ndim() == 0 {
@@ -453,29 +454,33 @@ fn run_scatter(a: &Args, mode: Mode, src: &Tensor) -> Result<Value> {
     a.call(Scatter { dim, mode }, &[x, &idx, src])
 }
 
-fn reduce(
-    a: &Args,
+fn reduce<Sig: Signature>(
+    a: &Args<Sig>,
     idx: &Tensor,
     how: &str,
     what: &'static str,
     name: &'static str,
 ) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let dim = shape::dim(a.int(1)?, x.ndim())?;
+    let x = a.tensor(arg!(self))?;
+    let dim = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     let how = Reduce::parse(how)?;
-    let src = source(a, x, 3)?;
+    let src = source(a, x, arg!(src | source))?;
     same_type(what, x, &src)?;
     let op = ScatterReduce {
         dim,
         how,
-        include_self: a.bool(5)?,
+        include_self: a.bool(arg!(include_self))?,
         name,
     };
     a.call(op, &[x, idx, &src])
 }
 
-fn index_reduce(a: &Args) -> Result<Value> {
-    let (x, index, src) = (a.tensor(0)?, a.tensor(2)?, a.tensor(3)?);
+fn index_reduce<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (x, index, src) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(index))?,
+        a.tensor(arg!(source))?,
+    );
     ensure!(
         x.dtype() == src.dtype(),
         Runtime,
@@ -489,8 +494,8 @@ fn index_reduce(a: &Args) -> Result<Value> {
         "\"index_func_\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    let dim = shape::dim(a.int(1)?, x.ndim())?;
-    let how = a.str(4)?;
+    let dim = shape::dim(a.int(arg!(dim))?, x.ndim())?;
+    let how = a.str(arg!(reduce))?;
     ensure!(
         matches!(how, "prod" | "mean" | "amax" | "amin"),
         Runtime,
@@ -607,39 +612,39 @@ crate::entries! {
     /// Elements at the positions that `index` names along a dimension.
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     FN | METHOD | OUT | SEPARATE,
-    |a| Ok(a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.gather(a.int(arg!(dim))?, a.tensor(arg!(index))?)?.into());
     /// Writes `src`, or one value, to the positions that `index` names along a dimension.
     "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
     |a| {
-        let x = a.tensor(0)?;
-        let src = source(a, x, 3)?;
+        let x = a.tensor(arg!(self))?;
+        let src = source(a, x, arg!(src))?;
         same_type("scatter", x, &src)?;
         run_scatter(a, Mode::Set, &src)
     };
     "scatter(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     ALL | DIRECT | APART | COMPLEX,
-    |a| run_scatter(a, Mode::Set, &value(a, 3)?);
+    |a| run_scatter(a, Mode::Set, &value(a, arg!(value))?);
     "scatter(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     ALL | DIRECT | APART,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         crate::host::warn_once(
             "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed \
              in a future PyTorch release. Use torch.scatter_reduce instead for more reduction \
              options.",
         );
-        let src = source(a, x, 3)?;
+        let src = source(a, x, arg!(src))?;
         same_type("scatter", x, &src)?;
-        run_scatter(a, scatter_mode(a, 4)?, &src)
+        run_scatter(a, scatter_mode(a)?, &src)
     };
     "scatter(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     ALL | DIRECT | APART | COMPLEX,
-    |a| run_scatter(a, scatter_mode(a, 4)?, &value(a, 3)?);
+    |a| run_scatter(a, scatter_mode(a)?, &value(a, arg!(value))?);
     /// Adds `src` to the positions that `index` names along a dimension.
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
     |a| {
-        let x = a.tensor(0)?;
-        let src = source(a, x, 3)?;
+        let x = a.tensor(arg!(self))?;
+        let src = source(a, x, arg!(src))?;
         same_type("scatter", x, &src)?;
         run_scatter(a, Mode::Add, &src)
     };
@@ -648,13 +653,13 @@ crate::entries! {
     "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, \
      bool include_self=True) -> Tensor", ALL | DIRECT | APART,
     |a| {
-        let idx = apart(a, a.tensor(0)?, a.tensor(2)?)?;
-        reduce(a, &idx, a.str(4)?, "scatter", "ScatterReduceBackward0")
+        let idx = apart(a, a.tensor(arg!(self))?, a.tensor(arg!(index))?)?;
+        reduce(a, &idx, a.str(arg!(reduce))?, "scatter", "ScatterReduceBackward0")
     };
     /// Reduces slices of `source` into those that `index` names.
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, \
      bool include_self=True) -> Tensor", ALL | DIRECT | APART, index_reduce;
     /// `gather` with broadcasting; without `dim` of the flattened tensors.
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", FN | METHOD | OUT | SEPARATE,
-    |a| Ok(take_along(a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into());
+    |a| Ok(take_along(a.tensor(arg!(self))?, a.tensor(arg!(indices))?, a.opt_int(arg!(dim)))?.into());
 }

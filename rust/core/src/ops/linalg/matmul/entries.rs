@@ -3,6 +3,7 @@
 use super::check::*;
 use super::forms::{addr, inner, multi_dot, outer};
 use super::MatMul;
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::Scalar;
 use crate::error::Result;
@@ -81,27 +82,27 @@ crate::entries! {
     /// The product of two matrices.
     "mm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(mat2))?);
         check_mm(x, y)?;
         a.call(MatMul::new("MmBackward0").like(x, y), &[x, y])
     };
     /// The products of two batches of matrices.
     "bmm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(mat2))?);
         check_bmm("bmm", x, y)?;
         a.call(MatMul::new("BmmBackward0"), &[x, y])
     };
     /// The product of vectors, matrices or batches of matrices, which broadcast.
     "matmul(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.call(matmul_op(a.tensor(0)?, a.tensor(1)?)?, &[a.tensor(0)?, a.tensor(1)?]);
+    |a| a.call(matmul_op(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?, &[a.tensor(arg!(self))?, a.tensor(arg!(other))?]);
     /// The product of vectors, matrices or batches of matrices, which broadcast.
     "matmul(Tensor input, Tensor other) -> Tensor", LINALG | OUT | DIRECT,
-    |a| a.call(matmul_op(a.tensor(0)?, a.tensor(1)?)?, &[a.tensor(0)?, a.tensor(1)?]);
+    |a| a.call(matmul_op(a.tensor(arg!(input))?, a.tensor(arg!(other))?)?, &[a.tensor(arg!(input))?, a.tensor(arg!(other))?]);
     /// The product of a matrix and a vector.
     "mv(Tensor self, Tensor vec) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(vec))?);
         check_ranks("mv", [x, y], [2, 1])?;
         ensure!(
             x.ndim() == 2 && y.ndim() == 1,
@@ -116,38 +117,38 @@ crate::entries! {
     /// The sum of the products of two vectors' elements.
     "dot(Tensor self, Tensor tensor) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        check_dot(a.tensor(0)?, a.tensor(1)?)?;
-        a.call(MatMul::new("DotBackward0"), &[a.tensor(0)?, a.tensor(1)?])
+        check_dot(a.tensor(arg!(self))?, a.tensor(arg!(tensor))?)?;
+        a.call(MatMul::new("DotBackward0"), &[a.tensor(arg!(self))?, a.tensor(arg!(tensor))?])
     };
     /// The sum of the products of two vectors' elements.
     "vdot(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
-        check_dot(a.tensor(0)?, a.tensor(1)?)?;
-        a.call(MatMul::new("VdotBackward0"), &[&a.tensor(0)?.conj()?, a.tensor(1)?])
+        check_dot(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?;
+        a.call(MatMul::new("VdotBackward0"), &[&a.tensor(arg!(self))?.conj()?, a.tensor(arg!(other))?])
     };
     /// Sums of products over the last dimension of both.
     "inner(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(inner(a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(inner(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?.into());
     /// The product of each element of one vector with each of the other.
     "outer(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS | WHOLE,
-    |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(outer("outer", a.tensor(arg!(self))?, a.tensor(arg!(vec2))?)?.into());
     /// As `outer`.
     "ger(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS | WHOLE,
-    |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(outer("outer", a.tensor(arg!(self))?, a.tensor(arg!(vec2))?)?.into());
     /// beta * self + alpha * (mat1 @ mat2). With beta 0, self is not read.
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | DIRECT | SCALES | WHOLE,
     |a| {
-        let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        let (c, x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(mat1))?, a.tensor(arg!(mat2))?);
         check_addmm(c, x, y)?;
-        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        let ((c, beta), (x, alpha)) = (scaled(a, arg!(self), arg!(beta))?, scaled(a, arg!(mat1), arg!(alpha))?);
         a.call(MatMul::plus("AddmmBackward0", beta, alpha).like(&x, y), &[&c, &x, y])
     };
     /// beta * self + alpha * (mat @ vec). With beta 0, self is not read.
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | DIRECT | SCALES | WHOLE,
     |a| {
-        let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        let (c, x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(mat))?, a.tensor(arg!(vec))?);
         ensure!(
             x.ndim() == 2 && y.ndim() == 1 && c.ndim() <= 1,
             Runtime,
@@ -157,14 +158,14 @@ crate::entries! {
             y.ndim()
         );
         check_mv(Some(c), x, y, x.size(0))?;
-        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        let ((c, beta), (x, alpha)) = (scaled(a, arg!(self), arg!(beta))?, scaled(a, arg!(mat), arg!(alpha))?);
         a.call(MatMul::plus("AddmvBackward0", beta, alpha).like(&x, y), &[&c, &x, y])
     };
     /// beta * self + alpha * (batch1 @ batch2). With beta 0, self is not read.
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | DIRECT | SCALES | WHOLE,
     |a| {
-        let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        let (c, x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(batch1))?, a.tensor(arg!(batch2))?);
         ensure!(
             c.dtype() == x.dtype() && c.dtype() == y.dtype(),
             Runtime,
@@ -175,14 +176,14 @@ crate::entries! {
         );
         check_bmm("baddbmm", x, y)?;
         expands(c, &[x.size(0), x.size(1), y.size(2)])?;
-        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        let ((c, beta), (x, alpha)) = (scaled(a, arg!(self), arg!(beta))?, scaled(a, arg!(batch1), arg!(alpha))?);
         a.call(MatMul::plus("BaddbmmBackward0", beta, alpha), &[&c, &x, y])
     };
     /// beta * self + alpha * the sum of (batch1 @ batch2) over the batch.
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | DIRECT | SCALES | WHOLE,
     |a| {
-        let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        let (c, x, y) = (a.tensor(arg!(self))?, a.tensor(arg!(batch1))?, a.tensor(arg!(batch2))?);
         ensure!(
             x.ndim() != 3 || y.ndim() != 3 || x.size(0) == y.size(0),
             Runtime,
@@ -194,7 +195,7 @@ crate::entries! {
         same_factors(x, y)?;
         check_bmm("addbmm", x, y)?;
         expands(c, &[x.size(1), y.size(2)])?;
-        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
+        let ((c, beta), (x, alpha)) = (scaled(a, arg!(self), arg!(beta))?, scaled(a, arg!(batch1), arg!(alpha))?);
         let op = MatMul::plus("AddbmmBackward0", beta, alpha);
         a.call(MatMul { sum: true, ..op }, &[&c, &x, y])
     };
@@ -202,15 +203,15 @@ crate::entries! {
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | CASTS | SCALES | WHOLE,
     |a| {
-        let ((c, beta), (x, alpha)) = (scaled(a, 0, 3)?, scaled(a, 1, 4)?);
-        Ok(addr(&c, &x, a.tensor(2)?, beta, alpha)?.into())
+        let ((c, beta), (x, alpha)) = (scaled(a, arg!(self), arg!(beta))?, scaled(a, arg!(vec1), arg!(alpha))?);
+        Ok(addr(&c, &x, a.tensor(arg!(vec2))?, beta, alpha)?.into())
     };
     /// input @ weight' + bias.
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", NN | OUT,
-    |a| Ok(a.tensor(0)?.linear(a.tensor(1)?, a.opt_tensor(2))?.into());
+    |a| Ok(a.tensor(arg!(input))?.linear(a.tensor(arg!(weight))?, a.opt_tensor(arg!(bias)))?.into());
     /// The product of a chain of matrices, in the order with the fewest multiplications.
     "multi_dot(Tensor[] tensors) -> Tensor", LINALG | OUT,
-    |a| Ok(multi_dot(a.tensors(0)?)?.into());
+    |a| Ok(multi_dot(a.tensors(arg!(tensors))?)?.into());
     /// The product of a chain of matrices; deprecated in favour of `linalg.multi_dot`.
     "chain_matmul(Tensor[] matrices=[]) -> Tensor", FN | OUT,
     |a| {
@@ -219,7 +220,7 @@ crate::entries! {
              torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather \
              than multiple parameters.",
         );
-        let chain = a.tensors(0)?;
+        let chain = a.tensors(arg!(matrices))?;
         ensure!(!chain.is_empty(), Runtime, "chain_matmul(): Expected one or more matrices");
         for t in chain {
             ensure!(

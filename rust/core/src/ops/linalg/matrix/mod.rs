@@ -3,6 +3,7 @@
 pub mod norms;
 
 use super::matmul::{adjoint, swapped};
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -16,7 +17,7 @@ use crate::ops::pointwise::binary::Maximum;
 use crate::ops::pointwise::compare::{Gt, LogicalOr};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, IsNan, Log, Reciprocal};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, At, Value};
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -342,14 +343,14 @@ impl Derivative for CholeskyInverse {
     }
 }
 
-fn optional(a: &Args, i: usize) -> Result<Option<Tensor>> {
+fn optional(a: &Args, i: At) -> Result<Option<Tensor>> {
     match (a.opt_tensor(i), a.opt_float(i)) {
         (Some(t), _) => Ok(Some(t.clone())),
         (None, Some(v)) => Ok(Some(Tensor::full(
             &[],
             Scalar::Float(v),
-            a.tensor(0)?.dtype().part(),
-            a.tensor(0)?.device(),
+            a.first()?.dtype().part(),
+            a.first()?.device(),
         )?)),
         _ => Ok(None),
     }
@@ -453,25 +454,25 @@ fn default_driver(name: &str, driver: Option<&str>) -> Result<()> {
 crate::entries! {
     /// Slices across `dim` whose `p`-norm is larger than `maxnorm`, scaled down to it.
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", ALL | WHOLE,
-    |a| Ok(renorm(a.tensor(0)?, a.float(1)?, a.int(2)?, a.float(3)?)?.into());
+    |a| Ok(renorm(a.tensor(arg!(self))?, a.float(arg!(p))?, a.int(arg!(dim))?, a.float(arg!(maxnorm))?)?.into());
     /// P, L and U of a packed factorisation.
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
     FN | OUT,
-    |a| tuple(lu_unpack(a.tensor(0)?, a.tensor(1)?, a.bool(2)?, a.bool(3)?)?);
+    |a| tuple(lu_unpack(a.tensor(arg!(LU_data))?, a.tensor(arg!(LU_pivots))?, a.bool(arg!(unpack_data))?, a.bool(arg!(unpack_pivots))?)?);
     /// The diagonal of each matrix, as a view.
     "diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", LINALG,
     |a| {
-        let (o, d, e) = (a.int(1)?, a.int(2)?, a.int(3)?);
-        Ok(a.tensor(0)?.part("DiagonalBackward0", |l| l.diagonal(o, d, e))?.into())
+        let (o, d, e) = (a.int(arg!(offset))?, a.int(arg!(dim1))?, a.int(arg!(dim2))?);
+        Ok(a.tensor(arg!(A))?.part("DiagonalBackward0", |l| l.diagonal(o, d, e))?.into())
     };
     /// The lower (or upper) triangle L of A = L L'.
     "cholesky(Tensor input, *, bool upper=False) -> Tensor", LINALG | OUT,
-    |a| Ok(cholesky("linalg.cholesky", a.tensor(0)?, a.bool(1)?)?.into());
+    |a| Ok(cholesky("linalg.cholesky", a.tensor(arg!(input))?, a.bool(arg!(upper))?)?.into());
     "cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     LINALG | OUT,
     |a| {
-        let (l, info) = cholesky_ex("linalg.cholesky", a.tensor(0)?, a.bool(1)?)?;
-        if a.bool(2)? {
+        let (l, info) = cholesky_ex("linalg.cholesky", a.tensor(arg!(input))?, a.bool(arg!(upper))?)?;
+        if a.bool(arg!(check_errors))? {
             check_cholesky("linalg.cholesky_ex", &info)?;
         }
         tuple([l, info])
@@ -482,38 +483,38 @@ crate::entries! {
             "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in \
              a future PyTorch release.",
         );
-        Ok(cholesky("cholesky", a.tensor(0)?, a.bool(1)?)?.into())
+        Ok(cholesky("cholesky", a.tensor(arg!(self))?, a.bool(arg!(upper))?)?.into())
     };
     /// The solution of A X = self for A = L L'.
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(cholesky_solve(a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?.into());
+    |a| Ok(cholesky_solve(a.tensor(arg!(self))?, a.tensor(arg!(input2))?, a.bool(arg!(upper))?)?.into());
     /// The inverse of L L'.
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", FN | METHOD | CASTS,
     |a| {
-        Ok(cholesky_inverse(a.tensor(0)?, a.bool(1)?)?.into())
+        Ok(cholesky_inverse(a.tensor(arg!(self))?, a.bool(arg!(upper))?)?.into())
     };
     /// The determinant.
-    "det(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(det("linalg.det", a.tensor(0)?)?.into());
-    "det(Tensor self) -> Tensor", FN | METHOD, |a| Ok(det("linalg.det", a.tensor(0)?)?.into());
+    "det(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(det("linalg.det", a.tensor(arg!(A))?)?.into());
+    "det(Tensor self) -> Tensor", FN | METHOD, |a| Ok(det("linalg.det", a.tensor(arg!(self))?)?.into());
     /// The sign of the determinant and the logarithm of its absolute value.
     "slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", LINALG | OUT,
-    |a| tuple(slogdet("linalg.slogdet", a.tensor(0)?)?);
+    |a| tuple(slogdet("linalg.slogdet", a.tensor(arg!(A))?)?);
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", FN | METHOD | OUT,
-    |a| tuple(slogdet("linalg.slogdet", a.tensor(0)?)?);
+    |a| tuple(slogdet("linalg.slogdet", a.tensor(arg!(self))?)?);
     /// The logarithm of the determinant; NaN where it is negative.
     "logdet(Tensor self) -> Tensor", FN | METHOD,
     |a| {
-        let y = slogdet("logdet", a.tensor(0)?)?;
+        let y = slogdet("logdet", a.tensor(arg!(self))?)?;
         Ok(apply(Log, [&y[0]])?.add(&y[1])?.into())
     };
     /// The inverse.
-    "inv(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(inverse("linalg.inv", a.tensor(0)?)?.into());
+    "inv(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(inverse("linalg.inv", a.tensor(arg!(A))?)?.into());
     "inverse(Tensor self) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(inverse("linalg.inv", a.tensor(0)?)?.into());
+    |a| Ok(inverse("linalg.inv", a.tensor(arg!(self))?)?.into());
     "inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", LINALG | OUT,
     |a| {
-        let (y, info) = inv_ex("linalg.inv", a.tensor(0)?)?;
-        if a.bool(1)? {
+        let (y, info) = inv_ex("linalg.inv", a.tensor(arg!(A))?)?;
+        if a.bool(arg!(check_errors))? {
             check_inverse("linalg.inv_ex", &info)?;
         }
         tuple([y, info])
@@ -521,15 +522,15 @@ crate::entries! {
     /// The solution of A X = B, or of X A = B.
     "solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", LINALG | OUT,
     |a| {
-        let (x, info) = solve_ex("linalg.solve", a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?;
+        let (x, info) = solve_ex("linalg.solve", a.tensor(arg!(A))?, a.tensor(arg!(B))?, a.bool(arg!(left))?)?;
         check_solve("linalg.solve", &info)?;
         Ok(x.into())
     };
     "solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     LINALG | OUT,
     |a| {
-        let (x, info) = solve_ex("linalg.solve", a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?;
-        if a.bool(3)? {
+        let (x, info) = solve_ex("linalg.solve", a.tensor(arg!(A))?, a.tensor(arg!(B))?, a.bool(arg!(left))?)?;
+        if a.bool(arg!(check_errors))? {
             check_solve("linalg.solve_ex", &info)?;
         }
         tuple([x, info])
@@ -538,8 +539,8 @@ crate::entries! {
     "solve_triangular(Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     LINALG | OUT | WHOLE,
     |a| {
-        let (x, b) = (a.tensor(0)?, a.tensor(1)?);
-        let (upper, left, unit) = (a.bool(2)?, a.bool(3)?, a.bool(4)?);
+        let (x, b) = (a.tensor(arg!(input))?, a.tensor(arg!(B))?);
+        let (upper, left, unit) = (a.bool(arg!(upper))?, a.bool(arg!(left))?, a.bool(arg!(unitriangular))?);
         Ok(triangular_system("linalg.solve_triangular", x, b, upper, left, unit)?.into())
     };
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
@@ -549,8 +550,8 @@ crate::entries! {
             "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular\
              and will be removed in a future PyTorch release.",
         );
-        let (b, x) = (a.tensor(0)?, a.tensor(1)?);
-        let (upper, transpose, unit) = (a.bool(2)?, a.bool(3)?, a.bool(4)?);
+        let (b, x) = (a.tensor(arg!(self))?, a.tensor(arg!(A))?);
+        let (upper, transpose, unit) = (a.bool(arg!(upper))?, a.bool(arg!(transpose))?, a.bool(arg!(unitriangular))?);
         check_square("triangular_solve", x)?;
         let m = if transpose { swapped(x)? } else { x.clone() };
         let y = triangular_system("triangular_solve", &m, b, upper != transpose, true, unit)?;
@@ -560,29 +561,29 @@ crate::entries! {
     };
     /// Q with orthogonal columns and the triangle R with A = Q R.
     "qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", LINALG | OUT,
-    |a| tuple(qr("linalg.qr", a.tensor(0)?, a.str(1)?)?);
+    |a| tuple(qr("linalg.qr", a.tensor(arg!(A))?, a.str(arg!(mode))?)?);
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", FN | METHOD | OUT,
     |a| {
         host::warn_once(
             "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future \
              PyTorch release.",
         );
-        tuple(qr("linalg.qr", a.tensor(0)?, if a.bool(1)? { "reduced" } else { "complete" })?)
+        tuple(qr("linalg.qr", a.tensor(arg!(self))?, if a.bool(arg!(some))? { "reduced" } else { "complete" })?)
     };
     /// A = U diag(S) Vh.
     "svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     LINALG | OUT,
     |a| {
-        default_driver("linalg.svd", a.opt_str(2))?;
-        tuple(svd("linalg.svd", a.tensor(0)?, a.bool(1)?)?)
+        default_driver("linalg.svd", a.opt_str(arg!(driver)))?;
+        tuple(svd("linalg.svd", a.tensor(arg!(A))?, a.bool(arg!(full_matrices))?)?)
     };
     /// A = U diag(S) V'.
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     FN | METHOD | OUT,
     |a| {
-        let x = a.tensor(0)?;
-        let [u, s, vh] = svd("linalg.svd", x, !a.bool(1)? && a.bool(2)?)?;
-        if !a.bool(2)? {
+        let x = a.tensor(arg!(self))?;
+        let [u, s, vh] = svd("linalg.svd", x, !a.bool(arg!(some))? && a.bool(arg!(compute_uv))?)?;
+        if !a.bool(arg!(compute_uv))? {
             let side = |n: usize| -> Result<Tensor> {
                 let batch = &x.shape()[..x.ndim() - 2];
                 let shape: Dims = batch.iter().copied().chain([n, n]).collect();
@@ -595,68 +596,68 @@ crate::entries! {
     /// Singular values, descending.
     "svdvals(Tensor A, *, str? driver=None) -> Tensor", LINALG | OUT,
     |a| {
-        default_driver("linalg.svdvals", a.opt_str(1))?;
-        Ok(svdvals("linalg.svdvals", a.tensor(0)?)?.into())
+        default_driver("linalg.svdvals", a.opt_str(arg!(driver)))?;
+        Ok(svdvals("linalg.svdvals", a.tensor(arg!(A))?)?.into())
     };
     /// Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
     "eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", LINALG | OUT,
-    |a| tuple(eigh("linalg.eigh", a.tensor(0)?, a.str(1)?)?);
+    |a| tuple(eigh("linalg.eigh", a.tensor(arg!(A))?, a.str(arg!(UPLO))?)?);
     /// Eigenvalues of a symmetric matrix, ascending.
     "eigvalsh(Tensor A, str UPLO='L') -> Tensor", LINALG | OUT,
-    |a| Ok(eigvalsh("linalg.eigvalsh", a.tensor(0)?, a.str(1)?)?.into());
+    |a| Ok(eigvalsh("linalg.eigvalsh", a.tensor(arg!(A))?, a.str(arg!(UPLO))?)?.into());
     /// The Moore-Penrose inverse.
     "pinv(Tensor input, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
     LINALG | CASTS,
     |a| {
-        let (x, atol, rtol) = (a.tensor(0)?, optional(a, 1)?, optional(a, 2)?);
-        Ok(pinv("linalg.pinv", x, atol, rtol, a.bool(3)?)?.into())
+        let (x, atol, rtol) = (a.tensor(arg!(input))?, optional(a, arg!(atol))?, optional(a, arg!(rtol))?);
+        Ok(pinv("linalg.pinv", x, atol, rtol, a.bool(arg!(hermitian))?)?.into())
     };
     "pinv(Tensor input, Tensor|Scalar rcond, bool hermitian=False) -> Tensor", LINALG | CASTS,
-    |a| Ok(pinv("linalg.pinv", a.tensor(0)?, None, optional(a, 1)?, a.bool(2)?)?.into());
+    |a| Ok(pinv("linalg.pinv", a.tensor(arg!(input))?, None, optional(a, arg!(rcond))?, a.bool(arg!(hermitian))?)?.into());
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor", FN | METHOD,
-    |a| Ok(pinv("linalg.pinv", a.tensor(0)?, None, optional(a, 1)?, false)?.into());
+    |a| Ok(pinv("linalg.pinv", a.tensor(arg!(self))?, None, optional(a, arg!(rcond))?, false)?.into());
     /// The number of singular values above a threshold.
     "matrix_rank(Tensor input, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
     LINALG | CASTS,
     |a| {
-        let (x, atol, rtol) = (a.tensor(0)?, optional(a, 1)?, optional(a, 2)?);
-        Ok(matrix_rank(x, atol, rtol, a.bool(3)?)?.into())
+        let (x, atol, rtol) = (a.tensor(arg!(input))?, optional(a, arg!(atol))?, optional(a, arg!(rtol))?);
+        Ok(matrix_rank(x, atol, rtol, a.bool(arg!(hermitian))?)?.into())
     };
     "matrix_rank(Tensor input, Tensor|Scalar tol, bool hermitian=False) -> Tensor", LINALG | CASTS,
     |a| {
-        let zero = Tensor::full(&[], Scalar::Float(0.0), a.tensor(0)?.dtype().part(), a.tensor(0)?.device())?;
-        Ok(matrix_rank(a.tensor(0)?, optional(a, 1)?, Some(zero), a.bool(2)?)?.into())
+        let zero = Tensor::full(&[], Scalar::Float(0.0), a.tensor(arg!(input))?.dtype().part(), a.tensor(arg!(input))?.device())?;
+        Ok(matrix_rank(a.tensor(arg!(input))?, optional(a, arg!(tol))?, Some(zero), a.bool(arg!(hermitian))?)?.into())
     };
     /// The ratio of a matrix norm of A to that of its inverse's reciprocal.
     "cond(Tensor input, Scalar? p=None) -> Tensor", LINALG | CASTS,
-    |a| Ok(cond(a.tensor(0)?, Order::P(a.opt_float(1).unwrap_or(2.0)))?.into());
+    |a| Ok(cond(a.tensor(arg!(input))?, Order::P(a.opt_float(arg!(p)).unwrap_or(2.0)))?.into());
     "cond(Tensor input, str p) -> Tensor", LINALG | CASTS,
-    |a| Ok(cond(a.tensor(0)?, named("linalg.cond", a.str(1)?)?)?.into());
+    |a| Ok(cond(a.tensor(arg!(input))?, named("linalg.cond", a.str(arg!(p))?)?)?.into());
     /// A norm of each matrix.
     "matrix_norm(Tensor input, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     LINALG | OUT,
     |a| {
-        let order = Order::P(a.float(1)?);
-        let y = matrix_norm("linalg.matrix_norm", a.tensor(0)?, order, a.ints(2)?, a.bool(3)?, a.dtype(4))?;
+        let order = Order::P(a.float(arg!(ord))?);
+        let y = matrix_norm("linalg.matrix_norm", a.tensor(arg!(input))?, order, a.ints(arg!(dim))?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?;
         Ok(y.into())
     };
     "matrix_norm(Tensor input, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     LINALG | OUT,
     |a| {
         const NAME: &str = "linalg.matrix_norm";
-        let order = named(NAME, a.str(1)?)?;
-        Ok(matrix_norm(NAME, a.tensor(0)?, order, a.ints(2)?, a.bool(3)?, a.dtype(4))?.into())
+        let order = named(NAME, a.str(arg!(ord))?)?;
+        Ok(matrix_norm(NAME, a.tensor(arg!(input))?, order, a.ints(arg!(dim))?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// A vector or matrix norm, by the number of dimensions.
     "norm(Tensor input, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     LINALG | OUT,
-    |a| Ok(norm(a.tensor(0)?, a.opt_float(1), a.opt_ints(2), a.bool(3)?, a.dtype(4))?.into());
+    |a| Ok(norm(a.tensor(arg!(input))?, a.opt_float(arg!(ord)), a.opt_ints(arg!(dim)), a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into());
     "norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     LINALG | OUT,
     |a| {
         const NAME: &str = "linalg.norm";
-        let (x, order) = (a.tensor(0)?, named(NAME, a.str(1)?)?);
-        let dims = match a.opt_ints(2) {
+        let (x, order) = (a.tensor(arg!(input))?, named(NAME, a.str(arg!(ord))?)?);
+        let dims = match a.opt_ints(arg!(dim)) {
             Some(d) => d,
             None => {
                 ensure!(
@@ -669,19 +670,19 @@ crate::entries! {
                 &[-2, -1]
             }
         };
-        Ok(matrix_norm(MATRIX, x, order, dims, a.bool(3)?, a.dtype(4))?.into())
+        Ok(matrix_norm(MATRIX, x, order, dims, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// A product of n factors A; the inverse's for negative n.
     "matrix_power(Tensor input, int n) -> Tensor", LINALG | OUT,
-    |a| Ok(matrix_power("linalg.matrix_power", a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(matrix_power("linalg.matrix_power", a.tensor(arg!(input))?, a.int(arg!(n))?)?.into());
     "matrix_power(Tensor self, int n) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(matrix_power("linalg.matrix_power", a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(matrix_power("linalg.matrix_power", a.tensor(arg!(self))?, a.int(arg!(n))?)?.into());
     /// A = P L U.
     "lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", LINALG | OUT,
     |a| {
-        check_matrix("linalg.lu", a.tensor(0)?)?;
-        let mut y = factor(Kind::Lu { pivot: a.bool(1)? }, &[a.tensor(0)?])?.into_vec();
-        if !a.bool(1)? {
+        check_matrix("linalg.lu", a.tensor(arg!(A))?)?;
+        let mut y = factor(Kind::Lu { pivot: a.bool(arg!(pivot))? }, &[a.tensor(arg!(A))?])?.into_vec();
+        if !a.bool(arg!(pivot))? {
             y[0] = Tensor::zeros(&[0], y[1].dtype(), y[1].device())?;
         }
         tuple(y)
@@ -689,8 +690,8 @@ crate::entries! {
     /// L and U in one matrix, and the exchanged rows, counted from 1.
     "lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", LINALG | OUT,
     |a| {
-        check_matrix("linalg.lu_factor", a.tensor(0)?)?;
-        let y = factor(Kind::LuFactor { pivot: a.bool(1)? }, &[a.tensor(0)?])?.into_vec();
+        check_matrix("linalg.lu_factor", a.tensor(arg!(A))?)?;
+        let y = factor(Kind::LuFactor { pivot: a.bool(arg!(pivot))? }, &[a.tensor(arg!(A))?])?.into_vec();
         if let Some((i, at)) = failure(&y[2])? {
             bail!(
                 Runtime,
@@ -704,15 +705,15 @@ crate::entries! {
     "lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
     LINALG | OUT,
     |a| {
-        check_matrix("linalg.lu_factor_ex", a.tensor(0)?)?;
-        tuple(factor(Kind::LuFactor { pivot: a.bool(1)? }, &[a.tensor(0)?])?)
+        check_matrix("linalg.lu_factor_ex", a.tensor(arg!(A))?)?;
+        tuple(factor(Kind::LuFactor { pivot: a.bool(arg!(pivot))? }, &[a.tensor(arg!(A))?])?)
     };
     /// The solution of A X = B from A's factors.
     "lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     LINALG | OUT,
     |a| {
-        let (lu, p, b) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-        Ok(lu_solve("linalg.lu_solve", lu, p, b, a.bool(3)?, a.bool(4)?)?.into())
+        let (lu, p, b) = (a.tensor(arg!(LU))?, a.tensor(arg!(pivots))?, a.tensor(arg!(B))?);
+        Ok(lu_solve("linalg.lu_solve", lu, p, b, a.bool(arg!(left))?, a.bool(arg!(adjoint))?)?.into())
     };
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", FN | METHOD | OUT,
     |a| {
@@ -720,6 +721,6 @@ crate::entries! {
             "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve\
              and will be removed in a future PyTorch release.",
         );
-        Ok(lu_solve("lu_solve", a.tensor(1)?, a.tensor(2)?, a.tensor(0)?, true, false)?.into())
+        Ok(lu_solve("lu_solve", a.tensor(arg!(LU_data))?, a.tensor(arg!(LU_pivots))?, a.tensor(arg!(self))?, true, false)?.into())
     };
 }

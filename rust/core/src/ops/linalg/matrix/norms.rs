@@ -1,5 +1,6 @@
 //! Norms of vectors and matrices.
 
+use crate::arg;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::linalg::matmul::swapped;
@@ -9,7 +10,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -305,12 +306,12 @@ pub fn norm(
 }
 
 /// `torch.norm`, which `linalg.norm` is not quite.
-fn classic_norm(a: &Args) -> Result<Value> {
-    let p = match &a.values[1] {
+fn classic_norm<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let p = match a.value(arg!(p)) {
         Value::Str(s) if &**s == "fro" => 2.0,
         Value::Str(s) if &**s == "nuc" => {
-            let x = a.tensor(0)?;
-            let dims = a.opt_ints(2);
+            let x = a.tensor(arg!(self))?;
+            let dims = a.opt_ints(arg!(dim));
             ensure!(
                 dims.is_some() || x.ndim() <= 2,
                 Runtime,
@@ -318,17 +319,27 @@ fn classic_norm(a: &Args) -> Result<Value> {
                 x.ndim()
             );
             let dims = dims.unwrap_or(&[-2, -1]);
-            return Ok(nuclear_norm(MATRIX, x, dims, a.bool(3)?, a.dtype(4))?.into());
+            return Ok(nuclear_norm(
+                MATRIX,
+                x,
+                dims,
+                a.bool(arg!(keepdim))?,
+                a.dtype(arg!(dtype)),
+            )?
+            .into());
         }
         Value::Str(s) => bail!(
             Runtime,
             "linalg.matrix_norm: Order {s} not supported. p is a number, 'fro' or 'nuc'"
         ),
-        _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
+        _ => a.opt_scalar(arg!(p)).map_or(2.0, Scalar::f64),
     };
-    let x = a.tensor(0)?;
-    let x = cast(VECTOR, x, a.dtype(4))?;
-    Ok(x.vector_norm(p, a.mask(2, &x)?, a.bool(3)?)?.into())
+    let x = a.tensor(arg!(self))?;
+    let x = cast(VECTOR, x, a.dtype(arg!(dtype)))?;
+    Ok(
+        x.vector_norm(p, a.mask(arg!(dim), &x)?, a.bool(arg!(keepdim))?)?
+            .into(),
+    )
 }
 
 /// The norm of each slice across `dim`; that of all elements for -1.
@@ -355,7 +366,7 @@ fn norm_except_dim(x: &Tensor, p: i64, dim: i64) -> Result<Tensor> {
 crate::entries! {
     /// The norm of each slice across one dimension.
     "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", FN,
-    |a| Ok(norm_except_dim(a.tensor(0)?, a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(norm_except_dim(a.tensor(arg!(v))?, a.int(arg!(pow))?, a.int(arg!(dim))?)?.into());
     /// The p-norm of the elements along `dim`; 'fro' is the 2-norm.
     "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | OUT, classic_norm;
@@ -364,8 +375,8 @@ crate::entries! {
     FN | METHOD | OUT, classic_norm;
     /// The sum of the singular values.
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", FN | OUT,
-    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, &[-2, -1], a.bool(1)?, None)?.into());
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(arg!(self))?, &[-2, -1], a.bool(arg!(keepdim))?, None)?.into());
     /// The sum of the singular values of the matrices in two dimensions.
     "nuclear_norm(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", FN | OUT,
-    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, a.ints(1)?, a.bool(2)?, None)?.into());
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(arg!(self))?, a.ints(arg!(dim))?, a.bool(arg!(keepdim))?, None)?.into());
 }

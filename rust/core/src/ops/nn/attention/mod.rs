@@ -6,6 +6,7 @@ mod hidden;
 mod parts;
 
 use super::softmax::Softmax;
+use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::dispatch;
@@ -349,12 +350,12 @@ crate::entries! {
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     NN, |a| {
         let call = Call {
-            mask: a.opt_tensor(3),
-            dropout: a.float(4)?,
-            causal: a.bool(5)?,
-            scale: a.opt_float(6),
-            grouped: a.bool(7)?,
+            mask: a.opt_tensor(arg!(attn_mask)),
+            dropout: a.float(arg!(dropout_p))?,
+            causal: a.bool(arg!(is_causal))?,
+            scale: a.opt_float(arg!(scale)),
+            grouped: a.bool(arg!(enable_gqa))?,
         };
-        Ok(call.run(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into())
+        Ok(call.run(a.tensor(arg!(query))?, a.tensor(arg!(key))?, a.tensor(arg!(value))?)?.into())
     };
 }

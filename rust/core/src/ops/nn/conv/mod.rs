@@ -8,6 +8,7 @@ mod many;
 mod parts;
 mod planes;
 
+use crate::arg;
 use crate::autograd::jvp::plus;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::dispatch;
@@ -20,7 +21,7 @@ use crate::op::{
     Asked, Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Part, Save, TensorMeta,
     Tensors,
 };
-use crate::schema::Value;
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::transfer::{self, small_floats};
@@ -606,38 +607,42 @@ impl Call<'_> {
     }
 }
 
-fn conv(name: &str, n: usize, a: &crate::schema::Args) -> Result<Value> {
+fn conv<Sig: Signature>(name: &str, n: usize, a: &Args<Sig>) -> Result<Value> {
     let call = Call {
         name,
-        stride: a.ints(3)?,
-        padding: a.opt_ints(4).unwrap_or(&[0]),
-        dilation: a.ints(5)?,
+        stride: a.ints(arg!(stride))?,
+        padding: a.opt_ints(arg!(padding)).unwrap_or(&[0]),
+        dilation: a.ints(arg!(dilation))?,
         transposed: false,
         output_padding: &[0],
-        groups: a.int(6)?,
+        groups: a.int(arg!(groups))?,
     };
-    let (x, w, b) = (a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2));
+    let (x, w, b) = (
+        a.tensor(arg!(input))?,
+        a.tensor(arg!(weight))?,
+        a.opt_tensor(arg!(bias)),
+    );
     dims_fit(name, n, x, w)?;
-    Ok(match a.opt_str(4) {
+    Ok(match a.opt_str(arg!(padding)) {
         Some(padding) => call.run_named(padding, x, w, b)?,
         None => call.run(x, w, b)?,
     }
     .into())
 }
 
-fn conv_transpose(name: &str, n: usize, a: &crate::schema::Args) -> Result<Value> {
+fn conv_transpose<Sig: Signature>(name: &str, n: usize, a: &Args<Sig>) -> Result<Value> {
     let call = Call {
         name,
-        stride: a.ints(3)?,
-        padding: a.ints(4)?,
-        dilation: a.ints(7)?,
+        stride: a.ints(arg!(stride))?,
+        padding: a.ints(arg!(padding))?,
+        dilation: a.ints(arg!(dilation))?,
         transposed: true,
-        output_padding: a.ints(5)?,
-        groups: a.int(6)?,
+        output_padding: a.ints(arg!(output_padding))?,
+        groups: a.int(arg!(groups))?,
     };
-    let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+    let (x, w) = (a.tensor(arg!(input))?, a.tensor(arg!(weight))?);
     dims_fit(name, n, x, w)?;
-    Ok(call.run(x, w, a.opt_tensor(2))?.into())
+    Ok(call.run(x, w, a.opt_tensor(arg!(bias)))?.into())
 }
 
 /// Refuses tensors that are no batch of `n` dimensions or one element of it.
@@ -698,7 +703,7 @@ crate::entries! {
     /// Convolution or transposed convolution; the weight says over how many dimensions.
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
     FN | FORMAT, |a| {
-        let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, w) = (a.tensor(arg!(input))?, a.tensor(arg!(weight))?);
         ensure!(
             x.ndim() == w.ndim(),
             Runtime,
@@ -711,19 +716,19 @@ crate::entries! {
         );
         let call = Call {
             name: "convolution",
-            stride: a.ints(3)?,
-            padding: a.ints(4)?,
-            dilation: a.ints(5)?,
-            transposed: a.bool(6)?,
-            output_padding: a.ints(7)?,
-            groups: a.int(8)?,
+            stride: a.ints(arg!(stride))?,
+            padding: a.ints(arg!(padding))?,
+            dilation: a.ints(arg!(dilation))?,
+            transposed: a.bool(arg!(transposed))?,
+            output_padding: a.ints(arg!(output_padding))?,
+            groups: a.int(arg!(groups))?,
         };
-        Ok(call.run(x, w, a.opt_tensor(2))?.into())
+        Ok(call.run(x, w, a.opt_tensor(arg!(bias)))?.into())
     };
     /// Convolution over the first dimension: input (L, N, C), weight (k, C, O).
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     FN | METHOD, |a| {
-        let (x, w, pad) = (a.tensor(0)?, a.tensor(1)?, a.int(3)?);
+        let (x, w, pad) = (a.tensor(arg!(self))?, a.tensor(arg!(weight))?, a.int(arg!(pad))?);
         ensure!(x.ndim() == 3, Runtime, "Input must have 3 dims: time, batch, in_channel");
         ensure!(w.ndim() == 3, Runtime, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
         let call = Call {
@@ -742,9 +747,9 @@ crate::entries! {
         let y = match none {
             true => {
                 let longer = x.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
-                call.run(&longer, &w, a.opt_tensor(2))?.slice_dim(2, Some(0), Some(0), 1)?
+                call.run(&longer, &w, a.opt_tensor(arg!(bias)))?.slice_dim(2, Some(0), Some(0), 1)?
             }
-            false => call.run(&x, &w, a.opt_tensor(2))?,
+            false => call.run(&x, &w, a.opt_tensor(arg!(bias)))?,
         };
         Ok(y.permute(&[2, 0, 1])?.into())
     };

@@ -5,6 +5,7 @@ mod parts;
 
 use super::loss::{reduced, MEAN};
 use crate::alloc;
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::math::f64x as m;
 use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
@@ -528,15 +529,15 @@ crate::entries! {
     "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=0, bool zero_infinity=False) -> Tensor",
     FN,
     |a| {
-        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
-        let (i, l) = (a.ints(2)?, a.ints(3)?);
-        Ok(ctc_loss(x, t, i, l, a.int(4)?, a.int(5)?, a.bool(6)?)?.into())
+        let (x, t) = (a.tensor(arg!(log_probs))?, a.tensor(arg!(targets))?);
+        let (i, l) = (a.ints(arg!(input_lengths))?, a.ints(arg!(target_lengths))?);
+        Ok(ctc_loss(x, t, i, l, a.int(arg!(blank))?, a.int(arg!(reduction))?, a.bool(arg!(zero_infinity))?)?.into())
     };
     "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=0, bool zero_infinity=False) -> Tensor",
     FN,
     |a| {
-        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
-        let (i, l) = (lengths(a.tensor(2)?)?, lengths(a.tensor(3)?)?);
-        Ok(ctc_loss(x, t, &i, &l, a.int(4)?, a.int(5)?, a.bool(6)?)?.into())
+        let (x, t) = (a.tensor(arg!(log_probs))?, a.tensor(arg!(targets))?);
+        let (i, l) = (lengths(a.tensor(arg!(input_lengths))?)?, lengths(a.tensor(arg!(target_lengths))?)?);
+        Ok(ctc_loss(x, t, &i, &l, a.int(arg!(blank))?, a.int(arg!(reduction))?, a.bool(arg!(zero_infinity))?)?.into())
     };
 }

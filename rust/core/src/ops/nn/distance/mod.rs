@@ -5,6 +5,7 @@ mod products;
 pub mod rows;
 
 use super::loss::at_least;
+use crate::arg;
 use crate::autograd::mode;
 use crate::device::Device;
 use crate::dtype::{Bitwise, DType};
@@ -372,45 +373,45 @@ crate::entries! {
     "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor",
     FN,
     |a| {
-        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
-        Ok(pairwise(x, y, a.float(2)?, a.float(3)?, a.bool(4)?)?.into())
+        let (x, y) = (a.tensor(arg!(x1))?, a.tensor(arg!(x2))?);
+        Ok(pairwise(x, y, a.float(arg!(p))?, a.float(arg!(eps))?, a.bool(arg!(keepdim))?)?.into())
     };
     /// The cosine of the angle between vectors along `dim`.
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", FN,
-    |a| Ok(cosine(a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.float(3)?)?.into());
+    |a| Ok(cosine(a.tensor(arg!(x1))?, a.tensor(arg!(x2))?, a.int(arg!(dim))?, a.float(arg!(eps))?)?.into());
     /// The distance of every row of x1 to every row of x2 in the p-norm.
     "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", FN,
     |a| {
-        let how = a.opt_str(3).unwrap_or("use_mm_for_euclid_dist_if_necessary");
-        Ok(all_distances(a.tensor(0)?, a.tensor(1)?, a.float(2)?, how)?.into())
+        let how = a.opt_str(arg!(compute_mode)).unwrap_or("use_mm_for_euclid_dist_if_necessary");
+        Ok(all_distances(a.tensor(arg!(x1))?, a.tensor(arg!(x2))?, a.float(arg!(p))?, how)?.into())
     };
     /// The distance of each row to each later one in the p-norm.
     "pdist(Tensor self, float p=2.0) -> Tensor", FN,
-    |a| Ok(pdist(a.tensor(0)?, a.float(1)?)?.into());
+    |a| Ok(pdist(a.tensor(arg!(self))?, a.float(arg!(p))?)?.into());
     /// input1 W input2 + bias over the last dimensions.
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", FN,
-    |a| Ok(bilinear(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.opt_tensor(3))?.into());
+    |a| Ok(bilinear(a.tensor(arg!(input1))?, a.tensor(arg!(input2))?, a.tensor(arg!(weight))?, a.opt_tensor(arg!(bias)))?.into());
     /// The Kronecker product.
     "kron(Tensor self, Tensor other) -> Tensor", FN | METHOD | CASTS | WHOLE,
-    |a| Ok(kron(a.tensor(0)?, a.tensor(1)?)?.into());
+    |a| Ok(kron(a.tensor(arg!(self))?, a.tensor(arg!(other))?)?.into());
     /// Sums of products over dimensions named for each side.
     "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", FN | OUT,
-    |a| Ok(tensordot(a.tensor(0)?, a.tensor(1)?, a.ints(2)?, a.ints(3)?)?.into());
+    |a| Ok(tensordot(a.tensor(arg!(self))?, a.tensor(arg!(other))?, a.ints(arg!(dims_self))?, a.ints(arg!(dims_other))?)?.into());
     /// The vector product along `dim`, by default the first dimension of size 3.
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", FN | METHOD | OUT | SEPARATE,
     |a| {
-        if a.opt_int(2).is_none() {
+        if a.opt_int(arg!(dim)).is_none() {
             crate::host::warn_once(
                 "Using torch.cross without specifying the dim arg is deprecated.\nPlease either \
                  pass the dim explicitly or simply use torch.linalg.cross.",
             );
         }
-        Ok(cross("cross", a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into())
+        Ok(cross("cross", a.tensor(arg!(self))?, a.tensor(arg!(other))?, a.opt_int(arg!(dim)))?.into())
     };
     /// The vector product along `dim`.
     "cross(Tensor input, Tensor other, *, int dim=-1) -> Tensor", LINALG | OUT | SEPARATE,
-    |a| Ok(cross("linalg.cross", a.tensor(0)?, a.tensor(1)?, Some(a.int(2)?))?.into());
+    |a| Ok(cross("linalg.cross", a.tensor(arg!(input))?, a.tensor(arg!(other))?, Some(a.int(arg!(dim))?))?.into());
     /// The sum of products along `dim`.
     "vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", LINALG | OUT,
-    |a| Ok(vecdot(a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into());
+    |a| Ok(vecdot(a.tensor(arg!(x))?, a.tensor(arg!(y))?, a.int(arg!(dim))?)?.into());
 }

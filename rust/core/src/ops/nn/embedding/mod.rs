@@ -4,6 +4,7 @@ mod bags;
 mod gpu;
 
 use crate::alloc;
+use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
 use crate::cpu::copy;
@@ -29,7 +30,7 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::shape::many::{merged, parted, steps};
 use crate::ops::sparse::coo::of_rows;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
@@ -589,10 +590,17 @@ fn shortened(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<Tenso
     Ok(copy)
 }
 
-fn embedding_bag(a: &Args) -> Result<Value> {
-    let (w, at, offsets) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-    let (scaled, mode) = (a.bool(3)?, a.int(4)?);
-    let (each, last) = (a.opt_tensor(6), a.bool(7)?);
+fn embedding_bag<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (w, at, offsets) = (
+        a.tensor(arg!(weight))?,
+        a.tensor(arg!(indices))?,
+        a.tensor(arg!(offsets))?,
+    );
+    let (scaled, mode) = (a.bool(arg!(scale_grad_by_freq))?, a.int(arg!(mode))?);
+    let (each, last) = (
+        a.opt_tensor(arg!(per_sample_weights)),
+        a.bool(arg!(include_last_offset))?,
+    );
     ensure!(
         w.dtype().is_float(),
         Runtime,
@@ -641,7 +649,7 @@ fn embedding_bag(a: &Args) -> Result<Value> {
         );
     }
     let rows = w.size(0) as i64;
-    let padding = match a.opt_int(8) {
+    let padding = match a.opt_int(arg!(padding_idx)) {
         None => None,
         Some(p) => {
             ensure!(
@@ -745,7 +753,7 @@ fn embedding_bag(a: &Args) -> Result<Value> {
         count: bags,
         mean: mode == 1,
         scaled,
-        sparse: a.bool(5)?,
+        sparse: a.bool(arg!(sparse))?,
         weighted: each.is_some(),
     };
     let y = match each {
@@ -815,14 +823,14 @@ crate::entries! {
     /// gradient of `weight` is a sparse tensor.
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     FN, |a| {
-        let padding = Some(a.int(2)?).filter(|&p| p >= 0);
-        Ok(a.tensor(0)?.embedding(a.tensor(1)?, padding, a.bool(3)?, a.bool(4)?)?.into())
+        let padding = Some(a.int(arg!(padding_idx))?).filter(|&p| p >= 0);
+        Ok(a.tensor(arg!(weight))?.embedding(a.tensor(arg!(indices))?, padding, a.bool(arg!(scale_grad_by_freq))?, a.bool(arg!(sparse))?)?.into())
     };
     /// Shortens the rows that `indices` names to `max_norm`, in place.
     "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
     FN, |a| {
-        renorm(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.float(3)?)?;
-        Ok(a.tensor(0)?.clone().into())
+        renorm(a.tensor(arg!(self))?, a.tensor(arg!(indices))?, a.float(arg!(max_norm))?, a.float(arg!(norm_type))?)?;
+        Ok(a.tensor(arg!(self))?.clone().into())
     };
     /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima. With `sparse`
     /// the gradient of `weight` is a sparse tensor.

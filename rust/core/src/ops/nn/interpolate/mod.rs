@@ -4,10 +4,11 @@ mod grid;
 mod sampling;
 mod taps;
 
+use crate::arg;
 use crate::dtype::DType;
 use crate::error::{unwind, Error, Result};
 use crate::ops::nn::resample::{check_sizes, Axis};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -195,43 +196,53 @@ impl Call<'_> {
 }
 
 /// Reads `(self, output_size, [align_corners,] scales...)` and runs.
-fn upsample(
+fn upsample<Sig: Signature>(
     name: &str,
     node: &'static str,
     mode: Mode,
     n: usize,
-    corners: bool,
-    a: &Args,
+    a: &Args<Sig>,
 ) -> Result<Value> {
-    let first = 2 + corners as usize;
-    let scales: SmallVec<[Option<f64>; 3]> = (0..n).map(|d| a.opt_float(first + d)).collect();
+    let named = match n {
+        1 => [arg!(scales?), None, None],
+        2 => [arg!(scales_h?), arg!(scales_w?), None],
+        _ => [arg!(scales_d?), arg!(scales_h?), arg!(scales_w?)],
+    };
+    let scales: SmallVec<[Option<f64>; 3]> = named[..n]
+        .iter()
+        .map(|at| at.and_then(|at| a.opt_float(at)))
+        .collect();
     let call = Call {
         name,
         node,
         mode,
-        corners: corners && a.bool(2)?,
+        corners: arg!(align_corners?).map_or(Ok(false), |at| a.bool(at))?,
     };
-    Ok(call.run(a.tensor(0)?, a.ints(1)?, &scales)?.into())
+    Ok(call
+        .run(a.tensor(arg!(self))?, a.ints(arg!(output_size))?, &scales)?
+        .into())
 }
 
 /// Reads `(input, output_size?, [align_corners,] scale_factors?)`: exactly one of both lists.
-fn upsample_vec(
+fn upsample_vec<Sig: Signature>(
     name: &str,
     node: &'static str,
     mode: Mode,
     n: usize,
-    corners: bool,
-    a: &Args,
+    a: &Args<Sig>,
 ) -> Result<Value> {
-    let x = a.tensor(0)?;
+    let x = a.tensor(arg!(input))?;
     let call = Call {
         name,
         node,
         mode,
-        corners: corners && a.bool(2)?,
+        corners: arg!(align_corners?).map_or(Ok(false), |at| a.bool(at))?,
     };
     let none = SmallVec::<[Option<f64>; 3]>::from_elem(None, n);
-    match (a.opt_ints(1), a.opt_floats(2 + corners as usize)) {
+    match (
+        a.opt_ints(arg!(output_size)),
+        a.opt_floats(arg!(scale_factors)),
+    ) {
         (Some(size), None) => Ok(call.run(x, size, &none)?.into()),
         (None, Some(scales)) => {
             ensure!(
@@ -260,70 +271,70 @@ use Mode::*;
 crate::entries! {
     /// Resizes by taking the nearest element.
     "upsample_nearest1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor", NN | OUT,
-    |a| upsample("upsample_nearest1d", "UpsampleNearest1DBackward0", Nearest, 1, false, a);
+    |a| upsample("upsample_nearest1d", "UpsampleNearest1DBackward0", Nearest, 1, a);
     "upsample_nearest1d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN,
-    |a| upsample_vec("upsample_nearest1d", "UpsampleNearest1DBackward0", Nearest, 1, false, a);
+    |a| upsample_vec("upsample_nearest1d", "UpsampleNearest1DBackward0", Nearest, 1, a);
     /// Resizes by taking the nearest element.
     "upsample_nearest2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("upsample_nearest2d", "UpsampleNearest2DBackward0", Nearest, 2, false, a);
+    |a| upsample("upsample_nearest2d", "UpsampleNearest2DBackward0", Nearest, 2, a);
     "upsample_nearest2d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("upsample_nearest2d", "UpsampleNearest2DBackward0", Nearest, 2, false, a);
+    |a| upsample_vec("upsample_nearest2d", "UpsampleNearest2DBackward0", Nearest, 2, a);
     /// Resizes by taking the nearest element.
     "upsample_nearest3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("upsample_nearest3d", "UpsampleNearest3DBackward0", Nearest, 3, false, a);
+    |a| upsample("upsample_nearest3d", "UpsampleNearest3DBackward0", Nearest, 3, a);
     "upsample_nearest3d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("upsample_nearest3d", "UpsampleNearest3DBackward0", Nearest, 3, false, a);
+    |a| upsample_vec("upsample_nearest3d", "UpsampleNearest3DBackward0", Nearest, 3, a);
     /// Resizes by taking the element nearest to the centre of each output.
     "_upsample_nearest_exact1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor", NN | OUT,
-    |a| upsample("_upsample_nearest_exact1d", "UpsampleNearestExact1DBackward0", NearestExact, 1, false, a);
+    |a| upsample("_upsample_nearest_exact1d", "UpsampleNearestExact1DBackward0", NearestExact, 1, a);
     "_upsample_nearest_exact1d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN,
-    |a| upsample_vec("_upsample_nearest_exact1d", "UpsampleNearestExact1DBackward0", NearestExact, 1, false, a);
+    |a| upsample_vec("_upsample_nearest_exact1d", "UpsampleNearestExact1DBackward0", NearestExact, 1, a);
     /// Resizes by taking the element nearest to the centre of each output.
     "_upsample_nearest_exact2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("_upsample_nearest_exact2d", "UpsampleNearestExact2DBackward0", NearestExact, 2, false, a);
+    |a| upsample("_upsample_nearest_exact2d", "UpsampleNearestExact2DBackward0", NearestExact, 2, a);
     "_upsample_nearest_exact2d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("_upsample_nearest_exact2d", "UpsampleNearestExact2DBackward0", NearestExact, 2, false, a);
+    |a| upsample_vec("_upsample_nearest_exact2d", "UpsampleNearestExact2DBackward0", NearestExact, 2, a);
     /// Resizes by taking the element nearest to the centre of each output.
     "_upsample_nearest_exact3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("_upsample_nearest_exact3d", "UpsampleNearestExact3DBackward0", NearestExact, 3, false, a);
+    |a| upsample("_upsample_nearest_exact3d", "UpsampleNearestExact3DBackward0", NearestExact, 3, a);
     "_upsample_nearest_exact3d(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("_upsample_nearest_exact3d", "UpsampleNearestExact3DBackward0", NearestExact, 3, false, a);
+    |a| upsample_vec("_upsample_nearest_exact3d", "UpsampleNearestExact3DBackward0", NearestExact, 3, a);
     /// Resizes by linear interpolation.
     "upsample_linear1d(Tensor self, int[1] output_size, bool align_corners, float? scales=None) -> Tensor", NN | OUT,
-    |a| upsample("upsample_linear1d", "UpsampleLinear1DBackward0", Linear, 1, true, a);
+    |a| upsample("upsample_linear1d", "UpsampleLinear1DBackward0", Linear, 1, a);
     "upsample_linear1d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN,
-    |a| upsample_vec("upsample_linear1d", "UpsampleLinear1DBackward0", Linear, 1, true, a);
+    |a| upsample_vec("upsample_linear1d", "UpsampleLinear1DBackward0", Linear, 1, a);
     /// Resizes by linear interpolation along two dimensions.
     "upsample_bilinear2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("upsample_bilinear2d", "UpsampleBilinear2DBackward0", Linear, 2, true, a);
+    |a| upsample("upsample_bilinear2d", "UpsampleBilinear2DBackward0", Linear, 2, a);
     "upsample_bilinear2d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("upsample_bilinear2d", "UpsampleBilinear2DBackward0", Linear, 2, true, a);
+    |a| upsample_vec("upsample_bilinear2d", "UpsampleBilinear2DBackward0", Linear, 2, a);
     /// Resizes by linear interpolation along three dimensions.
     "upsample_trilinear3d(Tensor self, int[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("upsample_trilinear3d", "UpsampleTrilinear3DBackward0", Linear, 3, true, a);
+    |a| upsample("upsample_trilinear3d", "UpsampleTrilinear3DBackward0", Linear, 3, a);
     "upsample_trilinear3d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("upsample_trilinear3d", "UpsampleTrilinear3DBackward0", Linear, 3, true, a);
+    |a| upsample_vec("upsample_trilinear3d", "UpsampleTrilinear3DBackward0", Linear, 3, a);
     /// Resizes by cubic interpolation along two dimensions. Keys 1981.
     "upsample_bicubic2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("upsample_bicubic2d", "UpsampleBicubic2DBackward0", Cubic, 2, true, a);
+    |a| upsample("upsample_bicubic2d", "UpsampleBicubic2DBackward0", Cubic, 2, a);
     "upsample_bicubic2d(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", NN | FORMAT,
-    |a| upsample_vec("upsample_bicubic2d", "UpsampleBicubic2DBackward0", Cubic, 2, true, a);
+    |a| upsample_vec("upsample_bicubic2d", "UpsampleBicubic2DBackward0", Cubic, 2, a);
     /// As `upsample_bilinear2d`, widening the kernel where the image shrinks.
     "_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("_upsample_bilinear2d_aa", "UpsampleBilinear2DAaBackward0", LinearSmooth, 2, true, a);
+    |a| upsample("_upsample_bilinear2d_aa", "UpsampleBilinear2DAaBackward0", LinearSmooth, 2, a);
     /// As `upsample_bicubic2d`, widening the kernel where the image shrinks.
     "_upsample_bicubic2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", NN | FORMAT | OUT,
-    |a| upsample("_upsample_bicubic2d_aa", "UpsampleBicubic2DAaBackward0", CubicSmooth, 2, true, a);
+    |a| upsample("_upsample_bicubic2d_aa", "UpsampleBicubic2DAaBackward0", CubicSmooth, 2, a);
     /// Samples `input` at the points of `grid`, whose coordinates run from -1 to 1.
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", FN,
-    |a| Ok(grid::sample(a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.int(3)?, a.bool(4)?)?.into());
+    |a| Ok(grid::sample(a.tensor(arg!(input))?, a.tensor(arg!(grid))?, a.int(arg!(interpolation_mode))?, a.int(arg!(padding_mode))?, a.bool(arg!(align_corners))?)?.into());
     /// As `grid_sampler`, for images.
     "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", FN,
-    |a| Ok(grid::sample(a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.int(3)?, a.bool(4)?)?.into());
+    |a| Ok(grid::sample(a.tensor(arg!(input))?, a.tensor(arg!(grid))?, a.int(arg!(interpolation_mode))?, a.int(arg!(padding_mode))?, a.bool(arg!(align_corners))?)?.into());
     /// As `grid_sampler`, for volumes.
     "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", FN,
-    |a| Ok(grid::sample(a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.int(3)?, a.bool(4)?)?.into());
+    |a| Ok(grid::sample(a.tensor(arg!(input))?, a.tensor(arg!(grid))?, a.int(arg!(interpolation_mode))?, a.int(arg!(padding_mode))?, a.bool(arg!(align_corners))?)?.into());
     /// The sampling grid of batches of affine matrices, for `grid_sampler`.
     "affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor", FN,
-    |a| Ok(grid::affine(a.tensor(0)?, a.ints(1)?, a.bool(2)?)?.into());
+    |a| Ok(grid::affine(a.tensor(arg!(theta))?, a.ints(arg!(size))?, a.bool(arg!(align_corners))?)?.into());
 }

@@ -2,6 +2,7 @@
 
 use super::loss::{MEAN, NONE};
 use crate::alloc;
+use crate::arg;
 use crate::cpu::elements::Compute;
 use crate::cpu::indices::Indices;
 use crate::dispatch;
@@ -298,38 +299,38 @@ crate::entries! {
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
     NN | OUT,
     |a| {
-        let (x, t, w) = (a.tensor(0)?, a.tensor(1)?, a.opt_tensor(4));
-        Ok(multi_margin(x, t, (a.float(2)?, a.float(3)?), w, a.int(5)?)?.into())
+        let (x, t, w) = (a.tensor(arg!(self))?, a.tensor(arg!(target))?, a.opt_tensor(arg!(weight)));
+        Ok(multi_margin(x, t, (a.float(arg!(p))?, a.float(arg!(margin))?), w, a.int(arg!(reduction))?)?.into())
     };
     /// Hinge loss between every target class and every other; targets end at the first -1.
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
-    |a| Ok(multilabel_margin(a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into());
+    |a| Ok(multilabel_margin(a.tensor(arg!(self))?, a.tensor(arg!(target))?, a.int(arg!(reduction))?)?.into());
     /// Minus the log-probabilities `self` at the target classes.
     "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
     NN,
     |a| {
-        let (x, t, w) = (a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2));
-        Ok(nll_loss(x, t, w, a.int(3)?, a.int(4)?)?.into())
+        let (x, t, w) = (a.tensor(arg!(self))?, a.tensor(arg!(target))?, a.opt_tensor(arg!(weight)));
+        Ok(nll_loss(x, t, w, a.int(arg!(reduction))?, a.int(arg!(ignore_index))?)?.into())
     };
     /// Minus the log-probabilities `self` at the target classes, for one place per sample.
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
     NN | OUT,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         ensure!(
             x.ndim() == 1 || x.ndim() == 2,
             Runtime,
             "nll_loss: input tensor should be 1D or 2D, got {}D",
             x.ndim()
         );
-        check_batch("nll_loss", x, a.tensor(1)?)?;
-        Ok(nll_loss(x, a.tensor(1)?, a.opt_tensor(2), a.int(3)?, a.int(4)?)?.into())
+        check_batch("nll_loss", x, a.tensor(arg!(target))?)?;
+        Ok(nll_loss(x, a.tensor(arg!(target))?, a.opt_tensor(arg!(weight)), a.int(arg!(reduction))?, a.int(arg!(ignore_index))?)?.into())
     };
     /// Minus the log-probabilities `self` at the target classes of images.
     "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
     NN | OUT,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         ensure!(
             x.ndim() == 4,
             Runtime,
@@ -337,14 +338,14 @@ crate::entries! {
              dimension: {}",
             x.ndim()
         );
-        check_batch("nll_loss2d", x, a.tensor(1)?)?;
-        Ok(nll_loss(x, a.tensor(1)?, a.opt_tensor(2), a.int(3)?, a.int(4)?)?.into())
+        check_batch("nll_loss2d", x, a.tensor(arg!(target))?)?;
+        Ok(nll_loss(x, a.tensor(arg!(target))?, a.opt_tensor(arg!(weight)), a.int(arg!(reduction))?, a.int(arg!(ignore_index))?)?.into())
     };
     /// Minus the log-softmax of `self` at the target classes or under target probabilities.
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     NN,
     |a| {
-        let (x, t, w) = (a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2));
-        Ok(cross_entropy(x, t, w, a.int(3)?, a.int(4)?, a.float(5)?)?.into())
+        let (x, t, w) = (a.tensor(arg!(self))?, a.tensor(arg!(target))?, a.opt_tensor(arg!(weight)));
+        Ok(cross_entropy(x, t, w, a.int(arg!(reduction))?, a.int(arg!(ignore_index))?, a.float(arg!(label_smoothing))?)?.into())
     };
 }

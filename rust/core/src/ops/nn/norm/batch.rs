@@ -2,6 +2,7 @@
 
 use super::fused::{Norm, Over};
 use super::{check_types, float_only, run};
+use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{Bitwise, DType};
@@ -9,6 +10,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::schema::{Args, Signature};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -110,15 +112,15 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn read(a: &'a crate::schema::Args) -> Result<Batch<'a>> {
+    pub(super) fn read<Sig: Signature>(a: &'a Args<Sig>) -> Result<Batch<'a>> {
         Ok(Batch {
-            weight: a.opt_tensor(1),
-            bias: a.opt_tensor(2),
-            mean: a.opt_tensor(3),
-            var: a.opt_tensor(4),
-            training: a.bool(5)?,
-            momentum: a.opt_float(6).unwrap_or(0.0),
-            eps: a.float(7)?,
+            weight: a.opt_tensor(arg!(weight)),
+            bias: a.opt_tensor(arg!(bias)),
+            mean: a.opt_tensor(arg!(running_mean)),
+            var: a.opt_tensor(arg!(running_var)),
+            training: a.bool(arg!(training | use_input_stats))?,
+            momentum: a.opt_float(arg!(momentum)).unwrap_or(0.0),
+            eps: a.float(arg!(eps))?,
         })
     }
 

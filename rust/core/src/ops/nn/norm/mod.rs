@@ -7,6 +7,7 @@ mod gpu;
 mod many;
 mod unit;
 
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -267,29 +268,29 @@ crate::entries! {
     /// Vectors along `dim` over their p-norms, which are taken as at least `eps`; p is 1, or 2 or more.
     "_unit(Tensor self, float eps=1e-12, int[1]? dim=None, float p=2.0) -> Tensor", FN,
     |a| {
-        let x = a.tensor(0)?;
-        Ok(unit::unit(x, a.float(1)?, a.mask(2, x)?, a.float(3)?)?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(unit::unit(x, a.float(arg!(eps))?, a.mask(arg!(dim), x)?, a.float(arg!(p))?)?.into())
     };
     /// Normalises the last dimensions, those of `normalized_shape`, to mean 0 and variance 1.
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
     FN, |a| {
         let [y, ..] =
-            a.tensor(0)?.layer_norm(a.ints(1)?, a.opt_tensor(2), a.opt_tensor(3), a.float(4)?)?;
+            a.tensor(arg!(input))?.layer_norm(a.ints(arg!(normalized_shape))?, a.opt_tensor(arg!(weight)), a.opt_tensor(arg!(bias)), a.float(arg!(eps))?)?;
         Ok(y.into())
     };
     /// As `layer_norm`, with mean and reciprocal standard deviation.
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     FN, |a| {
-        let x = a.tensor(0)?;
-        let [y, m, r] = x.layer_norm(a.ints(1)?, a.opt_tensor(2), a.opt_tensor(3), a.float(4)?)?;
-        let like = statistics_type(x, a.opt_tensor(2).or(a.opt_tensor(3)));
+        let x = a.tensor(arg!(input))?;
+        let [y, m, r] = x.layer_norm(a.ints(arg!(normalized_shape))?, a.opt_tensor(arg!(weight)), a.opt_tensor(arg!(bias)), a.float(arg!(eps))?)?;
+        let like = statistics_type(x, a.opt_tensor(arg!(weight)).or(a.opt_tensor(arg!(bias))));
         Ok(Value::Tuple(vec![y, m.to_dtype(like)?, r.to_dtype(like)?]))
     };
     /// Divides the last dimensions by their root mean square. Zhang, Sennrich 2019, arXiv:1910.07467.
     "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
     FN, |a| {
-        let x = a.tensor(0)?;
-        let y = x.rms_norm(a.ints(1)?, a.opt_tensor(2), a.opt_float(3))?;
+        let x = a.tensor(arg!(input))?;
+        let y = x.rms_norm(a.ints(arg!(normalized_shape))?, a.opt_tensor(arg!(weight)), a.opt_float(arg!(eps)))?;
         Ok(match x.layout().suggests_channels_last() {
             true => in_order_of(x, y)?.into(),
             false => y.into(),
@@ -298,15 +299,15 @@ crate::entries! {
     /// Normalises groups of channels of each sample. Wu, He 2018, arXiv:1803.08494.
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
     FN | FORMAT, |a| {
-        let (w, b) = (a.opt_tensor(2), a.opt_tensor(3));
-        Ok(a.tensor(0)?.group_norm(a.int(1)?, w, b, a.float(4)?)?.into())
+        let (w, b) = (a.opt_tensor(arg!(weight)), a.opt_tensor(arg!(bias)));
+        Ok(a.tensor(arg!(input))?.group_norm(a.int(arg!(num_groups))?, w, b, a.float(arg!(eps))?)?.into())
     };
     /// As `group_norm`, with mean and reciprocal standard deviation of each group.
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
     FN | FORMAT, |a| {
-        let (x, groups) = (a.tensor(0)?, a.int(6)?);
-        let (w, b, eps) = (a.opt_tensor(1), a.opt_tensor(2), a.float(7)?);
-        let named = [a.int(3)?, a.int(4)?, a.int(5)?];
+        let (x, groups) = (a.tensor(arg!(input))?, a.int(arg!(group))?);
+        let (w, b, eps) = (a.opt_tensor(arg!(weight)), a.opt_tensor(arg!(bias)), a.float(arg!(eps))?);
+        let named = [a.int(arg!(N))?, a.int(arg!(C))?, a.int(arg!(HxW))?];
         let sizes = crate::shape::sizes(&named)?;
         ensure!(
             crate::shape::numel(&sizes)? == x.numel(),
@@ -332,20 +333,20 @@ crate::entries! {
     /// Normalises each channel over the batch. Ioffe, Szegedy 2015, arXiv:1502.03167.
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     FN, |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(input))?;
         let [y, ..] = Batch::read(a)?.run(x)?;
         Ok(in_order_of(x, y)?.into())
     };
     /// As `batch_norm`, with mean and reciprocal standard deviation of each channel.
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     FN, |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(input))?;
         let [y, m, r] = Batch::read(a)?.run(x)?;
         let y = in_order_of(x, y)?;
-        let like = statistics_type(x, a.opt_tensor(1).or(a.opt_tensor(2)));
+        let like = statistics_type(x, a.opt_tensor(arg!(weight)).or(a.opt_tensor(arg!(bias))));
         Ok(Value::Tuple(vec![y, m.to_dtype(like)?, r.to_dtype(like)?]))
     };
     /// Normalises each channel of each sample. Ulyanov et al. 2016, arXiv:1607.08022.
     "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    FN, |a| Ok(Batch::read(a)?.run_instances(a.tensor(0)?)?.into());
+    FN, |a| Ok(Batch::read(a)?.run_instances(a.tensor(arg!(input))?)?.into());
 }

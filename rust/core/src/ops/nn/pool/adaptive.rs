@@ -5,11 +5,12 @@ use super::max::MaxPool;
 use super::means::{adaptive, means, means_of_columns, Windows};
 use super::regular::Indices;
 use super::windows::Span;
+use crate::arg;
 use crate::dispatch;
 use crate::error::Result;
 use crate::ops::nn::resample::gpu::Divisor;
 use crate::ops::nn::resample::{check_sizes, Axis};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -101,9 +102,14 @@ pub(super) fn adaptive_sizes(
     Ok(out)
 }
 
-pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0)?;
-    let out = adaptive_sizes(name, x, n, a.ints(1)?, true)?;
+pub(super) fn adaptive_avg<Sig: Signature>(
+    name: &str,
+    node: &'static str,
+    n: usize,
+    a: &Args<Sig>,
+) -> Result<Tensor> {
+    let x = a.tensor(arg!(self))?;
+    let out = adaptive_sizes(name, x, n, a.ints(arg!(output_size))?, true)?;
     let empty = x.shape()[x.ndim() - n..].contains(&0);
     let whole = !x.device().is_gpu() && x.numel() > 0;
     if empty || whole && out.iter().all(|&o| o == 1) {
@@ -143,9 +149,14 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
     x.resample_over(node, axes, divisors, pool)
 }
 
-pub(super) fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let out = adaptive_sizes(name, x, n, a.ints(1)?, false)?;
+pub(super) fn adaptive_max<Sig: Signature>(
+    name: &str,
+    node: &'static str,
+    n: usize,
+    a: &Args<Sig>,
+) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let out = adaptive_sizes(name, x, n, a.ints(arg!(output_size))?, false)?;
     let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
         vec![Span {
             start: 0,

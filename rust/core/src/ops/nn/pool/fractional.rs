@@ -6,10 +6,11 @@ use super::per_dim;
 use super::regular::Indices;
 use super::windows::Span;
 use crate::alloc;
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -39,15 +40,15 @@ pub(super) fn fractional_starts(
         .collect()
 }
 
-pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
+pub(super) fn fractional<Sig: Signature>(n: usize, a: &Args<Sig>) -> Result<Value> {
     let name = if n == 2 {
         "fractional_max_pool2d"
     } else {
         "fractional_max_pool3d"
     };
-    let (x, samples) = (a.tensor(0)?, a.tensor(3)?);
-    let kernel = per_dim(name, "kernel_size", a.ints(1)?, n)?;
-    let out = per_dim(name, "output_size", a.ints(2)?, n)?;
+    let (x, samples) = (a.tensor(arg!(self))?, a.tensor(arg!(random_samples))?);
+    let kernel = per_dim(name, "kernel_size", a.ints(arg!(kernel_size))?, n)?;
+    let out = per_dim(name, "output_size", a.ints(arg!(output_size))?, n)?;
     ensure!(
         kernel.iter().all(|&k| k > 0) && out.iter().all(|&o| o >= 0),
         Runtime,

@@ -1,6 +1,7 @@
 //! Elements by their indices in a plane, there and back.
 
 use super::gpu;
+use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::indices::Indices;
@@ -16,7 +17,7 @@ use crate::ops::nn::resample::gpu::Pool2d;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
-use crate::schema::Args;
+use crate::schema::{Args, Signature};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, host, transfer, with_compute, with_element};
@@ -310,8 +311,12 @@ impl Op for Gather {
     }
 }
 
-pub(super) fn max_unpool(n: usize, a: &Args) -> Result<Tensor> {
-    let (x, at, size) = (a.tensor(0)?, a.tensor(1)?, a.ints(2)?);
+pub(super) fn max_unpool<Sig: Signature>(n: usize, a: &Args<Sig>) -> Result<Tensor> {
+    let (x, at, size) = (
+        a.tensor(arg!(self))?,
+        a.tensor(arg!(indices))?,
+        a.ints(arg!(output_size))?,
+    );
     let node = if n == 2 {
         "MaxUnpool2DBackward0"
     } else {

@@ -7,6 +7,7 @@ use super::indices::{Gather, Scatter, NOWHERE};
 use super::regular::{lines, wins, Backward, Forward, Indices, Least, Regular};
 use super::windows::Span;
 use super::{check_input, windows, Windows};
+use crate::arg;
 use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -18,7 +19,7 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Asked, Cut, Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::resample::gpu::Pool2d;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_compute};
@@ -395,22 +396,22 @@ impl MaxPool {
 }
 
 /// Runs a max pool; `indices` asks for them as well.
-pub(super) fn max_pool(
+pub(super) fn max_pool<Sig: Signature>(
     name: &'static str,
     node: &'static str,
     n: usize,
     indices: bool,
-    a: &Args,
+    a: &Args<Sig>,
 ) -> Result<Value> {
-    let x = a.tensor(0)?;
+    let x = a.tensor(arg!(self))?;
     let w = Windows::read(
         name,
         n,
-        a.ints(1)?,
-        a.ints(2)?,
-        a.ints(3)?,
-        a.ints(4)?,
-        a.bool(5)?,
+        a.ints(arg!(kernel_size))?,
+        a.ints(arg!(stride))?,
+        a.ints(arg!(padding))?,
+        a.ints(arg!(dilation))?,
+        a.bool(arg!(ceil_mode))?,
     )?;
     check_input(name, x, n)?;
     ensure!(

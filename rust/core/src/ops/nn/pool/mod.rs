@@ -9,12 +9,13 @@ mod means;
 mod regular;
 mod windows;
 
+use crate::arg;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::layout::packed_strides;
 use crate::ops::nn::resample::gpu::{Divisor, Pool2d};
 use crate::ops::nn::resample::Axis;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -233,18 +234,26 @@ fn check_input(name: &str, x: &Tensor, n: usize) -> Result<()> {
     Ok(())
 }
 
-fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0)?;
+fn avg_pool<Sig: Signature>(
+    name: &'static str,
+    node: &'static str,
+    n: usize,
+    a: &Args<Sig>,
+) -> Result<Tensor> {
+    let x = a.tensor(arg!(self))?;
     let w = Windows::read(
         name,
         n,
-        a.ints(1)?,
-        a.ints(2)?,
-        a.ints(3)?,
+        a.ints(arg!(kernel_size))?,
+        a.ints(arg!(stride))?,
+        a.ints(arg!(padding))?,
         &[1],
-        a.bool(4)?,
+        a.bool(arg!(ceil_mode))?,
     )?;
-    let (padded, fixed) = (a.bool(5)?, if n == 1 { None } else { a.opt_int(6) });
+    let (padded, fixed) = (
+        a.bool(arg!(count_include_pad))?,
+        arg!(divisor_override?).and_then(|at| a.opt_int(at)),
+    );
     ensure!(
         x.ndim() == n + 1 || x.ndim() == n + 2 || n == 3,
         Runtime,
@@ -347,8 +356,8 @@ const MAX2: &str = "MaxPool2DWithIndicesBackward0";
 const MAX3: &str = "MaxPool3DWithIndicesBackward0";
 
 /// The results for lines in the order of those for images of one row, which they are in PyTorch.
-fn as_image(a: &Args, y: Value) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn as_image<Sig: Signature>(a: &Args<Sig>, y: Value) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
     if x.ndim() != 3 || !x.layout().unsqueeze(2)?.suggests_channels_last() {
         return Ok(y);
     }
@@ -403,7 +412,7 @@ crate::entries! {
         let y = adaptive_avg("adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward0", 3, a)?;
         // Only a mean over everything keeps the order, as PyTorch's.
         let whole = y.ndim() == 5 && y.shape()[2..] == [1, 1, 1];
-        Ok(match whole && a.tensor(0)?.layout().suggests_channels_last() {
+        Ok(match whole && a.tensor(arg!(self))?.layout().suggests_channels_last() {
             true => y.in_channels_last()?.into(),
             false => y.into(),
         })

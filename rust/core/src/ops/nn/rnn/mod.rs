@@ -5,12 +5,13 @@ mod cpu;
 mod fused;
 mod gpu;
 
+use crate::arg;
 use crate::cpu::indices::Indices;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::ops::shape::join::{cat, stack};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use composite::{Cell, State, Weights};
@@ -120,14 +121,14 @@ impl Network<'_> {
 }
 
 /// `(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`.
-fn padded(cell: Cell, a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let batch_first = a.bool(8)?;
+fn padded<Sig: Signature>(cell: Cell, a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(input))?;
+    let batch_first = a.bool(arg!(batch_first))?;
     let one;
-    let hx = match a.tensors(1) {
+    let hx = match a.tensors(arg!(hx)) {
         Ok(list) => list,
         Err(_) => {
-            one = [a.tensor(1)?.clone()];
+            one = [a.tensor(arg!(hx))?.clone()];
             &one[..]
         }
     };
@@ -138,7 +139,7 @@ fn padded(cell: Cell, a: &Args) -> Result<Value> {
         cell.name(),
         Show(x.shape())
     );
-    let net = network(cell, 2, a)?;
+    let net = network(cell, a)?;
     let x = if batch_first {
         x.permute(&[1, 0, 2])?
     } else {
@@ -155,13 +156,18 @@ fn padded(cell: Cell, a: &Args) -> Result<Value> {
 }
 
 /// `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
-fn packed(cell: Cell, a: &Args) -> Result<Value> {
-    let (x, sizes) = (a.tensor(0)?, a.tensor(1)?.to_host()?.prepared(DType::I64)?);
+fn packed<Sig: Signature>(cell: Cell, a: &Args<Sig>) -> Result<Value> {
+    let (x, sizes) = (
+        a.tensor(arg!(data))?,
+        a.tensor(arg!(batch_sizes))?
+            .to_host()?
+            .prepared(DType::I64)?,
+    );
     let one;
-    let hx = match a.tensors(2) {
+    let hx = match a.tensors(arg!(hx)) {
         Ok(list) => list,
         Err(_) => {
-            one = [a.tensor(2)?.clone()];
+            one = [a.tensor(arg!(hx))?.clone()];
             &one[..]
         }
     };
@@ -178,35 +184,35 @@ fn packed(cell: Cell, a: &Args) -> Result<Value> {
         Show(x.shape())
     );
     let sizes: Vec<usize> = sizes.iter().map(|&n| n as usize).collect();
-    let (y, states) = network(cell, 3, a)?.run(x, &sizes, hx)?;
+    let (y, states) = network(cell, a)?.run(x, &sizes, hx)?;
     Ok(Value::Tuple(std::iter::once(y).chain(states).collect()))
 }
 
-fn network<'a>(cell: Cell, first: usize, a: &'a Args) -> Result<Network<'a>> {
+fn network<'a, Sig: Signature>(cell: Cell, a: &'a Args<Sig>) -> Result<Network<'a>> {
     Ok(Network {
         cell,
-        params: a.tensors(first)?,
-        biases: a.bool(first + 1)?,
-        layers: a.int(first + 2)?,
-        dropout: a.float(first + 3)?,
-        train: a.bool(first + 4)?,
-        bidirectional: a.bool(first + 5)?,
+        params: a.tensors(arg!(params))?,
+        biases: a.bool(arg!(has_biases))?,
+        layers: a.int(arg!(num_layers))?,
+        dropout: a.float(arg!(dropout))?,
+        train: a.bool(arg!(train))?,
+        bidirectional: a.bool(arg!(bidirectional))?,
     })
 }
 
 /// `(input, hx, w_ih, w_hh, b_ih, b_hh)`.
-fn single(cell: Cell, a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
+fn single<Sig: Signature>(cell: Cell, a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(input))?;
     let w = Weights {
-        ih: a.tensor(2)?,
-        hh: a.tensor(3)?,
-        bias_ih: a.opt_tensor(4),
-        bias_hh: a.opt_tensor(5),
+        ih: a.tensor(arg!(w_ih))?,
+        hh: a.tensor(arg!(w_hh))?,
+        bias_ih: a.opt_tensor(arg!(b_ih)),
+        bias_hh: a.opt_tensor(arg!(b_hh)),
         hr: None,
     };
     let hx: Vec<Tensor> = match cell {
-        Cell::Lstm => a.tensors(1)?.to_vec(),
-        _ => vec![a.tensor(1)?.clone()],
+        Cell::Lstm => a.tensors(arg!(hx))?.to_vec(),
+        _ => vec![a.tensor(arg!(hx))?.clone()],
     };
     let name = cell.name();
     ensure!(

@@ -3,6 +3,7 @@
 pub(super) mod gpu;
 
 use crate::alloc::Scratch;
+use crate::arg;
 use crate::autograd::jvp::along;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
@@ -21,7 +22,7 @@ use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Exp, Log};
 use crate::ops::pointwise::{apply, Float};
 use crate::ops::reduce::{reduced_shape, restored};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, DimSet, Span};
 use crate::tensor::Tensor;
 use crate::{per_isa, transfer, with_float};
@@ -712,35 +713,35 @@ impl Tensor {
     }
 }
 
-fn typed(a: &Args, dtype: Option<DType>) -> Result<Tensor> {
-    let x = a.tensor(0)?;
+fn typed<Sig: Signature>(a: &Args<Sig>, dtype: Option<DType>) -> Result<Tensor> {
+    let x = a.tensor(arg!(self))?;
     x.to_dtype(dtype.unwrap_or(x.dtype()))
 }
 
-fn logsumexp(a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0)?;
-    x.logsumexp_mask(a.mask(1, x)?, a.bool(2)?)
+fn logsumexp<Sig: Signature>(a: &Args<Sig>) -> Result<Tensor> {
+    let x = a.tensor(arg!(self))?;
+    x.logsumexp_mask(a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?)
 }
 
 crate::entries! {
     /// e^x divided by its sum along `dim`; `dtype` converts the input first.
     "softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", FN | METHOD | OUT | SPECIAL,
-    |a| Ok(typed(a, a.dtype(2))?.softmax(a.int(1)?)?.into());
+    |a| Ok(typed(a, a.dtype(arg!(dtype)))?.softmax(a.int(arg!(dim))?)?.into());
     /// The logarithm of softmax, computed without leaving it.
     "log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | OUT | SPECIAL,
-    |a| Ok(typed(a, a.dtype(2))?.log_softmax(a.int(1)?)?.into());
+    |a| Ok(typed(a, a.dtype(arg!(dtype)))?.log_softmax(a.int(arg!(dim))?)?.into());
     /// Softmax without conversion, as decompositions call it.
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", FN | OUT,
     |a| {
-        let to = a.bool(2)?.then_some(DType::F32);
-        Ok(typed(a, to)?.softmax(a.int(1)?)?.into())
+        let to = a.bool(arg!(half_to_float))?.then_some(DType::F32);
+        Ok(typed(a, to)?.softmax(a.int(arg!(dim))?)?.into())
     };
     /// Log-softmax without conversion, as decompositions call it.
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", FN | OUT,
     |a| {
-        let to = a.bool(2)?.then_some(DType::F32);
-        Ok(typed(a, to)?.log_softmax(a.int(1)?)?.into())
+        let to = a.bool(arg!(half_to_float))?.then_some(DType::F32);
+        Ok(typed(a, to)?.log_softmax(a.int(arg!(dim))?)?.into())
     };
     /// The logarithm of the sum of exponentials along `dim`, stable for large values.
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",

@@ -4,6 +4,7 @@ mod extreme;
 mod sums;
 mod walk;
 
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::reduce::filled;
@@ -24,7 +25,7 @@ use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Conj, Exp, Log};
 use crate::ops::pointwise::{apply, Real};
 use crate::ops::shape::join::cat;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_compute, with_float};
@@ -768,18 +769,18 @@ impl Tensor {
     }
 }
 
-fn cumulative_extreme(a: &Args, largest: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let dim = shape::dim(a.int(1)?, x.ndim())?;
+fn cumulative_extreme<Sig: Signature>(a: &Args<Sig>, largest: bool) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    let dim = shape::dim(a.int(arg!(dim))?, x.ndim())?;
     Ok(Value::Tuple(
         dispatch::call(CumulativeExtreme { dim, largest }, &[x])?.into_vec(),
     ))
 }
 
 /// `cumsum` and `cumprod`: the dimension and the result's type.
-fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
-    let x = a.tensor(0)?;
-    let dtype = a.dtype(2).unwrap_or(x.dtype().to_sum());
+fn scan_arguments<Sig: Signature>(a: &Args<Sig>) -> Result<(usize, DType)> {
+    let x = a.tensor(arg!(self))?;
+    let dtype = a.dtype(arg!(dtype)).unwrap_or(x.dtype().to_sum());
     if dtype == DType::Bool || dtype.is_wide_unsigned() {
         bail!(
             NoKernel,
@@ -788,7 +789,7 @@ fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
             dtype.scalar_name()
         );
     }
-    Ok((shape::dim(a.int(1)?, x.ndim())?, dtype))
+    Ok((shape::dim(a.int(arg!(dim))?, x.ndim())?, dtype))
 }
 
 crate::entries! {
@@ -796,13 +797,13 @@ crate::entries! {
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED | WHOLE,
     |a| {
         let (dim, dtype) = scan_arguments(a)?;
-        Ok(dispatch::call1(Cumsum { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
+        Ok(dispatch::call1(Cumsum { dim, reverse: false, dtype }, &[a.tensor(arg!(self))?])?.into())
     };
     /// Running products along `dim`; integers and bool in int64.
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED | WHOLE,
     |a| {
         let (dim, dtype) = scan_arguments(a)?;
-        Ok(dispatch::call1(Cumprod { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
+        Ok(dispatch::call1(Cumprod { dim, reverse: false, dtype }, &[a.tensor(arg!(self))?])?.into())
     };
     /// Running maxima along `dim` and their indices; of equal ones the last.
     "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", FN | METHOD | OUT,
@@ -813,6 +814,6 @@ crate::entries! {
     /// Logarithms of running sums of exponentials along `dim`.
     "logcumsumexp(Tensor self, int dim) -> Tensor", FN | METHOD | OUT | WHOLE,
     |a| {
-        Ok(a.tensor(0)?.logcumsumexp(a.int(1)?)?.into())
+        Ok(a.tensor(arg!(self))?.logcumsumexp(a.int(arg!(dim))?)?.into())
     };
 }

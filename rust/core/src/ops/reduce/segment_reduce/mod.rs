@@ -6,6 +6,7 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::device::Device;
 use crate::dispatch;
@@ -20,7 +21,7 @@ use crate::ops::pointwise::compare::{Eq, Gt, LogicalAnd, LogicalOr};
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::IsNan;
 use crate::ops::shape::join::cat;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -331,9 +332,9 @@ fn bounds(x: &Tensor, given: &Tensor, what: &str, axis: usize, all: bool) -> Res
     cat(&[zero, given.cumsum(axis as i64)?], axis as i64)?.to_device(x.device())
 }
 
-fn segment_reduce(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let combine = match a.str(1)? {
+fn segment_reduce<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(data))?;
+    let combine = match a.str(arg!(reduce))? {
         "sum" => Combine::Sum,
         "mean" => Combine::Mean,
         "max" | "amax" => Combine::Max,
@@ -346,11 +347,11 @@ fn segment_reduce(a: &Args) -> Result<Value> {
         ),
     };
     ensure!(
-        a.is_none(3),
+        a.is_none(arg!(indices)),
         Runtime,
         "segment_reduce(): indices based reduction is not supported yet."
     );
-    let (given, what) = match (a.opt_tensor(4), a.opt_tensor(2)) {
+    let (given, what) = match (a.opt_tensor(arg!(offsets)), a.opt_tensor(arg!(lengths))) {
         (Some(offsets), _) => (offsets, "offsets"),
         (None, Some(lengths)) => (lengths, "lengths"),
         (None, None) => bail!(
@@ -371,10 +372,10 @@ fn segment_reduce(a: &Args) -> Result<Value> {
         "\"segment_reduce\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    let axis = shape::dim(a.int(5)?, x.ndim())?;
-    let bounds = bounds(x, given, what, axis, !a.bool(6)?)?;
+    let axis = shape::dim(a.int(arg!(axis))?, x.ndim())?;
+    let bounds = bounds(x, given, what, axis, !a.bool(arg!(unsafe))?)?;
     // An element like the others, so of their type.
-    let initial = a.opt_scalar(7);
+    let initial = a.opt_scalar(arg!(initial));
     let initial = initial.map(|v| Scalar::Float(x.dtype().nearest(v.f64())));
     Ok(reduce(combine, initial, x, &bounds)?.into())
 }

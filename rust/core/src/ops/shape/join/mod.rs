@@ -4,6 +4,7 @@ pub mod rearrange;
 
 use super::view::parts::Assemble;
 use crate::alloc;
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -368,60 +369,60 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
 crate::entries! {
     /// Tensors joined along a dimension.
     "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT | SEPARATE,
-    |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
+    |a| Ok(cat(a.tensors(arg!(tensors))?, a.int(arg!(dim))?)?.into());
     /// Tensors joined along a dimension.
     "concat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT | SEPARATE,
-    |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
+    |a| Ok(cat(a.tensors(arg!(tensors))?, a.int(arg!(dim))?)?.into());
     /// Tensors joined along a dimension.
     "concatenate(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT | SEPARATE,
-    |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
+    |a| Ok(cat(a.tensors(arg!(tensors))?, a.int(arg!(dim))?)?.into());
     /// Tensors of one shape joined along a new dimension.
     "stack(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | SEPARATE,
     |a| {
-        let (tensors, dim) = (a.tensors(0)?, a.int(1)?);
+        let (tensors, dim) = (a.tensors(arg!(tensors))?, a.int(arg!(dim))?);
         Ok(in_order_of(tensors, stack(tensors, dim)?, dim)?.into())
     };
     /// Tensors joined along columns.
-    "hstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(hstack(a.tensors(0)?)?.into());
+    "hstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(hstack(a.tensors(arg!(tensors))?)?.into());
     /// Tensors joined along rows.
-    "vstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(vstack(a.tensors(0)?)?.into());
+    "vstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(vstack(a.tensors(arg!(tensors))?)?.into());
     /// Tensors joined along rows.
-    "row_stack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(vstack(a.tensors(0)?)?.into());
+    "row_stack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(vstack(a.tensors(arg!(tensors))?)?.into());
     /// Tensors joined along the third dimension.
-    "dstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(dstack(a.tensors(0)?)?.into());
+    "dstack(Tensor[] tensors) -> Tensor", FN | CASTS | FORMAT | SEPARATE, |a| Ok(dstack(a.tensors(arg!(tensors))?)?.into());
     /// Vectors as columns of a matrix, joined with matrices.
     "column_stack(Tensor[] tensors) -> Tensor", FN | CASTS | SEPARATE,
-    |a| Ok(column_stack(a.tensors(0)?)?.into());
+    |a| Ok(column_stack(a.tensors(arg!(tensors))?)?.into());
     /// Coordinates of the grid that vectors span, one tensor for each.
     "meshgrid(Tensor[] tensors=[], *, str? indexing=None) -> Tensor[]", FN,
     |a| {
-        if a.opt_str(1).is_none() {
+        if a.opt_str(arg!(indexing)).is_none() {
             crate::host::warn_once(
                 "torch.meshgrid: in an upcoming release, it will be required to pass the indexing \
                  argument.",
             );
         }
-        Ok(Value::Tensors(meshgrid(a.tensors(0)?, a.opt_str(1).unwrap_or("ij"))?))
+        Ok(Value::Tensors(meshgrid(a.tensors(arg!(tensors))?, a.opt_str(arg!(indexing)).unwrap_or("ij"))?))
     };
     /// Every combination of one element of each vector.
     "cartesian_prod(Tensor[] tensors=[]) -> Tensor", FN,
-    |a| Ok(cartesian_prod(a.tensors(0)?)?.into());
+    |a| Ok(cartesian_prod(a.tensors(arg!(tensors))?)?.into());
     /// Combinations of `r` elements of a vector.
     "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", FN,
-    |a| Ok(combinations(a.tensor(0)?, a.int(1)?, a.bool(2)?)?.into());
+    |a| Ok(combinations(a.tensor(arg!(self))?, a.int(arg!(r))?, a.bool(arg!(with_replacement))?)?.into());
     /// Matrices along the diagonal of a larger one.
     "block_diag(Tensor[] tensors=[]) -> Tensor", FN,
-    |a| Ok(block_diag(a.tensors(0)?)?.into());
+    |a| Ok(block_diag(a.tensors(arg!(tensors))?)?.into());
     /// With at least one dimension.
-    "atleast_1d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(0)?, 1)?.into());
+    "atleast_1d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(arg!(self))?, 1)?.into());
     "atleast_1d(Tensor[] tensors=[]) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(all_at_least(a.tensors(0)?, 1)?));
+    |a| Ok(Value::Tensors(all_at_least(a.tensors(arg!(tensors))?, 1)?));
     /// With at least two dimensions.
-    "atleast_2d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(0)?, 2)?.into());
+    "atleast_2d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(arg!(self))?, 2)?.into());
     "atleast_2d(Tensor[] tensors=[]) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(all_at_least(a.tensors(0)?, 2)?));
+    |a| Ok(Value::Tensors(all_at_least(a.tensors(arg!(tensors))?, 2)?));
     /// With at least three dimensions.
-    "atleast_3d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(0)?, 3)?.into());
+    "atleast_3d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(arg!(self))?, 3)?.into());
     "atleast_3d(Tensor[] tensors=[]) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(all_at_least(a.tensors(0)?, 3)?));
+    |a| Ok(Value::Tensors(all_at_least(a.tensors(arg!(tensors))?, 3)?));
 }

@@ -1,6 +1,7 @@
 //! Elements in another order: `flip`, `roll`, `repeat`; and the triangles of matrices.
 
 use crate::alloc;
+use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::strided_copy::strided_copy;
@@ -578,41 +579,41 @@ impl Tensor {
 crate::entries! {
     /// The other way round along dimensions.
     "flip(Tensor self, int[] dims) -> Tensor", FN | METHOD,
-    |a| Ok(flip(a.tensor(0)?, a.ints(1)?)?.into());
+    |a| Ok(flip(a.tensor(arg!(self))?, a.ints(arg!(dims))?)?.into());
     /// The other way round along columns.
     "fliplr(Tensor self) -> Tensor", FN | METHOD,
     |a| {
-        ensure!(a.tensor(0)?.ndim() >= 2, Runtime, "Input must be >= 2-d.");
-        Ok(flip(a.tensor(0)?, &[1])?.into())
+        ensure!(a.tensor(arg!(self))?.ndim() >= 2, Runtime, "Input must be >= 2-d.");
+        Ok(flip(a.tensor(arg!(self))?, &[1])?.into())
     };
     /// The other way round along rows.
     "flipud(Tensor self) -> Tensor", FN | METHOD,
     |a| {
-        ensure!(a.tensor(0)?.ndim() >= 1, Runtime, "Input must be >= 1-d.");
-        Ok(flip(a.tensor(0)?, &[0])?.into())
+        ensure!(a.tensor(arg!(self))?.ndim() >= 1, Runtime, "Input must be >= 1-d.");
+        Ok(flip(a.tensor(arg!(self))?, &[0])?.into())
     };
     /// Moved along dimensions; what leaves at one end comes back at the other.
     "roll(Tensor self, int[1] shifts, int[1]? dims=[]) -> Tensor", FN | METHOD,
-    |a| Ok(roll(a.tensor(0)?, a.ints(1)?, a.opt_ints(2).unwrap_or(&[]))?.into());
+    |a| Ok(roll(a.tensor(arg!(self))?, a.ints(arg!(shifts))?, a.opt_ints(arg!(dims)).unwrap_or(&[]))?.into());
     /// Rotated by `k` quarter turns in the plane of two dimensions.
     "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", FN | METHOD,
-    |a| Ok(rot90(a.tensor(0)?, a.int(1)?, a.ints(2)?)?.into());
+    |a| Ok(rot90(a.tensor(arg!(self))?, a.int(arg!(k))?, a.ints(arg!(dims))?)?.into());
     /// The tensor many times over along each dimension.
     "repeat(Tensor self, int[] repeats) -> Tensor", METHOD,
-    |a| Ok(repeat(a.tensor(0)?, a.ints(1)?)?.into());
+    |a| Ok(repeat(a.tensor(arg!(self))?, a.ints(arg!(repeats))?)?.into());
     /// `repeat`, with counts for the last dimensions only if there are fewer.
     "tile(Tensor self, int[] dims) -> Tensor", FN | METHOD,
-    |a| Ok(tile(a.tensor(0)?, a.ints(1)?)?.into());
+    |a| Ok(tile(a.tensor(arg!(self))?, a.ints(arg!(dims))?)?.into());
     /// The lower triangles of matrices, zeros above.
     "tril(Tensor self, int diagonal=0) -> Tensor", ALL | DIRECT,
-    |a| a.call(Triangle { upper: false, diagonal: a.int(1)? }, &[a.tensor(0)?]);
+    |a| a.call(Triangle { upper: false, diagonal: a.int(arg!(diagonal))? }, &[a.tensor(arg!(self))?]);
     /// The upper triangles of matrices, zeros below.
     "triu(Tensor self, int diagonal=0) -> Tensor", ALL | DIRECT,
-    |a| a.call(Triangle { upper: true, diagonal: a.int(1)? }, &[a.tensor(0)?]);
+    |a| a.call(Triangle { upper: true, diagonal: a.int(arg!(diagonal))? }, &[a.tensor(arg!(self))?]);
     /// The sum of a matrix's diagonal.
     "trace(Tensor self) -> Tensor", FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         ensure!(
             x.ndim() == 2,
             Runtime,

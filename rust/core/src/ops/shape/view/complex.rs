@@ -1,6 +1,7 @@
 //! Complex numbers as pairs of real ones over the same memory, and back.
 
 use super::{grads, AsStrided};
+use crate::arg;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Asked, Derivative, Grads};
 use crate::ops::pointwise::{apply, binary, unary};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use std::sync::Arc;
@@ -186,8 +187,8 @@ fn same_float(name: &str, half: bool, x: &Tensor, y: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn polar(a: &Args) -> Result<Value> {
-    let (r, angle) = (a.tensor(0)?, a.tensor(1)?);
+fn polar<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let (r, angle) = (a.tensor(arg!(abs))?, a.tensor(arg!(angle))?);
     same_float("polar", false, r, angle)?;
     let re = apply(binary::Mul, [r, &apply(unary::Cos, [angle])?])?;
     let im = apply(binary::Mul, [r, &apply(unary::Sin, [angle])?])?;
@@ -198,15 +199,15 @@ crate::entries! {
     /// A complex tensor as real numbers over the same memory: the last dimension holds the real
     /// and the imaginary part.
     "view_as_real(Tensor self) -> Tensor", FN,
-    |a| Ok(a.tensor(0)?.as_real()?.into());
+    |a| Ok(a.tensor(arg!(self))?.as_real()?.into());
     /// Pairs of real numbers, in the last dimension, as complex numbers over the same memory.
     "view_as_complex(Tensor self) -> Tensor", FN,
-    |a| Ok(a.tensor(0)?.as_complex()?.into());
+    |a| Ok(a.tensor(arg!(self))?.as_complex()?.into());
     /// The complex numbers with these real and imaginary parts.
     "complex(Tensor real, Tensor imag) -> Tensor", FN | OUT,
     |a| {
-        same_float("complex", true, a.tensor(0)?, a.tensor(1)?)?;
-        Ok(Tensor::of_parts(a.tensor(0)?, a.tensor(1)?)?.into())
+        same_float("complex", true, a.tensor(arg!(real))?, a.tensor(arg!(imag))?)?;
+        Ok(Tensor::of_parts(a.tensor(arg!(real))?, a.tensor(arg!(imag))?)?.into())
     };
     /// The complex numbers with these moduli and angles.
     "polar(Tensor abs, Tensor angle) -> Tensor", FN | OUT,

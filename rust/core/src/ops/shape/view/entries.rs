@@ -2,6 +2,7 @@
 
 use super::parts::Patch;
 use super::{squeezed, swapped, transposed, View};
+use crate::arg;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -316,113 +317,113 @@ impl Tensor {
 crate::entries! {
     /// The same elements under another shape, without copying; raises where that is impossible.
     "view(Tensor self, int[] size) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.view(a.ints(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.view(a.ints(arg!(size))?)?.into());
     /// The same bytes read as another type.
     "view(Tensor self, ScalarType dtype) -> Tensor", METHOD,
-    |a| match a.dtype(1) {
-        Some(dtype) => Ok(retyped(a.tensor(0)?, dtype)?.into()),
+    |a| match a.dtype(arg!(dtype)) {
+        Some(dtype) => Ok(retyped(a.tensor(arg!(self))?, dtype)?.into()),
         None => bail!(Type, "view(): dtype must not be None"),
     };
     /// A view under the shape of `other`.
     "view_as(Tensor self, Tensor other) -> Tensor", METHOD,
     |a| {
-        let size: Vec<i64> = a.tensor(1)?.shape().iter().map(|&n| n as i64).collect();
-        Ok(a.tensor(0)?.view(&size)?.into())
+        let size: Vec<i64> = a.tensor(arg!(other))?.shape().iter().map(|&n| n as i64).collect();
+        Ok(a.tensor(arg!(self))?.view(&size)?.into())
     };
     /// The same elements under another shape: a view where possible, else a copy.
     "reshape(Tensor self, int[] shape) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.reshape(a.ints(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.reshape(a.ints(arg!(shape))?)?.into());
     /// `reshape` to the shape of `other`.
     "reshape_as(Tensor self, Tensor other) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.reshape_to(a.tensor(1)?.shape())?.into());
+    |a| Ok(a.tensor(arg!(self))?.reshape_to(a.tensor(arg!(other))?.shape())?.into());
     /// All elements as a vector.
     "ravel(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.contiguous()?.view(&[-1])?.into());
+    |a| Ok(a.tensor(arg!(self))?.contiguous()?.view(&[-1])?.into());
     /// Dimensions `start_dim` to `end_dim` as one.
     "flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.flatten(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.flatten(a.int(arg!(start_dim))?, a.int(arg!(end_dim))?)?.into());
     /// One dimension as several.
     "unflatten(Tensor self, int dim, int[] sizes) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.unflatten(a.int(1)?, a.ints(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.unflatten(a.int(arg!(dim))?, a.ints(arg!(sizes))?)?.into());
     /// Dimensions in another order.
     "permute(Tensor self, int[] dims) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.permute(a.ints(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.permute(a.ints(arg!(dims))?)?.into());
     /// Two dimensions exchanged.
     "transpose(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.transpose(a.int(arg!(dim0))?, a.int(arg!(dim1))?)?.into());
     /// `transpose` in place.
     "transpose_(Tensor self, int dim0, int dim1) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let (op, layout) = swapped(x, a.int(1)?, a.int(2)?, "TransposeBackward0")?;
+        let x = a.tensor(arg!(self))?;
+        let (op, layout) = swapped(x, a.int(arg!(dim0))?, a.int(arg!(dim1))?, "TransposeBackward0")?;
         Ok(x.relayout(op, layout)?.into())
     };
     /// Two dimensions exchanged.
     "swapdims(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.transpose(a.int(arg!(dim0))?, a.int(arg!(dim1))?)?.into());
     /// `swapdims` in place.
     "swapdims_(Tensor self, int dim0, int dim1) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let (op, layout) = swapped(x, a.int(1)?, a.int(2)?, "TransposeBackward0")?;
+        let x = a.tensor(arg!(self))?;
+        let (op, layout) = swapped(x, a.int(arg!(dim0))?, a.int(arg!(dim1))?, "TransposeBackward0")?;
         Ok(x.relayout(op, layout)?.into())
     };
     /// Two dimensions exchanged.
     "swapaxes(Tensor self, int axis0, int axis1) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.transpose(a.int(arg!(axis0))?, a.int(arg!(axis1))?)?.into());
     /// `swapaxes` in place.
     "swapaxes_(Tensor self, int axis0, int axis1) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let (op, layout) = swapped(x, a.int(1)?, a.int(2)?, "TransposeBackward0")?;
+        let x = a.tensor(arg!(self))?;
+        let (op, layout) = swapped(x, a.int(arg!(axis0))?, a.int(arg!(axis1))?, "TransposeBackward0")?;
         Ok(x.relayout(op, layout)?.into())
     };
     /// A matrix transposed; vectors and numbers as they are.
     "t(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.t()?.into());
+    |a| Ok(a.tensor(arg!(self))?.t()?.into());
     /// `t` in place.
     "t_(Tensor self) -> Tensor", METHOD,
     |a| {
-        let (op, layout) = transposed(a.tensor(0)?)?;
-        Ok(a.tensor(0)?.relayout(op, layout)?.into())
+        let (op, layout) = transposed(a.tensor(arg!(self))?)?;
+        Ok(a.tensor(arg!(self))?.relayout(op, layout)?.into())
     };
     /// The last two dimensions exchanged; complex tensors would be conjugated.
     "adjoint(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.transposed_property("mH")?.into());
+    |a| Ok(a.tensor(arg!(self))?.transposed_property("mH")?.into());
     /// Dimensions moved to other places, the rest in order.
     "movedim(Tensor self, int[1] source, int[1] destination) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.movedim(a.ints(1)?, a.ints(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.movedim(a.ints(arg!(source))?, a.ints(arg!(destination))?)?.into());
     /// Dimensions moved to other places, the rest in order.
     "moveaxis(Tensor self, int[1] source, int[1] destination) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.movedim(a.ints(1)?, a.ints(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.movedim(a.ints(arg!(source))?, a.ints(arg!(destination))?)?.into());
     /// Broadcasts dimensions of size 1 without copying.
     "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.expand(a.ints(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.expand(a.ints(arg!(size))?)?.into());
     /// Broadcast to the shape of `other`.
     "expand_as(Tensor self, Tensor other) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.expand_to(a.tensor(1)?.shape())?.into());
+    |a| Ok(a.tensor(arg!(self))?.expand_to(a.tensor(arg!(other))?.shape())?.into());
     /// Broadcast to a shape.
     "broadcast_to(Tensor self, int[] size) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.expand(a.ints(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.expand(a.ints(arg!(size))?)?.into());
     /// Tensors broadcast to their common shape.
     "broadcast_tensors(Tensor[] tensors=[]) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(broadcast_all(a.tensors(0)?)?));
+    |a| Ok(Value::Tensors(broadcast_all(a.tensors(arg!(tensors))?)?));
     /// The slice at one index of a dimension.
     "select(Tensor self, int dim, int index) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.select(a.int(1)?, a.int(2)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.select(a.int(arg!(dim))?, a.int(arg!(index))?)?.into());
     /// `length` slices of a dimension from `start` on.
     "narrow(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.narrow(a.int(arg!(dim))?, a.int(arg!(start))?, a.int(arg!(length))?)?.into());
     "narrow(Tensor self, int dim, Tensor start, int length) -> Tensor", FN | METHOD,
     |a| {
         // A number that cannot be read is none.
-        a.tensor(2)?.device().check_data()?;
+        a.tensor(arg!(start))?.device().check_data()?;
         bail!(Runtime, "start must be an 0-dim integral Tensor.")
     };
     /// A copy of `length` slices of a dimension from `start` on.
     "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let (x, d, start, length) = (a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?);
+        let (x, d, start, length) = (a.tensor(arg!(self))?, a.int(arg!(dim))?, a.int(arg!(start))?, a.int(arg!(length))?);
         let n = x.size(shape::dim(d, x.ndim())?);
         ensure!(
             length >= 0,
@@ -433,171 +434,171 @@ crate::entries! {
     };
     /// Windows of `size` along a dimension, `step` apart, as a new last dimension.
     "unfold(Tensor self, int dimension, int size, int step) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.unfold_dim(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.unfold_dim(a.int(arg!(dimension))?, a.int(arg!(size))?, a.int(arg!(step))?)?.into());
     /// The elements where two coordinates differ by `offset`, as a new last dimension.
     "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.diagonal(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.diagonal(a.int(arg!(offset))?, a.int(arg!(dim1))?, a.int(arg!(dim2))?)?.into());
     "diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", LINALG,
-    |a| Ok(a.tensor(0)?.diagonal(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
+    |a| Ok(a.tensor(arg!(A))?.diagonal(a.int(arg!(offset))?, a.int(arg!(dim1))?, a.int(arg!(dim2))?)?.into());
     /// Vectors on the diagonals of new matrices that are zero elsewhere.
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", FN | METHOD,
-    |a| Ok(diag_embed(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into());
+    |a| Ok(diag_embed(a.tensor(arg!(self))?, a.int(arg!(offset))?, a.int(arg!(dim1))?, a.int(arg!(dim2))?)?.into());
     /// A matrix with a vector on its diagonal, or a copy of a matrix's diagonal.
     "diag(Tensor self, int diagonal=0) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(diag(a.tensor(0)?, a.int(1)?)?.into());
+    |a| Ok(diag(a.tensor(arg!(self))?, a.int(arg!(diagonal))?)?.into());
     /// A matrix with all elements on its diagonal.
     "diagflat(Tensor self, int offset=0) -> Tensor", FN | METHOD,
-    |a| Ok(diag(&a.tensor(0)?.reshape(&[-1])?, a.int(1)?)?.into());
+    |a| Ok(diag(&a.tensor(arg!(self))?.reshape(&[-1])?, a.int(arg!(offset))?)?.into());
     /// Any layout over the same memory, checked against its size.
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     FN | METHOD,
-    |a| Ok(a.tensor(0)?.as_strided(a.ints(1)?, a.ints(2)?, a.opt_int(3))?.into());
+    |a| Ok(a.tensor(arg!(self))?.as_strided(a.ints(arg!(size))?, a.ints(arg!(stride))?, a.opt_int(arg!(storage_offset)))?.into());
     /// `as_strided` in place.
     "as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
+        let x = a.tensor(arg!(self))?;
         let capacity = x.capacity();
-        let offset = a.opt_int(3).unwrap_or(x.offset() as i64);
-        let view = Layout::as_strided(a.ints(1)?, a.ints(2)?, offset, capacity, x.dtype().size())?;
+        let offset = a.opt_int(arg!(storage_offset)).unwrap_or(x.offset() as i64);
+        let view = Layout::as_strided(a.ints(arg!(size))?, a.ints(arg!(stride))?, offset, capacity, x.dtype().size())?;
         let op = super::AsStrided { base: x.layout().clone(), view: view.clone() };
         Ok(x.relayout(op, view)?.into())
     };
     /// Without dimensions of size 1: all, or those named.
     "squeeze(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.squeeze(None)?.into());
+    |a| Ok(a.tensor(arg!(self))?.squeeze(None)?.into());
     "squeeze(Tensor self, int[1] dim) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.squeeze(Some(a.ints(1)?))?.into());
+    |a| Ok(a.tensor(arg!(self))?.squeeze(Some(a.ints(arg!(dim))?))?.into());
     /// `squeeze` in place.
     "squeeze_(Tensor self) -> Tensor", METHOD,
     |a| {
-        let (op, layout) = squeezed(a.tensor(0)?, None, "SqueezeBackward0")?;
-        Ok(a.tensor(0)?.relayout(op, layout)?.into())
+        let (op, layout) = squeezed(a.tensor(arg!(self))?, None, "SqueezeBackward0")?;
+        Ok(a.tensor(arg!(self))?.relayout(op, layout)?.into())
     };
     /// `squeeze` in place.
     "squeeze_(Tensor self, int[1] dim) -> Tensor", METHOD,
     |a| {
-        let (op, layout) = squeezed(a.tensor(0)?, Some(a.ints(1)?), "SqueezeBackward1")?;
-        Ok(a.tensor(0)?.relayout(op, layout)?.into())
+        let (op, layout) = squeezed(a.tensor(arg!(self))?, Some(a.ints(arg!(dim))?), "SqueezeBackward1")?;
+        Ok(a.tensor(arg!(self))?.relayout(op, layout)?.into())
     };
     /// A new dimension of size 1.
     "unsqueeze(Tensor self, int dim) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.unsqueeze(a.int(1)?)?.into());
+    |a| Ok(a.tensor(arg!(self))?.unsqueeze(a.int(arg!(dim))?)?.into());
     /// `unsqueeze` in place.
     "unsqueeze_(Tensor self, int dim) -> Tensor", METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let layout = x.layout().unsqueeze(a.int(1)?)?;
+        let x = a.tensor(arg!(self))?;
+        let layout = x.layout().unsqueeze(a.int(arg!(dim))?)?;
         Ok(x.relayout(View { name: "UnsqueezeBackward0" }, layout)?.into())
     };
     /// Slices along a dimension as separate tensors.
     "unbind(Tensor self, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.unbind(a.int(1)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.unbind(a.int(arg!(dim))?)?));
     /// Parts of one size, or of the sizes given.
     "split(Tensor self, int split_size, int dim=0) -> Tensor[]", METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split(a.int(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split(a.int(arg!(split_size))?, a.int(arg!(dim))?)?));
     "split(Tensor self, int[] split_size, int dim=0) -> Tensor[]", METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split_sizes(a.ints(arg!(split_size))?, a.int(arg!(dim))?)?));
     /// Parts of one size, or of the sizes given.
     "split(Tensor tensor, int split_size_or_sections, int dim=0) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split(a.int(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(tensor))?.split(a.int(arg!(split_size_or_sections))?, a.int(arg!(dim))?)?));
     "split(Tensor tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]", FN,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(tensor))?.split_sizes(a.ints(arg!(split_size_or_sections))?, a.int(arg!(dim))?)?));
     /// Parts of the sizes given.
     "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split_sizes(a.ints(arg!(split_sizes))?, a.int(arg!(dim))?)?));
     /// Parts of one size.
     "unsafe_split(Tensor self, int split_size, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split(a.int(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split(a.int(arg!(split_size))?, a.int(arg!(dim))?)?));
     /// Parts of the sizes given.
     "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split_sizes(a.ints(arg!(split_sizes))?, a.int(arg!(dim))?)?));
     /// At most `chunks` parts of equal size.
     "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.chunk(a.int(arg!(chunks))?, a.int(arg!(dim))?)?));
     /// At most `chunks` parts of equal size.
     "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.chunk(a.int(arg!(chunks))?, a.int(arg!(dim))?)?));
     /// Parts between places, or a number of parts whose sizes differ by at most one.
     "tensor_split(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
     FN | METHOD,
-    |a| Ok(Value::Tensors(places(a.tensor(1)?, a.tensor(0)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(places(a.tensor(arg!(tensor_indices_or_sections))?, a.tensor(arg!(self))?, a.int(arg!(dim))?)?));
     "tensor_split(Tensor self, int sections, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split_into(a.int(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split_into(a.int(arg!(sections))?, a.int(arg!(dim))?)?));
     "tensor_split(Tensor self, int[] indices, int dim=0) -> Tensor[]", FN | METHOD,
-    |a| Ok(Value::Tensors(a.tensor(0)?.split_at(a.ints(1)?, a.int(2)?)?));
+    |a| Ok(Value::Tensors(a.tensor(arg!(self))?.split_at(a.ints(arg!(indices))?, a.int(arg!(dim))?)?));
     /// `tensor_split` along columns.
     "hsplit(Tensor self, int sections) -> Tensor[]", FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let how = Cut::Sections(a.int(1)?);
+        let x = a.tensor(arg!(self))?;
+        let how = Cut::Sections(a.int(arg!(sections))?);
         let dim = (x.ndim() > 1) as i64;
         Ok(Value::Tensors(cut("hsplit", x, 1, dim, how)?))
     };
     "hsplit(Tensor self, int[] indices) -> Tensor[]", FN | METHOD,
     |a| {
-        let x = a.tensor(0)?;
-        let how = Cut::Places(a.ints(1)?);
+        let x = a.tensor(arg!(self))?;
+        let how = Cut::Places(a.ints(arg!(indices))?);
         let dim = (x.ndim() > 1) as i64;
         Ok(Value::Tensors(cut("hsplit", x, 1, dim, how)?))
     };
     /// `tensor_split` along rows.
     "vsplit(Tensor self, int sections) -> Tensor[]", FN | METHOD,
     |a| {
-        let how = Cut::Sections(a.int(1)?);
-        Ok(Value::Tensors(cut("vsplit", a.tensor(0)?, 2, 0, how)?))
+        let how = Cut::Sections(a.int(arg!(sections))?);
+        Ok(Value::Tensors(cut("vsplit", a.tensor(arg!(self))?, 2, 0, how)?))
     };
     "vsplit(Tensor self, int[] indices) -> Tensor[]", FN | METHOD,
     |a| {
-        let how = Cut::Places(a.ints(1)?);
-        Ok(Value::Tensors(cut("vsplit", a.tensor(0)?, 2, 0, how)?))
+        let how = Cut::Places(a.ints(arg!(indices))?);
+        Ok(Value::Tensors(cut("vsplit", a.tensor(arg!(self))?, 2, 0, how)?))
     };
     /// `tensor_split` along the third dimension.
     "dsplit(Tensor self, int sections) -> Tensor[]", FN | METHOD,
     |a| {
-        let how = Cut::Sections(a.int(1)?);
-        Ok(Value::Tensors(cut("dsplit", a.tensor(0)?, 3, 2, how)?))
+        let how = Cut::Sections(a.int(arg!(sections))?);
+        Ok(Value::Tensors(cut("dsplit", a.tensor(arg!(self))?, 3, 2, how)?))
     };
     "dsplit(Tensor self, int[] indices) -> Tensor[]", FN | METHOD,
     |a| {
-        let how = Cut::Places(a.ints(1)?);
-        Ok(Value::Tensors(cut("dsplit", a.tensor(0)?, 3, 2, how)?))
+        let how = Cut::Places(a.ints(arg!(indices))?);
+        Ok(Value::Tensors(cut("dsplit", a.tensor(arg!(self))?, 3, 2, how)?))
     };
     /// Another tensor over the same elements.
     "alias(Tensor self) -> Tensor", 0,
-    |a| Ok(a.tensor(0)?.alias_view()?.into());
+    |a| Ok(a.tensor(arg!(self))?.alias_view()?.into());
     /// The same elements without history.
     "detach(Tensor self) -> Tensor", FN,
-    |a| Ok(a.tensor(0)?.detached()?.into());
+    |a| Ok(a.tensor(arg!(self))?.detached()?.into());
     /// A copy of `self` with `src` at one index of a dimension.
     "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", FN | METHOD,
     |a| {
-        let (dim, index) = (a.int(2)?, a.int(3)?);
+        let (dim, index) = (a.int(arg!(dim))?, a.int(arg!(index))?);
         let f = |l: &Layout| l.select(dim, index);
-        let x = a.tensor(0)?;
-        Ok(x.patched("SelectScatterBackward0", a.tensor(1)?, f)?.in_places_of(x)?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(x.patched("SelectScatterBackward0", a.tensor(arg!(src))?, f)?.in_places_of(x)?.into())
     };
     /// A copy of `self` with `src` as a slice of a dimension.
     "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) \
      -> Tensor", FN | METHOD,
     |a| {
-        let (dim, start, end, step) = (a.int(2)?, a.opt_int(3), a.opt_int(4), a.int(5)?);
+        let (dim, start, end, step) = (a.int(arg!(dim))?, a.opt_int(arg!(start)), a.opt_int(arg!(end)), a.int(arg!(step))?);
         let f = |l: &Layout| l.slice(dim, start, end, step);
-        let x = a.tensor(0)?;
-        Ok(x.patched("SliceScatterBackward0", a.tensor(1)?, f)?.in_places_of(x)?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(x.patched("SliceScatterBackward0", a.tensor(arg!(src))?, f)?.in_places_of(x)?.into())
     };
     /// A copy of `self` with `src` as a diagonal.
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     FN | METHOD,
     |a| {
-        let (offset, x, y) = (a.int(2)?, a.int(3)?, a.int(4)?);
+        let (offset, x, y) = (a.int(arg!(offset))?, a.int(arg!(dim1))?, a.int(arg!(dim2))?);
         let f = |l: &Layout| l.diagonal(offset, x, y);
-        let x = a.tensor(0)?;
-        Ok(x.patched("DiagonalScatterBackward0", a.tensor(1)?, f)?.in_places_of(x)?.into())
+        let x = a.tensor(arg!(self))?;
+        Ok(x.patched("DiagonalScatterBackward0", a.tensor(arg!(src))?, f)?.in_places_of(x)?.into())
     };
     /// A copy of `self` with `src` as the region that sizes and strides describe.
     "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, \
      int? storage_offset=None) -> Tensor", FN | METHOD,
     |a| Ok(as_strided_scatter(
-        a.tensor(0)?, a.tensor(1)?, a.ints(2)?, a.ints(3)?, a.opt_int(4))?.into());
+        a.tensor(arg!(self))?, a.tensor(arg!(src))?, a.ints(arg!(size))?, a.ints(arg!(stride))?, a.opt_int(arg!(storage_offset)))?.into());
 }

@@ -5,6 +5,7 @@ mod search;
 pub mod sort;
 
 use crate::alloc;
+use crate::arg;
 use crate::cpu::elements::Element;
 use crate::cpu::order::{keys, Keyed};
 use crate::cpu::pool::parallel_chunks;
@@ -14,7 +15,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::op::{Metas, TensorMeta};
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_element};
@@ -348,9 +349,9 @@ fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     y.to_device(x.device())
 }
 
-fn side(a: &Args, right: usize, side: usize) -> Result<bool> {
-    let right = a.bool(right)?;
-    let Some(text) = a.opt_str(side) else {
+fn side<Sig: Signature>(a: &Args<Sig>) -> Result<bool> {
+    let right = a.bool(arg!(right))?;
+    let Some(text) = a.opt_str(arg!(side)) else {
         return Ok(right);
     };
     ensure!(
@@ -372,51 +373,51 @@ crate::entries! {
     "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
     FN | METHOD,
     |a| {
-        let (i, c) = (a.bool(2)?, a.bool(3)?);
-        Ok(asked(unique(a.tensor(0)?, a.opt_int(4), true, i, c)?, i, c))
+        let (i, c) = (a.bool(arg!(return_inverse))?, a.bool(arg!(return_counts))?);
+        Ok(asked(unique(a.tensor(arg!(self))?, a.opt_int(arg!(dim)), true, i, c)?, i, c))
     };
     /// Elements, or slices along `dim`, that differ from the one before.
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
     FN | METHOD,
     |a| {
-        let (i, c) = (a.bool(1)?, a.bool(2)?);
-        Ok(asked(unique(a.tensor(0)?, a.opt_int(3), false, i, c)?, i, c))
+        let (i, c) = (a.bool(arg!(return_inverse))?, a.bool(arg!(return_counts))?);
+        Ok(asked(unique(a.tensor(arg!(self))?, a.opt_int(arg!(dim)), false, i, c)?, i, c))
     };
     /// Distinct elements, always with inverse and counts.
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     FN,
-    |a| Ok(Value::Tuple(unique(a.tensor(0)?, None, true, a.bool(2)?, a.bool(3)?)?.into()));
+    |a| Ok(Value::Tuple(unique(a.tensor(arg!(self))?, None, true, a.bool(arg!(return_inverse))?, a.bool(arg!(return_counts))?)?.into()));
     /// Distinct slices along `dim`, always with inverse and counts.
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     FN,
     |a| {
-        let all = unique(a.tensor(0)?, a.opt_int(1), true, a.bool(3)?, a.bool(4)?)?;
+        let all = unique(a.tensor(arg!(self))?, a.opt_int(arg!(dim)), true, a.bool(arg!(return_inverse))?, a.bool(arg!(return_counts))?)?;
         Ok(Value::Tuple(all.into()))
     };
     /// Where each value would go in the sorted sequences, to keep them sorted.
     "searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
     FN | OUT,
     |a| {
-        let right = side(a, 3, 4)?;
+        let right = side(a)?;
         let y = search(
-            "searchsorted", a.tensor(0)?, a.tensor(1)?, a.bool(2)?, right, a.opt_tensor(5))?;
+            "searchsorted", a.tensor(arg!(sorted_sequence))?, a.tensor(arg!(self))?, a.bool(arg!(out_int32))?, right, a.opt_tensor(arg!(sorter)))?;
         Ok(y.into())
     };
     /// Which of the intervals between sorted boundaries each value lies in.
     "bucketize(Tensor|Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     FN | OUT,
     |a| {
-        let edges = a.tensor(1)?;
+        let edges = a.tensor(arg!(boundaries))?;
         ensure!(
             edges.ndim() == 1,
             Runtime,
             "boundaries tensor must be 1 dimension, but got dim({})",
             edges.ndim()
         );
-        Ok(search("bucketize", edges, a.tensor(0)?, a.bool(2)?, a.bool(3)?, None)?.into())
+        Ok(search("bucketize", edges, a.tensor(arg!(self))?, a.bool(arg!(out_int32))?, a.bool(arg!(right))?, None)?.into())
     };
     /// Whether each element is one of the test elements.
     "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
     FN | OUT,
-    |a| Ok(isin(a.tensor(0)?, a.tensor(1)?, a.bool(3)?)?.into());
+    |a| Ok(isin(a.tensor(arg!(elements))?, a.tensor(arg!(test_elements))?, a.bool(arg!(invert))?)?.into());
 }
