@@ -1,11 +1,13 @@
 //! Reading and writing by index tensors.
 
 pub mod along;
+mod cell;
 mod cpu;
 pub mod entries;
 pub mod gpu;
 mod many;
 pub mod mask;
+mod ready;
 pub mod runs;
 pub mod search;
 
@@ -15,11 +17,10 @@ use crate::alloc;
 use crate::meta::Meta;
 use cpu::Points;
 
+pub(crate) use cell::{with_cell, Cell};
+pub use ready::{ready, Ready};
+
 use crate::autograd::{Jvp, Tangents, Vjp};
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::elements::NativeF16;
-use crate::cpu::elements::{Bool, Element};
-use crate::device::Device;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
 use crate::dtype::DType;
@@ -35,7 +36,6 @@ use crate::ops::shape::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
-use half::{bf16, f16};
 use smallvec::SmallVec;
 
 /// What to do with an element and the one that is already there.
@@ -47,124 +47,6 @@ pub enum Mode {
     Max,
     Min,
 }
-
-/// An element that can be combined with another.
-pub trait Cell: Element {
-    fn combine(self, o: Self, mode: Mode) -> Self;
-
-    /// The sum of two numbers alone, without a place in a vector.
-    #[inline(always)]
-    fn add_one(self, o: Self) -> Self {
-        self.combine(o, Mode::Add)
-    }
-
-    /// Adds sixteen neighbours to as many.
-    ///
-    /// # Safety
-    /// Both have sixteen elements, and the machine has the instructions of the type.
-    #[inline(always)]
-    unsafe fn add_block(to: *mut Self, from: *const Self) {
-        let (a, b) = (to.cast::<[Self; 16]>(), from.cast::<[Self; 16]>());
-        // SAFETY: both have sixteen elements.
-        unsafe {
-            let (x, y) = (a.read(), b.read());
-            a.write(std::array::from_fn(|k| x[k].combine(y[k], Mode::Add)));
-        }
-    }
-}
-macro_rules! integer_cells {
-    ($($t:ty),*) => { $(impl Cell for $t {
-        #[inline(always)]
-        fn combine(self, o: Self, mode: Mode) -> Self {
-            match mode {
-                Mode::Set => o,
-                Mode::Add => self.wrapping_add(o),
-                Mode::Mul => self.wrapping_mul(o),
-                Mode::Max => self.max(o),
-                Mode::Min => self.min(o),
-            }
-        }
-    })* };
-}
-integer_cells!(u8, i8, i16, i32, i64);
-macro_rules! float_cells {
-    ($($t:ty => $via:ty, $to:ident, $of:ident $(, $block:item)?;)*) => { $(impl Cell for $t {
-        $($block)?
-        #[inline(always)]
-        fn combine(self, o: Self, mode: Mode) -> Self {
-            let (a, b): ($via, $via) = (Element::$to(self), Element::$to(o));
-            <$t as Element>::$of(match mode {
-                Mode::Set => b,
-                Mode::Add => a + b,
-                Mode::Mul => a * b,
-                // A NaN on either side stays.
-                Mode::Max => if a.is_nan() || a > b { a } else { b },
-                Mode::Min => if a.is_nan() || a < b { a } else { b },
-            })
-        }
-    })* };
-}
-#[cfg(target_arch = "x86_64")]
-float_cells! {
-    // In assembly, as the compiler takes the conversions of the type number by number.
-    NativeF16 => f32, to_f32, of_f32,
-    #[inline(always)]
-    unsafe fn add_block(to: *mut Self, from: *const Self) {
-        for i in [0, 4, 8, 12] {
-            // SAFETY: both have four elements from there on; who has this type has asked for the
-            // instructions.
-            unsafe {
-                std::arch::asm!(
-                    "vcvtph2ps {x}, [{a}]", "vcvtph2ps {y}, [{b}]", "vaddps {x}, {x}, {y}",
-                    "vcvtps2ph [{a}], {x}, 0",
-                    a = in(reg) to.add(i), b = in(reg) from.add(i),
-                    x = out(xmm_reg) _, y = out(xmm_reg) _,
-                    options(nostack, preserves_flags)
-                )
-            };
-        }
-    };
-}
-float_cells! {
-    f16 => f32, to_f32, of_f32;
-    // A branch is less than the instructions that round what is no number.
-    bf16 => f32, to_f32, of_f32,
-    #[inline(always)]
-    fn add_one(self, o: Self) -> Self {
-        let sum = self.to_f32() + o.to_f32();
-        if sum.is_nan() {
-            return Element::of_f32(sum);
-        }
-        let bits = sum.to_bits();
-        bf16::from_bits(((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16)
-    };
-    f32 => f32, to_f32, of_f32;
-    f64 => f64, to_f64, of_f64;
-}
-impl Cell for Bool {
-    #[inline(always)]
-    fn combine(self, o: Self, mode: Mode) -> Self {
-        let (a, b) = (self.0 != 0, o.0 != 0);
-        Bool(match mode {
-            Mode::Set => b,
-            Mode::Add | Mode::Max => a | b,
-            Mode::Mul | Mode::Min => a & b,
-        } as u8)
-    }
-}
-
-/// Runs the body with `$T` bound to the [`Cell`] of a dtype that is quickest on this machine.
-macro_rules! with_cell {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        if $dtype == $crate::dtype::DType::F16 && $crate::cpu::elements::converts_f16() {
-            type $T = $crate::cpu::elements::NativeF16;
-            $body
-        } else {
-            $crate::with_element!($dtype, $T => $body)
-        }
-    };
-}
-pub(crate) use with_cell;
 
 /// Which indices are allowed, and what is said about the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -221,6 +103,14 @@ impl Bounds {
             )),
         }
     }
+}
+
+/// The class of error for an index that does not fit, as PyTorch names it.
+pub fn out_of_bounds(kind: Kind, i: i64, d: usize, n: usize) -> Error {
+    Error::new(
+        kind,
+        format!("index {i} is out of bounds for dimension {d} with size {n}"),
+    )
 }
 
 /// How an indexed tensor divides: dimensions before the indexed ones, those, and the rest. Where
@@ -642,260 +532,4 @@ impl Batching for IndexPut {
     fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
         self.of_slices(x).map(Some)
     }
-}
-
-/// Index arguments made ready: the dimensions they index, and tensors of int64 of one shape.
-pub struct Ready {
-    pub dims: SmallVec<[usize; 4]>,
-    pub idx: Vec<Tensor>,
-}
-
-/// Turns masks into indices, checks types and broadcasts. Masks on meta may be given a `count` of
-/// what they select.
-pub fn ready(x: &Tensor, indices: &[Option<Tensor>], count: Option<usize>) -> Result<Ready> {
-    let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
-    let mut idx: Vec<Tensor> = Vec::new();
-    let mut d = 0;
-    for index in indices {
-        let Some(t) = index else {
-            d += 1;
-            continue;
-        };
-        match t.dtype() {
-            DType::Bool | DType::U8 => {
-                for (i, &n) in t.shape().iter().enumerate() {
-                    ensure!(
-                        d + i < x.ndim() && x.size(d + i) == n,
-                        Index,
-                        "The shape of the mask {} at index {i} does not match the shape of the \
-                         indexed tensor {} at index {}",
-                        Show(t.shape()),
-                        Show(x.shape()),
-                        d + i
-                    );
-                }
-                let columns = match count {
-                    Some(n) if !t.has_data() => mask::unknown_columns(t, n)?,
-                    _ => mask::nonzero_columns(t)?,
-                };
-                for (i, column) in columns.into_iter().enumerate() {
-                    dims.push(d + i);
-                    idx.push(column);
-                }
-                d += t.ndim();
-            }
-            DType::I64 | DType::I32 => {
-                dims.push(d);
-                idx.push(t.detach());
-                d += 1;
-            }
-            _ => bail!(
-                Index,
-                "tensors used as indices must be long, int, byte or bool tensors"
-            ),
-        }
-    }
-    ensure!(
-        d <= x.ndim() || indices.iter().skip(x.ndim()).all(Option::is_none),
-        Index,
-        "too many indices for tensor of dimension {} (got {d})",
-        x.ndim()
-    );
-    ensure!(
-        dims.len() <= 60,
-        Index,
-        "index: at most 60 index tensors, got {}",
-        dims.len()
-    );
-    let mut shape = Dims::new();
-    for t in &idx {
-        shape = match shape::broadcast(&shape, t.shape()) {
-            Ok(s) => s,
-            Err(_) => {
-                let shapes: Vec<String> = idx.iter().map(|t| Show(t.shape()).to_string()).collect();
-                bail!(
-                    Index,
-                    "shape mismatch: indexing tensors could not be broadcast together with shapes \
-                     {}",
-                    shapes.join(", ")
-                )
-            }
-        };
-    }
-    for (t, &d) in idx.iter_mut().zip(&dims) {
-        if *t.shape() != shape {
-            *t = t.alias(t.layout().expand_to(&shape));
-        }
-        if t.device() != x.device() {
-            if t.device() == Device::Cpu {
-                known(t, d, x.size(d))?;
-            }
-            *t = t.to_device(x.device())?;
-        }
-    }
-    Ok(Ready { dims, idx })
-}
-
-/// An error where an index that the host knows is out of range: a kernel tells at the next read.
-fn known(index: &Tensor, d: usize, n: usize) -> Result<()> {
-    let index = index.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type, only read here.
-    let index = unsafe { index.slice::<i64>() };
-    match index.iter().find(|&&i| i < -(n as i64) || i >= n as i64) {
-        Some(&i) => Err(Bounds::Wrap.error(i, d, n)),
-        None => Ok(()),
-    }
-}
-
-impl Tensor {
-    /// `x[indices]` for index tensors and masks, by dimension.
-    pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
-        if let [Some(m), rest @ ..] = indices {
-            let whole = m.dtype() == DType::Bool && m.ndim() > 0 && m.shape() == self.shape();
-            let alone = rest.iter().all(Option::is_none) && m.device() == self.device();
-            if whole && alone && mask::is_plain(self) {
-                return mask::compressed(self, m);
-            }
-        }
-        let r = ready(self, indices, None)?;
-        if r.idx.is_empty() {
-            return self.copy_dense();
-        }
-        self.index_ready(r, "IndexBackward0", Bounds::Wrap)
-    }
-
-    pub(crate) fn index_ready(
-        &self,
-        r: Ready,
-        name: &'static str,
-        bounds: Bounds,
-    ) -> Result<Tensor> {
-        let mut all: SmallVec<[&Tensor; 6]> = SmallVec::from_elem(self, 1);
-        all.extend(&r.idx);
-        dispatch::call1(
-            Index {
-                dims: r.dims,
-                bounds,
-                name,
-            },
-            &all,
-        )
-    }
-
-    /// `x[indices] = values` in place, or `+=` where `accumulate`.
-    pub fn index_put_(
-        &self,
-        indices: &[Option<Tensor>],
-        values: &Tensor,
-        accumulate: bool,
-    ) -> Result<()> {
-        let given: SmallVec<[&Tensor; 4]> = indices.iter().flatten().collect();
-        let lead = indices.iter().take_while(|i| i.is_none()).count();
-        if let ([m], false, 1) = (&given[..], accumulate, values.numel()) {
-            let fits = lead + m.ndim() <= self.ndim()
-                && m.shape()[..] == self.shape()[lead..lead + m.ndim()]
-                && values.ndim() == 0;
-            if m.dtype() == DType::Bool && fits && m.ndim() > 0 {
-                let mut l = m.layout().clone();
-                for _ in lead + m.ndim()..self.ndim() {
-                    l.shape.push(1);
-                    l.strides.push(0);
-                }
-                return mask::masked_fill_(self, &m.alias(l), values);
-            }
-        }
-        // As many as the values are for, of the dimensions behind those that are indexed.
-        let behind = given
-            .iter()
-            .fold(self.ndim() - lead.min(self.ndim()), |n, t| {
-                n.saturating_sub(match t.dtype() {
-                    DType::Bool | DType::U8 => t.ndim(),
-                    _ => 1,
-                })
-            });
-        let place = values.ndim().checked_sub(behind + 1);
-        let count = place.map_or(1, |d| values.size(d));
-        let r = ready(self, indices, Some(count))?;
-        if r.idx.is_empty() {
-            return match accumulate {
-                true => self.add_into(values),
-                false => self.copy_from(values),
-            };
-        }
-        // PyTorch looks at the shapes before the types.
-        check_values(self.layout(), &r.dims, r.idx[0].shape(), values.shape())?;
-        ensure!(
-            values.dtype() == self.dtype() || values.is_wrapped(),
-            Runtime,
-            "Index put requires the source and destination dtypes match, got {} for the \
-             destination and {} for the source.",
-            self.dtype().scalar_name(),
-            values.dtype().scalar_name()
-        );
-        let copy = if values.shares_storage(self) {
-            Some(values.copy_dense()?)
-        } else {
-            None
-        };
-        let values = copy.as_ref().unwrap_or(values);
-        // Sums would have to meet in one place.
-        let (mode, repeats) = match accumulate {
-            true => (Mode::Add, Repeats::Refused),
-            false => (Mode::Set, Repeats::Changes),
-        };
-        let op = IndexPut {
-            dims: r.dims,
-            mode,
-            bounds: Bounds::Wrap,
-            repeats,
-            name: "IndexPutBackward0",
-        };
-        dispatch::call_into(op, &IndexPut::inputs(self, values, &r.idx), self, true)?;
-        Ok(())
-    }
-
-    /// `index_select`: rows of one dimension.
-    pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
-        let d = shape::dim(dim, self.ndim())?;
-        ensure!(
-            index.ndim() <= 1,
-            Index,
-            "index_select(): Index is supposed to be a vector, but got dim: {}",
-            index.ndim()
-        );
-        ensure!(
-            matches!(index.dtype(), DType::I64 | DType::I32),
-            Runtime,
-            "index_select(): Expected dtype int32 or int64 for index but got: {}",
-            index.dtype().scalar_name()
-        );
-        if self.ndim() == 0 {
-            ensure!(
-                index.numel() == 1,
-                Runtime,
-                "index_select(): Index to scalar can have only 1 value, got {} value(s)",
-                index.numel()
-            );
-            return self.reshape(&[1])?.index_select(0, index)?.reshape(&[]);
-        }
-        let index = if index.ndim() == 0 {
-            index.reshape(&[1])?
-        } else {
-            index.clone()
-        };
-        let op = Index {
-            dims: SmallVec::from_elem(d, 1),
-            bounds: Bounds::Select,
-            name: "IndexSelectBackward0",
-        };
-        dispatch::call1(op, &[self, &index])
-    }
-}
-
-/// The class of error for an index that does not fit, as PyTorch names it.
-pub fn out_of_bounds(kind: Kind, i: i64, d: usize, n: usize) -> Error {
-    Error::new(
-        kind,
-        format!("index {i} is out of bounds for dimension {d} with size {n}"),
-    )
 }
