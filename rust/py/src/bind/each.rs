@@ -1,6 +1,8 @@
 //! One function at every place of lists, without Python in between (`_foreach_*`).
 
-use super::{Callable, Function, Keywords, Overload, Values};
+use super::callable::{Callable, Keywords};
+use super::overload::Overload;
+use super::{Function, Values};
 use crate::convert::{peek, result};
 use crate::dispatch;
 use crate::error::{caught, IntoPy};
