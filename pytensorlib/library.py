@@ -364,14 +364,15 @@ impl_abstract = register_fake
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """Keep how an operator would work on a batch; also a decorator.
+    """Say how `torch.vmap` computes an operator for all slices; also a decorator.
 
     Parameters
     ----------
     op : str or operator
         One that a program defined.
     func : callable, optional
-        ``func(info, in_dims, *args)`` returns the results and their batch dimensions.
+        ``func(info, in_dims, *args)`` returns the results for all slices and the dimensions of
+        these. `in_dims` has the form of the arguments, with None for what all slices share.
     lib : Library, optional
         Not used.
 

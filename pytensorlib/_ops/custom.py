@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytensorlib as pt
 from .. import _C, _gpu
 from .._higher_order_ops import control as _control
 from ..autograd import Function
+from ..autograd.function import _watching
 from ..overrides import handle_torch_function, has_torch_function
+from ..utils import _pytree as pytree
 from . import OpOverload, OpOverloadPacket, ops, registered
 from . import compare as _compare
 from .schema import infer_schema
@@ -90,11 +93,13 @@ class CustomOpDef:
         kernel = self._answered(tensors)
         if _compare.is_wanted(tensors):
             kernel = _compare.kernel(self, kernel)
-        if not (pt.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+        needs = pt.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        if not (needs or _watching.stack):
             return self._checked(kernel(*args, **kwargs), tensors)
-        if self._backward is None and self._may_alias:
+        if self._backward is None and self._may_alias and self._vmap is None:
             return kernel(*args, **kwargs)  # made of differentiable operators
-        return _Recorded.apply(self, kernel, kwargs, *args)
+        leaves, form = pytree.tree_flatten((args, kwargs))
+        return _listed(self, _Recorded.apply(self, kernel, form, *leaves))
 
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         if self._signature is None:
@@ -102,6 +107,19 @@ class CustomOpDef:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
+
+    def _given(self, args: Sequence[Any]) -> int:
+        """Return how many arguments there are without the last ones that are the defaults."""
+        count = len(args)
+        names = [] if self._signature is None else list(self._signature.parameters.values())
+        while 0 < count <= len(names):
+            default, value = names[count - 1].default, args[count - 1]
+            if isinstance(value, pt.Tensor) or type(value) is not type(default):
+                break
+            if value != default:
+                break
+            count -= 1
+        return count
 
     def _kernel(self, tensors: Sequence[Any]) -> Callable[..., Any]:
         device = _gpu.placed(tensors[0].device.type) if tensors else "cpu"
@@ -205,12 +223,13 @@ class CustomOpDef:
         self._backward, self._setup = backward, setup_context
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """Keep how the operator would work on a batch; also a decorator.
+        """Say how `torch.vmap` computes the operator for all slices; also a decorator.
 
         Parameters
         ----------
         func : callable
-            ``func(info, in_dims, *args)`` returns the results and their batch dimensions.
+            ``func(info, in_dims, *args)`` returns the results for all slices and the dimensions of
+            these. `in_dims` has the form of the arguments, with None for what all slices share.
         """
         if func is None:
             return self.register_vmap
@@ -253,35 +272,93 @@ class _Recorded(Function):
     """A call of an operator, with the gradient that was registered."""
 
     @staticmethod
-    def forward(ctx: Any, op: CustomOpDef, kernel: Any, kwargs: Any, *args: Any) -> Any:
-        """Compute it, and let the program keep what it needs."""
-        tensors = [a for a in _flat((args, kwargs)) if isinstance(a, pt.Tensor)]
+    def forward(op: CustomOpDef, kernel: Any, form: Any, *leaves: Any) -> Any:
+        """Compute it."""
+        args, kwargs = form.unflatten(leaves)
+        tensors = [a for a in leaves if isinstance(a, pt.Tensor)]
         result = op._checked(kernel(*args, **kwargs), tensors)
-        ctx.op, ctx.count = op, len(args)
+        return tuple(result) if isinstance(result, list) else result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Let the program keep what it needs."""
+        op, _, ctx.form, *leaves = inputs
+        ctx.op = op
         ctx.compared_in = _C._modules_at_work()
         if op._setup is not None:
+            args, kwargs = ctx.form.unflatten(leaves)
             keyword_only = {"keyword_only_inputs": kwargs} if kwargs else {}
-            op._setup(ctx=ctx, inputs=args, output=result, **keyword_only)
-        return tuple(result) if isinstance(result, list) else result
+            op._setup(ctx=ctx, inputs=args, output=_listed(op, output), **keyword_only)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: Any, op: CustomOpDef, kernel: Any, form: Any, *leaves: Any
+    ) -> tuple[Any, Any]:
+        """Return what the program's function returns, or the results of each slice, stacked."""
+        (args, kwargs), (dims, named) = form.unflatten(leaves), form.unflatten(in_dims[3:])
+        if op._vmap is not None:
+            given = op._given(args)
+            return op._vmap(info, dims[:given], *args[:given], **kwargs)
+        if "!)" in op._schema or op._schema.endswith("()"):
+            raise RuntimeError(
+                f"Batching rule not implemented for {op._qualname}; the fallback path doesn't work "
+                "on out= or view ops, nor on those that write to their arguments. "
+                "torch.library.register_vmap adds a rule"
+            )
+        warnings.warn(
+            "There is a performance drop because we have not yet implemented the batching rule for "
+            f"{op._qualname}. It runs once for each slice; torch.library.register_vmap adds a rule.",
+            stacklevel=2,
+        )
+
+        def part(i: int) -> Any:
+            pairs = zip(leaves, in_dims[3:], strict=True)
+            args, kwargs = form.unflatten([t if d is None else t.select(d, i) for t, d in pairs])
+            return pytree.tree_flatten(op(*args, **kwargs))
+
+        rows = [part(i) for i in range(info.batch_size)]
+        if not rows:
+            raise RuntimeError(f"vmap: {op._qualname} has no batching rule, and there is no slice")
+        columns = zip(*(row for row, _ in rows), strict=True)
+        return rows[0][1].unflatten([pt.stack(list(column)) for column in columns]), 0
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Return what the program's function returns."""
-        if ctx.op._backward is None:
+        op = ctx.op
+        if op._backward is None:
             raise RuntimeError(
-                f"Trying to backward through {ctx.op._qualname} but no autograd formula was "
+                f"Trying to backward through {op._qualname} but no autograd formula was "
                 "registered. Please use register_autograd to add one."
             )
-        found = ctx.op._backward(ctx, *grads)
+        given = (list(grads),) if op._schema.endswith("[]") else grads
+        found = op._backward(ctx, *given)
         found = found if isinstance(found, tuple) else (found,)
-        if len(found) != ctx.count:
+        places, _ = ctx.form.children()
+        if len(found) != places.num_children:
             raise RuntimeError(
-                f"{ctx.op._qualname}: backward must return a gradient or None for each of "
-                f"{ctx.count} arguments, got {len(found)}"
+                f"{op._qualname}: backward must return a gradient or None for each of "
+                f"{places.num_children} arguments, got {len(found)}"
             )
+        slopes: list[Any] = []
+        for g, place in zip(found, places.children(), strict=True):
+            # None for a whole list, too.
+            flat = [None] * place.num_leaves if g is None else pytree.tree_leaves(g)
+            if len(flat) != place.num_leaves:
+                raise RuntimeError(
+                    f"{op._qualname}: for a list of {place.num_leaves} tensors backward must "
+                    f"return a list of so many gradients, got {len(flat)}"
+                )
+            slopes += flat
+        slopes += [None] * (ctx.form.num_leaves - len(slopes))
         if _compare.is_wanted(grads):
-            _compare.backward(ctx, grads, found)
-        return (None, None, None, *found)
+            _compare.backward(ctx, given, found)
+        return (None, None, None, *slopes)
+
+
+def _listed(op: CustomOpDef, result: Any) -> Any:
+    """Return a result as the operator gives it: a list where its schema says so."""
+    return list(result) if op._schema.endswith("[]") and isinstance(result, tuple) else result
 
 
 def _flat(value: Any) -> Iterable[Any]:

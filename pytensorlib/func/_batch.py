@@ -73,6 +73,18 @@ class Batch:
         """Return all slices of a value and their dimension; None of what is the same for all."""
         return self.core.outside(x) if isinstance(x, _C.Tensor) else (x, None)
 
+    def wholes(self, args: Any) -> tuple[Any, Any]:
+        """Return all slices of arguments, and the dimensions of them in the same form."""
+        flat, spec = pytree.tree_flatten(args)
+        found = [self.whole(a) for a in flat]
+        return spec.unflatten([w for w, _ in found]), spec.unflatten([d for _, d in found])
+
+    def slices(self, wholes: Any, dims: Any) -> Any:
+        """Return what arguments are to one slice."""
+        return pytree.tree_map(
+            lambda w, d: self.enter(w, d) if isinstance(w, _C.Tensor) else w, wholes, dims
+        )
+
     def apply(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply a function with a derivative of its own: by its `vmap`, or one made of it."""
         _check_transformed(cls)
@@ -81,7 +93,7 @@ class Batch:
             raise NotImplementedError(
                 "Run vmap on autograd.Function with kwarg-only Tensor args: pass them by position"
             )
-        if not any(map(self.has, args)):
+        if not any(map(self.has, pytree.tree_leaves(args))):
             return _apply_below(self, cls, args, kwargs)
         if own and cls.generate_vmap_rule:
             raise RuntimeError(
@@ -105,14 +117,13 @@ class Batch:
         """Apply a function to all slices."""
         self.core.stop()
         try:
-            found = [self.whole(a) for a in args]
-            wholes, dims = [w for w, _ in found], tuple(d for _, d in found)
+            wholes, dims = self.wholes(args)
             if own:
                 info = VmapInfo(self.size, self.randomness)
                 flat, places, spec = _checked(_asked(self, cls, info, dims, wholes))
             else:
                 mapped = _mapped(cls, self, dims)
-                flat, spec = pytree.tree_flatten(_apply_below(self, mapped, tuple(wholes), kwargs))
+                flat, spec = pytree.tree_flatten(_apply_below(self, mapped, wholes, kwargs))
                 places = [0] * len(flat)
             pairs = zip(flat, places, strict=True)
             inside = [self.enter(o, d) if isinstance(o, _C.Tensor) else o for o, d in pairs]
@@ -150,14 +161,14 @@ def _mapped(cls: Any, batch: Batch, dims: tuple[int | None, ...]) -> Any:
 
     def forward(*wholes: Any) -> Any:
         inner = Batch(size, randomness)
-        inputs = [inner.enter(w, d) for w, d in zip(wholes, dims, strict=True)]
+        inputs = inner.slices(wholes, dims)
         with inner:
             y = cls.forward(*inputs)
         return pytree.tree_map_only(_C.Tensor, lambda o: inner.leave(o, 0), y)
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         inner = Batch(size, randomness)
-        given = tuple(inner.enter(w, d) for w, d in zip(inputs, dims, strict=True))
+        given = inner.slices(inputs, dims)
         made = pytree.tree_map_only(_C.Tensor, lambda o: inner.enter(o, 0), output)
         seen = _Context(ctx, None)
         with inner:

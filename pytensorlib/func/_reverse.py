@@ -315,6 +315,11 @@ def vjp(func: Func, *primals: Any, has_aux: bool = False) -> Any:
                 "Expected pytree structure of cotangents to be the same as pytree structure of "
                 f"outputs to the function. cotangents: {spec}, primal output: {run.outputs_spec}"
             )
+        for c in flat:
+            if not isinstance(c, _C.Tensor):
+                raise TypeError(
+                    f"gradients can be either Tensors or None, but got {type(c).__name__}"
+                )
         create = recording and (run.outside or any(c.requires_grad for c in flat))
         found = run.pull(run.outputs, flat, create, retain_graph)
         return run.spec.unflatten(run.level.leave(found, create))

@@ -27,7 +27,20 @@ def text(x: Any, plain: Callable[[Any], str]) -> str | None:
         or (isinstance(w, _Level) and w.transform)
         or getattr(w, "level", None) is not None
     ]
-    return _within(x, levels, plain)
+    return _within(x, levels, plain) or _escaped(x, plain)
+
+
+def _escaped(x: Any, plain: Callable[[Any], str]) -> str | None:
+    """As `text`, of slices that are kept after their function has returned."""
+    found = _C._slices_of(x)
+    if found is None:
+        return None
+    (whole, dim), depth = found, 1
+    inner = _C._slices_of(whole)
+    while inner is not None:
+        depth, inner = depth + 1, _C._slices_of(inner[0])
+    shown = _escaped(whole, plain) or plain(whole)
+    return f"BatchedTensor(lvl={depth}, bdim={dim}, value=\n{indent(shown, '    ')}\n)"
 
 
 def _within(x: Any, levels: list[Any], plain: Callable[[Any], str]) -> str | None:

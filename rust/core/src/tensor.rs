@@ -516,6 +516,13 @@ impl Tensor {
 
     /// Raises where there is no memory for the elements, but a list of coordinates.
     pub fn check_held(&self) -> Result<()> {
+        if self.stands() && !mode::interpreted() {
+            return unread(
+                "Cannot access data pointer of Tensor that doesn't have storage. Either your tensor may \
+                 have escaped from inside a function being vmapped and this is a user error (return it \
+                 from that function instead), or its class's __torch_dispatch__ does not compute this",
+            );
+        }
         if self.stands() {
             return unread(
                 "Cannot access data pointer of Tensor that doesn't have storage: it stands for other \
@@ -675,6 +682,14 @@ impl Tensor {
 
     /// The value of a one-element CPU tensor.
     pub fn item(&self) -> Result<Scalar> {
+        if self.stands() {
+            return unread(
+                "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over \
+                 calling .item() on a Tensor, please try to rewrite what you're doing with other \
+                 operations. If error is occurring somewhere inside PyTorch internals, please file a \
+                 bug report.",
+            );
+        }
         ensure!(
             self.numel() == 1,
             Runtime,
@@ -683,14 +698,6 @@ impl Tensor {
         );
         if self.is_sparse() {
             return self.detach().to_dense()?.item();
-        }
-        if self.stands() {
-            return unread(
-                "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over \
-                 calling .item() on a Tensor, please try to rewrite what you're doing with other \
-                 operations. If error is occurring somewhere inside PyTorch internals, please file a \
-                 bug report.",
-            );
         }
         if self.device() != Device::Cpu {
             return self.to_host()?.item();

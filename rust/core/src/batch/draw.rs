@@ -17,7 +17,7 @@ fn refuse_same<T>() -> Result<T> {
 }
 
 impl Batch {
-    fn check_random(&self) -> Result<()> {
+    pub(super) fn check_random(&self) -> Result<()> {
         match self.randomness {
             Randomness::Error => bail!(
                 Runtime,

@@ -438,11 +438,15 @@ impl Interpreter for Batch {
             "vmap: We do not support calling out variants of random operations inside of vmap. \
              Please use non-out variants as a workaround"
         );
+        self.check_random()?;
         if self.randomness != Randomness::Different {
             return dispatch::fresh(shape, dtype, device, out);
         }
         let many = crate::shape::of_many(self.size, shape);
         Ok(self.one(dispatch::fresh(&many, dtype, device, out)?, None))
+    }
+    fn beneath(&self, t: &Tensor) -> Result<Option<Tensor>> {
+        self.own(t).map(|_| Ok(self.input(t)?.t)).transpose()
     }
 }
 

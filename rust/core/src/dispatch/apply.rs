@@ -72,6 +72,11 @@ pub trait Interpreter: Any + Send + Sync {
     fn fresh(&self, shape: &[usize], dtype: DType, device: Device, out: bool) -> Result<Tensor> {
         fresh(shape, dtype, device, out)
     }
+    /// What stands for the elements of a tensor, if it is one of this interpreter's.
+    fn beneath(&self, t: &Tensor) -> Result<Option<Tensor>> {
+        let _ = t;
+        Ok(None)
+    }
 }
 
 thread_local!(static STACK: RefCell<Vec<Arc<dyn Interpreter>>> = const { RefCell::new(Vec::new()) });
@@ -118,6 +123,18 @@ pub fn fresh(shape: &[usize], dtype: DType, device: Device, out: bool) -> Result
             let above = Above(Some(top));
             above.interpreter().fresh(shape, dtype, device, out)
         }
+    }
+}
+
+/// What is at the bottom of a tensor for which others stand: memory, unless nobody in force knows.
+pub fn beneath(t: &Tensor) -> Result<Tensor> {
+    let Some(top) = pop() else {
+        return Ok(t.clone());
+    };
+    let above = Above(Some(top));
+    match above.interpreter().beneath(t)? {
+        Some(under) => beneath(&under),
+        None => beneath(t),
     }
 }
 

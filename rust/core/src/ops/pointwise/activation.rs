@@ -1,6 +1,5 @@
 //! Activation functions.
 
-use super::binary::Mul;
 use super::pointwise;
 use super::ternary::ClampTensor;
 use super::types::no_bool;
@@ -10,12 +9,10 @@ use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::Repeats;
-use crate::rng::Generator;
 use crate::schema::{Args, Dest, MemoryFormat, Signature, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
-use std::sync::Arc;
 
 const PI: f64 = std::f64::consts::PI;
 /// Klambauer et al. 2017, arXiv:1706.02515.
@@ -362,70 +359,11 @@ fn glu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
 }
 
 /// A new result row by row, in whatever order the input lies, as PyTorch's.
-fn in_rows(a: &Args, y: Value) -> Result<Value> {
+pub(crate) fn in_rows(a: &Args, y: Value) -> Result<Value> {
     match (a.dest, y) {
         (Dest::New, Value::Tensor(t)) => Ok(t.in_format(MemoryFormat::Contiguous)?.into()),
         (_, y) => Ok(y),
     }
-}
-
-/// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
-/// arXiv:1505.00853.
-fn rrelu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
-    let x = a.tensor(arg!(self))?;
-    let (low, high) = (a.float(arg!(lower))?, a.float(arg!(upper))?);
-    ensure!(
-        low <= high,
-        Runtime,
-        "Lower bound should be less than or equal to the upper bound"
-    );
-    ensure!(
-        x.dtype().is_float(),
-        NoKernel,
-        "\"rrelu\" not implemented for '{}'",
-        x.dtype().scalar_name()
-    );
-    if !a.bool(arg!(training))? {
-        return Ok(apply(
-            LeakyRelu {
-                slope: (low + high) / 2.0,
-            },
-            [x],
-        )?
-        .into());
-    }
-    // One number for each element that needs one, as PyTorch draws them.
-    let slopes = match x.has_data() {
-        true => drawn_slopes(x, low, high, a.generator(arg!(generator), x.device()))?,
-        false => Tensor::empty(x.shape(), DType::F64, x.device())?,
-    };
-    let wide = if x.dtype().is_half() {
-        DType::F32
-    } else {
-        x.dtype()
-    };
-    let slopes = slopes.to_dtype(wide)?;
-    let y = apply(Mul, [x, &slopes.to_device(x.device())?])?;
-    Ok(y.to_dtype(x.dtype())?.into())
-}
-
-/// A slope for each element: a random number for those that need one, 1 for others.
-fn drawn_slopes(x: &Tensor, low: f64, high: f64, generator: Arc<Generator>) -> Result<Tensor> {
-    let host = x.detach().to_host()?.prepared(DType::F64)?;
-    // SAFETY: contiguous host memory of this type, not written meanwhile.
-    let values = unsafe { host.slice::<f64>() };
-    let mut drawn = vec![0f64; values.iter().filter(|&&v| v <= 0.0).count()];
-    generator.uniform(&mut drawn, low, high);
-    let mut drawn = drawn.into_iter();
-    let slope = |&v: &f64| {
-        if v <= 0.0 {
-            drawn.next().unwrap_or(1.0)
-        } else {
-            1.0
-        }
-    };
-    let slopes: Vec<f64> = values.iter().map(slope).collect();
-    Tensor::from_slice(&slopes, x.shape(), DType::F64)
 }
 
 fn hardtanh<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
@@ -497,9 +435,6 @@ crate::entries! {
     /// x above 0, negative_slope * x below.
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", ACT,
     |a| a.apply(LeakyRelu { slope: a.float(arg!(negative_slope))? }, [a.tensor(arg!(self))?]);
-    /// Leaky with slopes drawn from [lower, upper] while training, their middle otherwise.
-    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
-    FN | INPLACE, |a| in_rows(a, rrelu(a)?);
     /// x above 0, weight * x below, with one weight or one for each channel.
     "prelu(Tensor self, Tensor weight) -> Tensor", FN | METHOD | LIKE, prelu;
     /// x above the threshold, value elsewhere.

@@ -1,6 +1,6 @@
 //! Random numbers: PyTorch's CPU numbers for the same seed, drawn in the order of memory.
 
-crate::ops::family! { sample gamma; ENTRIES }
+crate::ops::family! { sample gamma rrelu; ENTRIES }
 pub(super) mod gpu;
 mod implicit;
 

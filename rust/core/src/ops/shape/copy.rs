@@ -700,8 +700,12 @@ impl Tensor {
         Ok(())
     }
 
-    /// Whether any element is NaN.
+    /// Whether any element is NaN; of slices, any of any slice.
     pub fn has_nan(&self) -> Result<bool> {
+        if self.stands() {
+            let under = dispatch::beneath(self)?;
+            return Ok(under.is_readable() && under.has_nan()?);
+        }
         if !self.dtype().is_float() || self.device() == Device::Meta {
             return Ok(false);
         }

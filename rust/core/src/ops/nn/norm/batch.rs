@@ -6,7 +6,7 @@ use crate::arg;
 use crate::autograd::{mode, Vjp};
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{Bitwise, DType};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -30,6 +30,20 @@ pub(super) fn update(running: &Tensor, old: &Tensor, value: &Tensor, momentum: f
         )?;
         running.copy_from(&new)
     })
+}
+
+/// Says what to do where each slice has statistics of its own, and all share what keeps them.
+fn apart(e: Error, running: &Tensor, value: &Tensor) -> Error {
+    if running.stands() || !value.stands() || !e.text.starts_with("vmap: inplace") {
+        return e;
+    }
+    Error::runtime(
+        "Batch norm got a batched tensor as input while the running_mean or running_var, which will \
+         be updated in place, were not batched.\nIf you are using a module and do not need eval mode, \
+         please set `track_running_stats` to be False. Of a module that is made already, \
+         torch.func.replace_all_batch_norm_modules_ takes the running statistics away; \
+         torch.func.stack_module_state gives each slice its own",
+    )
 }
 
 /// Both running statistics by one kernel of the GPU. Inputs are they and the new mean and variance of each
@@ -241,12 +255,14 @@ impl<'a> Batch<'a> {
             }
         }
         if let Some(r) = self.mean {
-            update(r, r, &average(mean, samples)?, self.momentum)?;
+            let mean = average(mean, samples)?;
+            update(r, r, &mean, self.momentum).map_err(|e| apart(e, r, &mean))?;
         }
         if let Some(r) = self.var {
             let unbiased = count as f64 / (count as f64 - 1.0);
             let var = mode::with_grad(false, || average(var, samples)?.mul_scalar(unbiased))?;
-            update(r, old.as_ref().unwrap_or(r), &var, self.momentum)?;
+            let old = old.as_ref().unwrap_or(r);
+            update(r, old, &var, self.momentum).map_err(|e| apart(e, r, &var))?;
         }
         Ok(())
     }
