@@ -64,6 +64,21 @@ def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
     return pt.log_softmax(self, dim)
 
 
+def _nll_loss_forward(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int
+) -> tuple[Any, Any]:
+    """Return the negative log likelihood, and the sum of the weights of what counts."""
+    import pytensorlib.nn.functional as functions
+
+    words = ("none", "mean", "sum")[reduction]
+    loss = functions.nll_loss(self, target, weight, ignore_index=ignore_index, reduction=words)
+    counts = (target != ignore_index).to(self.dtype)
+    if weight is not None:
+        counts = counts * weight[target.clamp(min=0)]
+    total = counts.sum() if reduction else self.new_zeros(())
+    return loss, total
+
+
 # Operators that PyTorch's Python functions do not name.
 _UNNAMED = BACKWARD | {
     "_log_softmax": _log_softmax,
@@ -74,6 +89,7 @@ _UNNAMED = BACKWARD | {
     "alias": lambda self: self.view_as(self),
     "clone": _clone,
     "index": _index,
+    "nll_loss_forward": _nll_loss_forward,
     "slice": _slice,
 }
 
@@ -87,8 +103,7 @@ _PARTS = frozenset(
     cross_entropy_loss cross_entropy_loss_backward max_pool2d_with_indices_backward
     multi_margin_loss_backward multilabel_margin_loss_backward native_batch_norm
     native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
-    native_group_norm_backward native_layer_norm nll_loss_backward
-    nll_loss_forward relu_backward
+    native_group_norm_backward native_layer_norm nll_loss_backward relu_backward
     """.split()
 )
 

@@ -295,7 +295,8 @@ class _Recorded(Function):
         info: Any, in_dims: Any, op: CustomOpDef, kernel: Any, form: Any, *leaves: Any
     ) -> tuple[Any, Any]:
         """Return what the program's function returns, or the results of each slice, stacked."""
-        (args, kwargs), (dims, named) = form.unflatten(leaves), form.unflatten(in_dims[3:])
+        args, kwargs = form.unflatten(leaves)
+        dims = form.unflatten(in_dims[3:])[0]
         if op._vmap is not None:
             given = op._given(args)
             return op._vmap(info, dims[:given], *args[:given], **kwargs)
@@ -307,7 +308,7 @@ class _Recorded(Function):
             )
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
-            f"{op._qualname}. It runs once for each slice; torch.library.register_vmap adds a rule.",
+            f"{op._qualname}. It runs once for each slice; torch.library.register_vmap adds one.",
             stacklevel=2,
         )
 

@@ -76,7 +76,9 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """
     if isinstance(a, tuple):
         items = [map_aggregate(item, fn) for item in a]
-        return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        # What operators return is a tuple with names, not a class of the program's.
+        named = hasattr(a, "_fields") and type(a).__module__ != "torch.return_types"
+        return type(a)(*items) if named else tuple(items)
     if isinstance(a, list):
         return immutable_list([map_aggregate(item, fn) for item in a])
     if isinstance(a, dict):

@@ -58,10 +58,14 @@ def test_generated_rule_takes_trees_of_arguments() -> None:
     assert torch.equal(first, 2 * x) and torch.equal(second, 2 * x)
 
 
-@pytest.mark.parametrize("norm", [nn.BatchNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)])
+@pytest.mark.parametrize(
+    "norm", [nn.BatchNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)]
+)
 def test_running_statistics_that_slices_share_are_refused(norm: Any) -> None:
     samples = torch.randn(2, 4, 3, 5)
-    with pytest.raises(RuntimeError, match="Batch norm got a batched tensor as input while the run"):
+    with pytest.raises(
+        RuntimeError, match="Batch norm got a batched tensor as input while the run"
+    ):
         vmap(norm)(samples)
     norm.eval()
     assert vmap(norm)(samples).shape == samples.shape
@@ -74,7 +78,9 @@ def test_running_statistics_of_each_slice_are_kept() -> None:
     vmap(lambda p, b, s: functional_call(norms[0], (p, b), (s,)))(params, buffers, samples)
     for norm, given in zip(norms, samples, strict=True):
         norm(given)
-    torch.testing.assert_close(buffers["running_mean"], torch.stack([n.running_mean for n in norms]))
+    torch.testing.assert_close(
+        buffers["running_mean"], torch.stack([n.running_mean for n in norms])
+    )
     torch.testing.assert_close(buffers["running_var"], torch.stack([n.running_var for n in norms]))
 
 
@@ -95,9 +101,13 @@ def test_anomaly_mode_looks_at_the_gradients_of_all_slices() -> None:
 
 def test_random_slopes_follow_the_randomness_of_vmap() -> None:
     rows = -torch.ones(3, 100)
-    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+    with pytest.raises(
+        RuntimeError, match="called random operation while in randomness error mode"
+    ):
         vmap(lambda r: F.rrelu(r, training=True))(rows)
-    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+    with pytest.raises(
+        RuntimeError, match="called random operation while in randomness error mode"
+    ):
         vmap(lambda r: r + F.rrelu(rows[0], training=True))(rows)
     same = vmap(lambda r: F.rrelu(r, 0.1, 0.3, training=True), randomness="same")(rows)
     assert torch.equal(same[0], same[1]) and torch.equal(same[0], same[2])

@@ -20,6 +20,7 @@ from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from .._names import snake_case
 from ..graph import Graph
 from ..graph_module import GraphModule
+from . import _whole_calls
 
 __all__ = ["get_proxy_mode", "has_proxy_slot", "is_sym_node", "make_fx", "py_sym_types"]
 
@@ -42,6 +43,12 @@ def _key(t: Any) -> Any:
     return t.data_ptr(), tuple(t.shape), t.stride(), t.dtype
 
 
+def _storage(t: Any) -> int | None:
+    """Return what tells the memory of a tensor from others; None where it has none."""
+    plain = t.numel() > 0 and t.device.type == "cpu" and t.layout is pt.strided
+    return t.untyped_storage()._cdata if plain else None
+
+
 class _Recorder(TorchDispatchMode):
     """Adds each operator to a graph, and computes it."""
 
@@ -49,21 +56,47 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self.graph, self.root, self.table = Graph(), pt.nn.Module(), table
         self.nodes: dict[Any, Any] = {}
+        # By storage, the first tensor that had it, and parameters that functions were called with.
+        self.owners: dict[int, tuple[Any, Any]] = {}
+        self.parameters: dict[Any, Any] = {}
         self.kept: list[Any] = []
+        self.calls: list[_whole_calls.Whole] = []
 
     def note(self, t: Any, node: Any) -> None:
         self.nodes[_key(t)] = node
+        if (storage := _storage(t)) is not None:
+            self.owners.setdefault(storage, (t, node))
         self.kept.append(t)
         node.meta["val"] = _described(t)
 
     def node_of(self, t: Any) -> Any:
-        if _key(t) not in self.nodes:
+        if _key(t) not in self.nodes and not self.alias(t):
+            t = self.parameters.get(_key(t), t)
+            prefix = "_param_constant" if isinstance(t, pt.nn.Parameter) else "_tensor_constant"
             i = 0
-            while hasattr(self.root, f"_tensor_constant{i}"):
+            while hasattr(self.root, f"{prefix}{i}"):
                 i += 1
-            setattr(self.root, f"_tensor_constant{i}", t)
-            self.note(t, self.graph.create_node("get_attr", f"_tensor_constant{i}"))
+            if prefix == "_param_constant":
+                setattr(self.root, f"{prefix}{i}", t)
+            else:
+                self.root.register_buffer(f"{prefix}{i}", t)
+            self.note(t, self.graph.create_node("get_attr", f"{prefix}{i}"))
         return self.nodes[_key(t)]
+
+    def alias(self, t: Any) -> bool:
+        """Note a tensor in the memory of another one, of which no view was asked for."""
+        found = self.owners.get(_storage(t) or 0)
+        if found is None or found[0].dtype != t.dtype:
+            return False
+        base, node = found
+        sizes = list(t.shape)
+        if base.is_contiguous() and t.is_contiguous() and base.numel() == t.numel():
+            made = self.graph.call_function(ops.aten.view.default, (node, sizes))
+        else:
+            places = (node, sizes, list(t.stride()), t.storage_offset())
+            made = self.graph.call_function(ops.aten.as_strided.default, places)
+        self.note(t, made)
+        return True
 
     def lift(self, t: Any) -> None:
         """Note a tensor that the program made of numbers: a copy of a constant, in each run."""
@@ -112,16 +145,29 @@ class _Recorder(TorchDispatchMode):
 
 
 class _Lifting(TorchFunctionMode):
-    """Tells a recorder of tensors that are made of numbers."""
+    """Tells a recorder of tensors that are made of numbers, and of parameters."""
 
     def __init__(self, recorder: _Recorder) -> None:
         super().__init__()
         self.recorder = recorder
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for a in (*args, *(kwargs or {}).values()):
+            if isinstance(a, pt.nn.Parameter):
+                self.recorder.parameters[_key(a)] = a
+        recorder = self.recorder
+        call = _whole_calls.whole(func, args, kwargs or {})
+        if call is not None:
+            call.args = recorder.argument(tuple(call.args))
+            call.kwargs = recorder.argument(dict(call.kwargs))
+        before = len(recorder.graph.nodes)
         out = func(*args, **(kwargs or {}))
         if func is pt.tensor:
-            self.recorder.lift(out)
+            recorder.lift(out)
+        if call is not None and isinstance(out, pt.Tensor):
+            call.result = recorder.node_of(out)
+            call.nodes = list(recorder.graph.nodes)[before:]
+            recorder.calls.append(call)
         return out
 
 
@@ -208,6 +254,7 @@ def make_fx(
         finally:
             _modes.pop()
         recorder.graph.output(recorder.argument(result))
+        _whole_calls.replace(recorder.graph, recorder.calls)
         label = getattr(f, "__name__", type(f).__name__)
         label = label if label.isidentifier() else "<lambda>"
         return GraphModule(recorder.root, recorder.graph, label)
