@@ -6,8 +6,8 @@ from .._absent.modules import fill, tell_missing
 from .._absent.table import EAGER
 from .associative_scan import associative_scan
 from .control import cond, while_loop
+from .map import map
 from .scan import scan
-from .scans import map
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 

@@ -48,8 +48,7 @@ def scan(
     Returns
     -------
     tuple
-        What is carried last, and the outputs, stacked along the first dimension in the order of
-        the slices.
+        What is carried last, and the outputs, stacked along `dim` in the order of the slices.
 
     Raises
     ------
@@ -83,6 +82,8 @@ def scan(
         outs = pytree.tree_map(lambda *parts: pt.stack(parts), found[0], *found[1:])
     if reverse:
         outs = pytree.tree_map(lambda t: t.flip(0), outs)
+    if dim != 0:
+        outs = pytree.tree_map(lambda t: t.movedim(0, dim), outs)
     return carry, outs
 
 
@@ -179,6 +180,6 @@ def associative_scan(
     pairs = zip(pytree.tree_leaves(first), pytree.tree_leaves(others), strict=True)
     made = []
     for a, b in pairs:
-        parts = [b, a.unsqueeze(0)] if reverse else [a.unsqueeze(0), b]
-        made.append(pt.cat(parts).movedim(0, dim))
+        parts = [b, a.unsqueeze(dim)] if reverse else [a.unsqueeze(dim), b]
+        made.append(pt.cat(parts, dim))
     return pytree.tree_unflatten(made, spec)

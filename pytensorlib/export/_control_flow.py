@@ -76,6 +76,7 @@ class _Branch:
     def __init__(self, tracer: Any, operands: list[Any]) -> None:
         self.tracer, self.operands = tracer, operands
         self.graph, self.lifted = Graph(), {}  # type: tuple[Graph, dict[Node, Node]]
+        self.root = pt.nn.Module()  # of branches within it
         self.last: Any = None
 
     def placeholder(self, outer: Node) -> Node:
@@ -140,12 +141,22 @@ def finish(tracer: Any, branch: Any, result: Any, outer: list[Node], name: str) 
         else:
             values.append(v.node.graph_node() if isinstance(v, _Sym) else v)
     branch.graph.output(tuple(values))
-    module = GraphModule(pt.nn.Module(), branch.graph, name)
+    return kept(tracer, branch, name)
+
+
+def kept(tracer: Any, branch: Any, name: str) -> Node:
+    """Keep a branch's module in what is recorded around it; return the node that gets it."""
+    root = tracer.root if tracer.inside is None else tracer.inside.root
     i = 0
-    while hasattr(tracer.root, f"{name}_{i}"):
+    while hasattr(root, f"{name}_{i}"):
         i += 1
-    setattr(tracer.root, f"{name}_{i}", module)
+    setattr(root, f"{name}_{i}", GraphModule(branch.root, branch.graph, name))
     return tracer.graph.create_node("get_attr", f"{name}_{i}", name=f"{name}_{i}")
+
+
+def around(tracer: Any, nodes: Any) -> tuple[Node, ...]:
+    """Return nodes as what is recorded around a branch has them."""
+    return tuple(nodes) if tracer.inside is None else tuple(map(tracer.inside.node_of, nodes))
 
 
 def results_of(tracer: Any, node: Node, result: Any, columns: list[Any], device: Any) -> Any:
@@ -174,18 +185,25 @@ def record_cond(tracer: Any, pred: Any, true_fn: Any, false_fn: Any, operands: A
     second, b = run_branch(tracer, false_fn, operands)
     with tracer.away():
         columns, others = _copies(tracer, a), _copies(tracer, b)
-        shapes = [[tuple(s.shape) for s in c] for c in columns]
-        if pytree.tree_structure(a) != pytree.tree_structure(b) or shapes != [
-            [tuple(s.shape) for s in c] for c in others
-        ]:
+        if pytree.tree_structure(a) != pytree.tree_structure(b):
             raise RuntimeError(
-                "cond: both branches must return tensors of the same sizes and types, got "
-                f"{[s[0] for s in shapes]} and {[tuple(c[0].shape) for c in others]}"
+                "cond: both branches must return the same structure, got "
+                f"{pytree.tree_structure(a)} and {pytree.tree_structure(b)}"
             )
+        for i, (one, other) in enumerate(zip(columns, others, strict=True)):
+            for what in ("dim", "dtype", "shape"):
+                have = [(t.dim() if what == "dim" else getattr(t, what)) for t in one]
+                want = [(t.dim() if what == "dim" else getattr(t, what)) for t in other]
+                if have != want:
+                    raise RuntimeError(
+                        "When merging two branches' output in torch.cond, both branches must "
+                        "return tensors of the same sizes and types, expected same "
+                        f"{what} but got {have[0]} and {want[0]} for output {i}"
+                    )
         outer = list(dict.fromkeys([*first.lifted, *second.lifted]))
         true_graph = finish(tracer, first, a, outer, "true_graph")
         false_graph = finish(tracer, second, b, outer, "false_graph")
-        args = (tracer.argument(pred), true_graph, false_graph, tuple(outer))
+        args = (tracer.argument(pred), true_graph, false_graph, around(tracer, outer))
         node = tracer.call(OPERATORS["cond"], args, {}, "cond")
         return results_of(tracer, node, a, columns, _device(tracer, operands))
 
@@ -203,7 +221,7 @@ def record_while(tracer: Any, cond_fn: Any, body_fn: Any, carried: Any) -> Any:
             raise RuntimeError("while_loop: the carried inputs must be different tensors")
         cond_graph = finish(tracer, first, truth, every, "while_loop_cond_graph")
         body_graph = finish(tracer, second, result, every, "while_loop_body_graph")
-        args = (cond_graph, body_graph, tuple(own), tuple(more))
+        args = (cond_graph, body_graph, around(tracer, own), around(tracer, more))
         node = tracer.call(OPERATORS["while_loop"], args, {}, "while_loop")
         made = results_of(tracer, node, result, columns, _device(tracer, carried))
         return tuple(made) if isinstance(made, (list, tuple)) else (made,)
@@ -242,13 +260,9 @@ def record_scan(tracer: Any, combine: Any, init: Any, leaves: list[Any], spec: A
         values = [branch.node_of(tracer.traced(v).node) for v in pytree.tree_leaves((after, out))]
         branch.graph.output(tuple(values))
         lifted = [n for n in branch.lifted if n not in own]
-        i = 0
-        while hasattr(tracer.root, f"scan_combine_graph_{i}"):
-            i += 1
-        name = f"scan_combine_graph_{i}"
-        setattr(tracer.root, name, GraphModule(pt.nn.Module(), branch.graph, "scan_combine_graph"))
-        graph = tracer.graph.create_node("get_attr", name, name=name)
-        args = (graph, own, [s.node for s in sources], tuple(lifted))
+        graph = kept(tracer, branch, "scan_combine_graph")
+        given = around(tracer, (s.node for s in sources))
+        args = (graph, list(around(tracer, own)), list(given), around(tracer, lifted))
         node = tracer.call(OPERATORS["scan"], args, {}, "scan")
         columns = _copies(tracer, after)
         for v in pytree.tree_leaves(out):

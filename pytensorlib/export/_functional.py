@@ -301,7 +301,12 @@ def decompose(program: Any, table: dict[Any, Any] | None) -> Any:
     """Return an exported program without writes, with operators replaced by a table."""
     from ._decompositions import table as default
 
-    chosen = default() if table is None else {k: _adapted(v) for k, v in table.items()}
+    own = default()
+    chosen = (
+        own
+        if table is None
+        else {k: v if own.get(k) is v else _adapted(v) for k, v in table.items()}
+    )
     run = Functional(program, chosen)
     tracer = run.tracer
     first: dict[str, Any] = {}

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import inspect
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytensorlib as pt
@@ -149,6 +150,43 @@ def placeholder_name(path: str) -> str:
     """Return ``L['d']['q'][0]`` as ``d_q_0``."""
     parts = re.findall(r"\['?([^'\]]*)'?\]", path)
     return re.sub(r"[^0-9a-zA-Z_]", "_", "_".join(parts)).lower()
+
+
+@contextlib.contextmanager
+def _kept_state(mod: Any) -> Iterator[Callable[[], list[tuple[Any, Any]]]]:
+    """Give modules their tensors back; say which buffers were assigned, and what to them."""
+    modules = list(mod.named_modules())
+    buffers = [(m, dict(m._buffers)) for _, m in modules]
+    plain = [
+        (path, m, {k: v for k, v in vars(m).items() if isinstance(v, pt.Tensor)})
+        for path, m in modules
+    ]
+
+    def assigned() -> list[tuple[Any, Any]]:
+        for path, m, before in plain:
+            for name, value in vars(m).items():
+                if isinstance(value, pt.Tensor) and before.get(name) is not value:
+                    raise ValueError(
+                        f"The tensor attribute self.{f'{path}.' if path else ''}{name} was "
+                        "assigned during export. Such attributes must be registered as buffers "
+                        "using the `register_buffer` API "
+                        "(https://pytorch.org/docs/stable/generated/torch.nn.Module.html"
+                        "#torch.nn.Module.register_buffer)."
+                    )
+        pairs = [(v, m._buffers.get(k)) for m, before in buffers for k, v in before.items()]
+        return [(v, now) for v, now in pairs if v is not None and now is not None and now is not v]
+
+    try:
+        yield assigned
+    finally:
+        for m, before in buffers:
+            for name, value in before.items():
+                m._buffers[name] = value
+        for _, m, before in plain:
+            made = [k for k, v in vars(m).items() if isinstance(v, pt.Tensor) and k not in before]
+            for name in made:
+                del vars(m)[name]
+            vars(m).update(before)
 
 
 class Recording:
@@ -313,8 +351,11 @@ class Recording:
         before, _control.recording.tracer = _control.recording.tracer, tracer
         _C.Tensor.__iter__ = iter_  # type: ignore[method-assign]
         try:
-            with self.tracer:
-                return self.mod(*self.args, **self.kwargs)
+            with self.tracer, _kept_state(self.mod) as assigned:
+                result = self.mod(*self.args, **self.kwargs)
+                for before_, now in assigned():
+                    before_.copy_(now)
+                return result
         finally:
             _control.recording.tracer = before
             if iterate is None:

@@ -85,6 +85,11 @@ def _checked_spec(spec: Any) -> Any:
         if given != spec and sorted(kwargs) == sorted(keyed):
             kwargs = {k: kwargs[k] for k in keyed}
             given = pytree.tree_structure((args, kwargs))
+        if sorted(kwargs) != sorted(keyed):
+            raise ValueError(
+                f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but "
+                f"expected {list(keyed)}"
+            )
         if given != spec:
             raise ValueError(
                 "Trying to flatten user inputs with exported input tree spec: \n"
