@@ -17,6 +17,7 @@ from .exported_program import (
     default_decompositions,
 )
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
     "AdditionalInputs",
@@ -25,15 +26,18 @@ __all__ = [
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
+    "FlatArgsAdapter",
     "ModuleCallEntry",
     "ModuleCallSignature",
     "ShapesCollection",
+    "UnflattenedModule",
     "default_decompositions",
     "dims",
     "export",
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]
 
 

@@ -163,6 +163,7 @@ def write_graph(module: Any) -> dict[str, Any]:
             "op": n.op, "name": n.name, "target": target_name(n.target), "args": encode(n.args),
             "kwargs": encode(dict(n.kwargs)), "val": _value(n.meta.get("val")),
             "trace": n.stack_trace,
+            "stack": [[k, *v] for k, v in (n.meta.get("nn_module_stack") or {}).items()],
         }
         for n in module.graph.nodes
     ]  # fmt: skip
@@ -188,6 +189,8 @@ def read_graph(saved: dict[str, Any]) -> GraphModule:
             made.meta["val"] = val
         if n["trace"]:
             made.meta["stack_trace"] = n["trace"]
+        if n.get("stack"):
+            made.meta["nn_module_stack"] = {k: (path, kind) for k, path, kind in n["stack"]}
         nodes[n["name"]] = made
     return GraphModule(root, graph, "GraphModule")
 

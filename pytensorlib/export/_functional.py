@@ -321,6 +321,7 @@ def decompose(program: Any, table: dict[Any, Any] | None) -> Any:
             elif node.op == "call_function":
                 if node.stack_trace:
                     tracer.trace_of = node.stack_trace
+                tracer.modules = list((node.meta.get("nn_module_stack") or {}).items())
                 run.run(node)
         old = program.graph_signature
         specs, values = [], []

@@ -18,6 +18,7 @@ from .._ops import ops
 from .._symbolic.ints import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
+from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from ..utils import _pytree as pytree
 from ._numbers import Polynomial
 from ._tracer import MoreExamples, OperatorTracer, Specialized
@@ -189,6 +190,42 @@ def _kept_state(mod: Any) -> Iterator[Callable[[], list[tuple[Any, Any]]]]:
             vars(m).update(before)
 
 
+@contextlib.contextmanager
+def _calls(mod: Any, tracer: Any) -> Iterator[None]:
+    """Let a tracer know which modules are called."""
+    paths = {id(m): path for path, m in mod.named_modules()}
+    counts: dict[str, int] = {}
+
+    def enter(module: Any, args: Any) -> None:
+        path = paths.get(id(module))
+        n = counts.get(path or "", 0)
+        key = f"L__self__{path}@{n}" if n else f"L__self__{path}"
+        kind = type(module)
+        # Of what the program does not know only the place in the stack is kept.
+        if path is not None:
+            counts[path] = n + 1
+            home = kind.__module__.replace("pytensorlib", "torch", 1)
+            tracer.modules.append((key, (path, f"{home}.{kind.__qualname__}")))
+        left.append(path is not None)
+
+    def leave(module: Any, args: Any, output: Any) -> None:
+        if left and left.pop():
+            tracer.modules.pop()
+
+    left: list[bool] = []
+    handles = [
+        register_module_forward_pre_hook(enter),
+        register_module_forward_hook(leave, always_call=True),
+    ]
+    before, tracer.modules = tracer.modules, []
+    try:
+        yield
+    finally:
+        tracer.modules = before
+        for handle in handles:
+            handle.remove()
+
+
 class Recording:
     """One attempt at a program."""
 
@@ -351,7 +388,8 @@ class Recording:
         before, _control.recording.tracer = _control.recording.tracer, tracer
         _C.Tensor.__iter__ = iter_  # type: ignore[method-assign]
         try:
-            with self.tracer, _kept_state(self.mod) as assigned:
+            state, calls = _kept_state(self.mod), _calls(self.mod, tracer)
+            with self.tracer, state as assigned, calls:
                 result = self.mod(*self.args, **self.kwargs)
                 for before_, now in assigned():
                     before_.copy_(now)

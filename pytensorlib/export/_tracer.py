@@ -100,7 +100,7 @@ class OperatorTracer(TorchFunctionMode):
         self.ranges: dict[str, tuple[int, int | None]] = {}
         self.lift: Callable[[Any], Any] | None = None
         self.constants: dict[int, tuple[Any, Any]] = {}
-        self.modules: list[tuple[str, Any]] = []
+        self.modules: list[tuple[str, tuple[str, str]]] = []  # the calls that it is in
         self.placed: dict[int, str] = {}
         self.resting = False  # whether operators run unseen
         self.inside: Any = None  # the branch that is recorded
@@ -280,7 +280,7 @@ class OperatorTracer(TorchFunctionMode):
         if place is not None:
             node.meta["stack_trace"] = place
         if self.modules:
-            node.meta["nn_module_stack"] = {path: (path, kind) for path, kind in self.modules}
+            node.meta["nn_module_stack"] = dict(self.modules)
         if value is not None:
             node.meta["val"] = value
         return node
