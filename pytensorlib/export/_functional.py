@@ -28,7 +28,7 @@ from .graph_signature import (
 __all__ = ["decompose"]
 
 
-_OF_DATA = ("nonzero", "masked_select", "argwhere", "item")
+_OF_DATA = ("nonzero", "masked_select", "argwhere", "item", "repeat_interleave")
 
 
 class Ref:

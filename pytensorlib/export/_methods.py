@@ -424,6 +424,31 @@ def _of_data(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return made
 
 
+@special("repeat_interleave")
+def _repeated(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """Record elements that are repeated as often as a tensor says."""
+    given = dict(zip(("input", "repeats", "dim"), args, strict=False)) | kwargs
+    x, repeats, dim = given["input"], given.get("repeats"), given.get("dim")
+    counted = isinstance(repeats, pt.Tensor) or repeats is None
+    if not counted or given.get("output_size") is not None:
+        return tracer.record("repeat_interleave", pt.repeat_interleave, args, kwargs)
+    traced = tracer.traced(x)
+    _, values, text = tracer.new_symbol(SymInt, 0, None)
+    at = None if dim is None else dim % x.dim()
+    column = []
+    for v, s in zip(values, traced.shadows, strict=True):
+        shape = (v,) if at is None else (*s.shape[:at], v, *s.shape[at + 1 :])
+        dtype = pt.int64 if repeats is None else x.dtype
+        column.append(pt.empty(shape, dtype=dtype, device="meta"))
+    form = ops.aten.repeat_interleave
+    target = form.Tensor if repeats is None else form.self_Tensor
+    operands = [v for v in (x, repeats, dim) if v is not None]
+    node = tracer.call(target, tuple(tracer.argument(operands)), {}, "repeat_interleave")
+    made = tracer.track(column[0], node, column, traced.device)
+    _remember(tracer, made, values, text, at or 0)
+    return made
+
+
 def _remember(tracer: Any, made: Any, values: Any, text: Any, dim: int = 0) -> None:
     traced = tracer.known[id(made)]
 

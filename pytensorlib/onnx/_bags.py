@@ -17,18 +17,6 @@ def _det(c: Any, x: Any) -> Any:
     return c.op("Det", x)
 
 
-@row("scatter_reduce")
-def _scatter_reduce(
-    c: Any, x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
-) -> Any:
-    how = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}.get(reduce)
-    if how is None or not include_self:
-        raise c.error(c.at, f"reduce is {reduce!r} and include_self {include_self}")
-    if tuple(index.shape) != tuple(source.shape):
-        raise c.error(c.at, "the index and the source have different shapes")
-    return c.op("ScatterElements", x, wide(c, index), source, axis=dim % x.rank, reduction=how)
-
-
 @row("unique_dim")
 def _unique_dim(
     c: Any, x: Any, dim: int, sorted: bool = True, return_inverse: bool = False,

@@ -204,11 +204,18 @@ class Converter:
 
     def lower(self, node: Node, first: Any = None) -> Any:
         """Write a node; return what it gives."""
+        from ._complex import COMPLEX, MAKERS, is_complex
+
         args, kwargs = self.arguments(node)
         if first is not None:
             args = (first, *args[1:])
         name = opname(node)
         row = ROWS.get(name) or ROWS.get(name.removeprefix("special_"))
+        flat = [v for a in (*args, *kwargs.values()) for v in (a if type(a) is list else [a])]
+        if name in MAKERS or any(map(is_complex, flat)):
+            row = COMPLEX.get(name)
+            if row is None:
+                raise self.error(node, "a tensor is complex")
         if row is not None:
             return row(self, *args, **kwargs)
         known = node.meta.get("val")

@@ -156,8 +156,15 @@ def _repeat(c: Any, x: Any, *repeats: Any) -> Any:
 
 @row("repeat_interleave")
 def _repeat_interleave(c: Any, x: Any, repeats: Any = None, dim: Any = None, **options: Any) -> Any:
+    from ._places import repeated
+
+    if isinstance(repeats, Value):
+        return repeated(c, x, repeats, dim)
+    if repeats is None:
+        return repeated(c, Value(c.op("Range", c.constant(0), c.op("Size", x), c.constant(1)),
+                                 pt.int64, x.shape), x, 0)  # fmt: skip
     if not isinstance(repeats, int):
-        raise c.error(c.at, "the number of repetitions is a tensor")
+        raise c.error(c.at, "the number of repetitions is open")
     if dim is None:
         flat = c.op("Reshape", x, c.ints([-1, 1]))
         return c.op("Reshape", c.op("Tile", flat, c.ints([1, repeats])), c.ints([-1]))
@@ -433,16 +440,6 @@ def _scatter(c: Any, x: Any, dim: int, index: Any, src: Any, **options: Any) -> 
 @row("scatter_add")
 def _scatter_add(c: Any, x: Any, dim: int, index: Any, src: Any) -> Any:
     return c.op("ScatterElements", x, wide(c, index), src, axis=dim % x.rank, reduction="add")
-
-
-@row("scatter_reduce")
-def _scatter_reduce(
-    c: Any, x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
-) -> Any:
-    kind = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}.get(reduce)
-    if kind is None or not include_self:
-        raise c.error(c.at, f"reduce={reduce!r}, include_self={include_self}")
-    return c.op("ScatterElements", x, wide(c, index), src, axis=dim % x.rank, reduction=kind)
 
 
 @row("slice_scatter")

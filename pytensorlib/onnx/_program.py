@@ -11,6 +11,7 @@ from .. import version
 from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
 from ..utils import _pytree as pytree
 from ._graph import TYPES, Converter, Value
+from .errors import OnnxExporterError
 
 __all__ = ["ONNXProgram", "convert"]
 
@@ -135,6 +136,11 @@ def dimension(size: Any) -> Any:
 
 
 def tensor_info(onnx: Any, name: str, val: Any, renamed: dict[str, str]) -> Any:
+    if val.dtype.is_complex:
+        raise OnnxExporterError(
+            f"torch.onnx.export: {name} is complex, and runtimes take and give no complex tensors. "
+            "Let the module take or return torch.view_as_real of it"
+        )
     shape = [renamed.get(str(s), dimension(s)) for s in val.shape]
     return onnx.helper.make_tensor_value_info(name, TYPES[val.dtype], shape)
 
@@ -157,6 +163,7 @@ def convert(
         _layers,
         _layout,
         _making,
+        _places,
         _pointwise,
         _reductions,
         _seldom,
@@ -224,12 +231,14 @@ def convert(
             f"{len(outputs)} outputs"
         )
     nodes, used = needed_nodes(c.nodes, {o.name for o in outputs})
-    tensors = [
-        onnx.helper.make_tensor(
-            name, TYPES[value.dtype], list(value.shape), _bytes(value), raw=True
-        )
-        for name, value in (*state, *c.initializers.items())
+    real = (
+        (name, pt.view_as_real(v.detach().resolve_conj()) if v.dtype.is_complex else v)
+        for name, v in (*state, *c.initializers.items())
         if name in used
+    )
+    tensors = [
+        onnx.helper.make_tensor(name, TYPES[v.dtype], list(v.shape), _bytes(v), raw=True)
+        for name, v in real
     ]
     graph = onnx.helper.make_graph(nodes, "main_graph", inputs, outputs, tensors)
     opsets = [onnx.helper.make_opsetid("", opset)]

@@ -203,25 +203,6 @@ def _trace(c: Any, x: Any) -> Any:
     return c.op("ReduceSum", c.cast(c.op("Mul", x, eye), total, x.dtype), keepdims=0)
 
 
-@row("diag_embed")
-def _diag_embed(c: Any, x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    n = x.known(-1)
-    if n is None or offset or (dim1, dim2) != (-2, -1):
-        raise c.error(c.at, "an offset, other dimensions, or an open size")
-    eye = c.constant(pt.eye(n).tolist(), x.dtype)
-    return c.op("Mul", c.op("Unsqueeze", x, c.ints([-1])), eye)
-
-
-@row("diag")
-def _diag(c: Any, x: Any, diagonal: int = 0) -> Any:
-    if diagonal:
-        raise c.error(c.at, "another diagonal than the main one")
-    if x.rank == 1:
-        return _diag_embed(c, x)
-    rows = min(x.known(0) or 0, x.known(1) or 0)
-    return c.op("GatherND", x, c.constant([[i, i] for i in range(rows)]))
-
-
 @row("hstack", "vstack", "dstack", "column_stack", "row_stack")
 def _stacked(c: Any, tensors: Any) -> Any:
     name = str(c.at.target).split(".")[1]
