@@ -49,6 +49,9 @@ class _Required:
 required = _Required()
 
 
+# State that is one number for a parameter, whatever its type: bfloat16 would lose count.
+_NUMBERS = ("step", "mu_product", "eta", "mu")
+
 _WANTED = "An optimizer takes a module's parameters, as in SGD(model.parameters(), lr=0.1)"
 
 
@@ -106,14 +109,13 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             or not outermost
         ):
             return step(self, *args, **kwargs)
-        return _hooked(self, step, pre, post, args, kwargs)
+        return _hooked(step, pre, post, (self, *args), kwargs)
 
     return hooked
 
 
-def _hooked(
-    self: Optimizer, step: Callable[..., Any], pre: Any, post: Any, args: Any, kwargs: Any
-) -> Any:
+def _hooked(step: Callable[..., Any], pre: Any, post: Any, args: Any, kwargs: Any) -> Any:
+    self = args[0]
     for hook in [*_global_optimizer_pre_hooks.values(), *(pre or {}).values()]:
         changed = hook(self, args, kwargs)
         if changed is None:
@@ -124,7 +126,7 @@ def _hooked(
                 f"new_kwargs), but got {changed!r}"
             )
         args, kwargs = changed
-    result = step(self, *args, **kwargs)
+    result = step(*args, **kwargs)
     for hook in [*(post or {}).values(), *_global_optimizer_post_hooks.values()]:
         hook(self, args, kwargs)
     return result
@@ -492,6 +494,18 @@ class GradientOptimizer(Optimizer):
     _takes_sparse = False
     #: Whether a group has a parameter twice: it is updated twice then, with one state.
     _repeats = False
+    #: What a state has as tensors of one element.
+    _counts: ClassVar[tuple[str, ...]] = _NUMBERS
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # Old files have plain numbers.
+        for group in self.param_groups:
+            for p in group["params"]:
+                kept = self.state.get(p, {})
+                for name in self._counts:
+                    if isinstance(kept.get(name), (int, float)):
+                        kept[name] = new_step(p, group) + kept[name]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; returns the loss of `closure` if there is one."""
@@ -563,10 +577,6 @@ def _mark_shards(states: Any) -> None:
         for value in values.values() if place else ():
             if isinstance(value, pt.Tensor) and value.shape == p.shape:
                 places.mark(value, place)
-
-
-# State that is one number for a parameter, whatever its type: bfloat16 would lose count.
-_NUMBERS = ("step", "mu_product", "eta", "mu")
 
 
 def _placed(value: Any, param: Any, group: dict[str, Any], key: str | None = None) -> Any:

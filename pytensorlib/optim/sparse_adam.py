@@ -46,6 +46,7 @@ class SparseAdam(GradientOptimizer):
     """
 
     _takes_sparse = True
+    _counts = ()
 
     def __init__(
         self,

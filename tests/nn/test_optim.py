@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -239,6 +240,75 @@ def test_step_hooks_run_around_the_step_and_can_be_removed():
     before.remove()
     opt.step()
     assert seen == ["before", "after", "after"]
+
+
+def test_step_hooks_are_told_all_arguments_with_the_optimizer_first_and_may_replace_them():
+    p = torch.ones(1, requires_grad=True)
+    opt = optim.SGD([p], lr=0.1)
+    seen = []
+
+    def first(o, args, kwargs):
+        seen.append((args[0] is o, args[1:], dict(kwargs)))
+        return (o, closure), {}
+
+    def closure():
+        p.grad = torch.ones(1)
+        return 3.0
+
+    opt.register_step_pre_hook(first)
+    opt.register_step_post_hook(lambda o, args, kwargs: seen.append(args == (o, closure)))
+    assert opt.step(closure=None) == 3.0
+    assert seen == [(True, (), {"closure": None}), True]
+    assert p.item() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_counts_that_an_old_file_has_as_plain_numbers_become_tensors(pickled):
+    p = torch.tensor([1.0, -2.0], requires_grad=True)
+    opt = optim.Adam([p], lr=0.1, eps=0.0)
+    p.grad = torch.ones(2)
+    opt.step()
+    state = opt.state_dict()
+    state["state"][0]["step"] = 4
+    if pickled:
+        opt.state[p]["step"] = 4
+        opt = pickle.loads(pickle.dumps(opt))
+        p = opt.param_groups[0]["params"][0]
+        p.grad = torch.ones(2)
+    else:
+        opt.load_state_dict(state)
+    before = p.detach().clone()
+    opt.step()
+    assert opt.state[p]["step"].tolist() == 5
+    # Kingma and Ba's formula with means of two gradients of 1, corrected for five steps.
+    mean, square = (0.9 * 0.1 + 0.1) / (1 - 0.9**5), (0.999e-3 + 1e-3) / (1 - 0.999**5)
+    want = [0.1 * mean / square**0.5] * 2
+    assert (before - p.detach()).tolist() == pytest.approx(want, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name", ["Adadelta", "Adagrad", "Adamax", "AdamW", "ASGD", "NAdam", "RAdam", "Rprop"]
+)
+def test_every_optimizer_goes_on_from_plain_counts_as_from_tensors(name):
+    def trained():
+        p = torch.tensor([1.0, -2.0], requires_grad=True)
+        opt = getattr(optim, name)([p], lr=0.1)
+        for k in range(2):
+            p.grad = p.detach() + k
+            opt.step()
+        return p, opt
+
+    (p, opt), (q, old) = trained(), trained()
+    state = old.state_dict()
+    numbers = [k for k, v in state["state"][0].items() if v.ndim == 0]
+    assert "step" in numbers
+    state["state"][0].update({k: state["state"][0][k].item() for k in numbers})
+    old.load_state_dict(state)
+    for x, o in ((p, opt), (q, old)):
+        x.grad = x.detach() + 2
+        o.step()
+    assert p.tolist() == q.tolist()
+    assert all(isinstance(old.state[q][k], torch.Tensor) for k in numbers)
 
 
 @pytest.mark.parametrize(
