@@ -428,6 +428,10 @@ impl Interpreter for Mode {
             None => apply(request),
         }
     }
+
+    fn names(&self) -> bool {
+        true
+    }
 }
 
 /// The classes of tensors: below all else, and in force also while one is asked.
@@ -478,6 +482,10 @@ impl Interpreter for Classes {
 
     fn heeds(&self, x: &[&Tensor]) -> bool {
         x.iter().any(|t| t.answers())
+    }
+
+    fn names(&self) -> bool {
+        true
     }
 }
 

@@ -58,6 +58,10 @@ pub trait Interpreter: Any + Send + Sync {
     fn follows(&self) -> bool {
         false
     }
+    /// Whether it answers calls of PyTorch's operators by name, among which are no ops that only we have.
+    fn names(&self) -> bool {
+        false
+    }
     /// Results that an op computed in its own way, which `record` puts behind such inputs in a graph.
     fn recorded(
         &self,
@@ -202,6 +206,13 @@ pub fn asking<T: Interpreter, R>(f: impl FnOnce(&T) -> R) -> Option<R> {
 /// Whether an interpreter in force on the thread looks at what is done with these tensors.
 pub fn heeded(x: &[&Tensor]) -> bool {
     mode::interpreted() && STACK.with_borrow(|s| s.iter().any(|i| i.heeds(x)))
+}
+
+/// Whether one that answers by name looks at these tensors: what PyTorch composes of several operators is asked
+/// for as those.
+pub fn by_name(x: &[&Tensor]) -> bool {
+    let asks = |i: &Arc<dyn Interpreter>| i.names() && i.heeds(x);
+    mode::interpreted() && STACK.with_borrow(|s| s.iter().any(asks))
 }
 
 /// Puts an interpreter in force below all others of the thread, once and for all.

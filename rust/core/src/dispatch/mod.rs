@@ -12,7 +12,7 @@ mod profile;
 mod record;
 
 pub use apply::{
-    apply, asking, beneath, by_slices, fresh, heeded, interpreted, interpreted_below,
+    apply, asking, beneath, by_name, by_slices, fresh, heeded, interpreted, interpreted_below,
     recorded as recorded_by, underlie, InForce, Interpreter, Kind as RequestKind, Record, Request,
     Run,
 };

@@ -314,7 +314,8 @@ pub(super) fn unit(x: &Tensor, eps: f64, mask: DimSet, p: f64) -> Result<Tensor>
     let plain = x.dtype().is_float() && x.numel() > 0 && x.ndim() > 0 && x.is_contiguous();
     let differentiable = dispatch::recorded(&[x]);
     // What records kernels of the CPU makes chains of arithmetic, but gradients are the node's.
-    if !plain || host && dispatch::heeded(&[x]) && !differentiable {
+    let parts = host && dispatch::heeded(&[x]) && !differentiable;
+    if !plain || parts || dispatch::by_name(&[x]) {
         return x.div(&op.lengths(x)?[1]);
     }
     if host && x.is_readable() && !differentiable {
