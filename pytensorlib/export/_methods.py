@@ -350,6 +350,13 @@ def _unit(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
         return x / length.expand_as(x)
 
 
+@special("_softsign")
+def _softsign(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    (x,) = args
+    with tracer:
+        return x / (x.abs() + 1)
+
+
 @special("unique", "unique_consecutive")
 def _unique(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     """Record what finds the values of a tensor: three tensors, two as long as the data says."""

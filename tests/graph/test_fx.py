@@ -287,6 +287,23 @@ def test_make_fx_calls_decompositions_in_the_place_of_operators():
     assert targets == ["aten.cos.default", "aten.add.Tensor"]
 
 
+@pytest.mark.parametrize(
+    ("function", "parts"),
+    [
+        (F.softsign, ["aten.abs.default", "aten.add.Tensor", "aten.div.Tensor"]),
+        (F.normalize, ["aten.linalg_vector_norm.default", "aten.clamp.default", "aten.div.Tensor"]),
+    ],
+)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_make_fx_has_the_parts_of_what_pytorch_composes(function, parts, requires_grad):
+    x = torch.randn(2, 3, requires_grad=requires_grad)
+    graph = make_fx(function)(x)
+    calls = [n for n in graph.graph.nodes if n.op == "call_function"]
+    assert [str(n.target) for n in calls] == parts
+    assert len(calls[-1].args) == 2
+    torch.testing.assert_close(graph(x), function(x))
+
+
 def test_tracer_options_choose_what_becomes_a_node():
     class Deep(fx.Tracer):
         def is_leaf_module(self, m, module_qualified_name):

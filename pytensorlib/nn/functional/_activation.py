@@ -562,7 +562,7 @@ def softsign(input: Tensor) -> Tensor:
     >>> F.softsign(torch.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """
-    return input / (input.abs() + 1)
+    return pt._C._softsign(input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:

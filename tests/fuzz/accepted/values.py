@@ -87,6 +87,7 @@ VALUES: tuple[Accepted, ...] = (
         "the square of a rounding error, over no freedom",
     ),
     Accepted("GRADIENT", "amin|amax|nanmean", "nan", "NaN is never the extreme, nor counted"),
+    Accepted("GRADIENT", "softsign", "", "PyTorch's parts cancel where an element is large"),
     Accepted("GRADIENT", "^(sort|msort|topk)", "values", "which of equal elements it goes to"),
     Accepted("VALUE", "grid_sampl", "nan", "a point at infinity is outside"),
     Accepted("VALUE", "^igammac?$", "nan", "of NaN and 0, NaN"),
@@ -154,6 +155,7 @@ VALUES: tuple[Accepted, ...] = (
         "what is overwritten has no gradient; PyTorch's goes to the other elements",
     ),
     Accepted("GRADIENT", "^quantile|^nanquantile", "values|size", "which of equal elements"),
+    Accepted("GRADIENT", "softsign", "", "PyTorch's parts cancel where an element is large"),
     Accepted("GRADIENT", "^(sort|msort|topk)", "8000", "which of equal elements it goes to"),
     Accepted(
         "GRADIENT",

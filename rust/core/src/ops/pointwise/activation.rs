@@ -3,9 +3,11 @@
 use super::pointwise;
 use super::ternary::ClampTensor;
 use super::types::no_bool;
+use super::unary::Abs;
 use super::{apply, c, k, Cpu, Own};
 use crate::arg;
 use crate::cpu::pointwise::Kernel;
+use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::Repeats;
@@ -221,6 +223,14 @@ pointwise! {
     steps |_| true;
     facts { half_loops: true, repeats: Repeats::Changes };
 
+    /// x / (1 + |x|). Turian et al. 2009, "Quadratic features and deep architectures for chunking".
+    op Softsign[1] = "DivBackward0", FloatOnly;
+    f |_, [x]| x / (x.abs() + c(1.0));
+    df |_, [x], _, g| {
+        let d = x.abs() + c(1.0);
+        g / d / d
+    };
+
     /// log(sigmoid(x)).
     op LogSigmoid[1] = "LogSigmoidBackward0", FloatOnly;
     f |_, [x]| x.min(c(0.0)) - (-x.abs()).exp().log1p();
@@ -358,6 +368,18 @@ fn glu<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     }
 }
 
+/// PyTorch has no such operator. Integers overflow where its do, and the modulus of a complex number is not
+/// analytic: they take three kernels.
+fn softsign<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
+    let x = a.tensor(arg!(self))?;
+    match x.dtype() {
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 if !dispatch::by_name(&[x]) => {
+            a.apply(Softsign, [x])
+        }
+        _ => Ok(x.div(&apply(Abs, [x])?.add_scalar(1i64)?)?.into()),
+    }
+}
+
 /// A new result row by row, in whatever order the input lies, as PyTorch's.
 pub(crate) fn in_rows(a: &Args, y: Value) -> Result<Value> {
     match (a.dest, y) {
@@ -432,6 +454,8 @@ crate::entries! {
     /// log(1 + e^(beta * x)) / beta; x where beta * x > threshold.
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", NN | OUT | DIRECT,
     |a| a.apply(Softplus { beta: a.float(arg!(beta))?, threshold: a.float(arg!(threshold))? }, [a.tensor(arg!(self))?]);
+    /// x / (1 + |x|): `softsign`.
+    "_softsign(Tensor self) -> Tensor", FN | DIRECT, softsign;
     /// x above 0, negative_slope * x below.
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", ACT,
     |a| a.apply(LeakyRelu { slope: a.float(arg!(negative_slope))? }, [a.tensor(arg!(self))?]);
