@@ -229,7 +229,7 @@ REDUCTIONS = [
           np.max(x, dim, keepdims=keepdim)), ([3, 4],), ([3, 4], {"dim": 1}),
           ([3, 4], {"dim": 0, "keepdim": True}), fill=distinct, out=False, dtypes=ALL),
     reduction("nansum", R.reduce(np.nansum), values=with_nan, out=False, **LONG_SUM),
-    reduction("nanmean", R.reduce(np.nanmean), values=with_nan, whole=False, out=False,
+    reduction("nanmean", R.reduce(np.nanmean), values=with_nan, whole=False, out=False, dtypes=ALL,
               **LONG_SUM),
     cases("nanmedian", nan_median, (spoiled(3, 4), 1), (spoiled(4, 5), 0, True), out=False),
     cases("mode", mode, (index(3, 4, 9), 1), (index(3, 9, 2), 0, True), out=False, **NO_GRAD,

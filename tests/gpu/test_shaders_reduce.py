@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from shader_runs import BF16, F16, close, dims, f32, floats, fmt, rng, run
+from shader_runs import BF16, F16, close, dims, f32, floats, fmt, needs, rng, run
 
 REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.any, np.all]
 
@@ -105,3 +105,35 @@ def test_arg_reduce_matches_numpy(largest):
     y, index, *_ = run("arg_reduce", "f32", arrays, params, (5, 1, 1), LARGEST=largest)
     np.testing.assert_array_equal(index, (np.argmax if largest else np.argmin)(x, axis=1))
     np.testing.assert_array_equal(y, (np.max if largest else np.min)(x, axis=1))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_means_of_what_is_not_nan_match_numpy(dtype, lanes, parts):
+    acc, wide = ("f64", "float64") if dtype == "float64" else ("f32", "float32")
+    needs(acc)
+    rows, length = 5, 50
+    part = -(-length // parts)
+    x = (rng().standard_normal((rows, length)) * 3 + 10).astype(dtype)
+    x[rng().random((rows, length)) < 0.3] = np.nan
+    x[1] = np.nan
+    x[2, :17] = np.nan  # a part of three without a number
+    x[3, 4] = np.inf
+    params = [rows, length, parts, part, 0, 0, 0, 0, *dims([rows], [length]), *dims([length], [1])]
+    sizes = {"LANES": lanes, "ROWS": 2, "WG": 2 * lanes, "X": fmt(x)}
+    whole = parts == 1
+    first = np.zeros(rows * parts, dtype if whole else wide)
+    arrays = [first, np.zeros(rows * parts, wide), x, x]
+    groups = (-(-rows * parts // 2), 1, 1)
+    y, counts, *_ = run("present", acc, arrays, params, groups, PART=not whole, Y=fmt(first),
+                        **sizes)  # fmt: skip
+    if not whole:
+        arrays = [np.zeros(rows, dtype), np.zeros(rows, wide), y, counts]
+        sizes |= {"X": fmt(y), "Y": fmt(x)}
+        y, counts, *_ = run("present", acc, arrays, params, (3, 1, 1), entry="join", **sizes)
+    np.testing.assert_array_equal(counts[:rows], (~np.isnan(x)).sum(1))
+    assert np.isnan(y[1]) and y[3] == np.inf
+    some = [0, 2, 4]
+    want = np.nanmean(x[some].astype(np.float64), axis=1)
+    close(y[some], want, {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14}[dtype])

@@ -51,3 +51,20 @@ def test_nansum_runs_on_the_gpu(dtype) -> None:
     long = torch.ones(100_000, device="wgpu")
     long[::2] = nan
     assert torch.nansum(long).item() == 50_000.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_nanmean_runs_on_the_gpu(dtype) -> None:
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([[1.0, nan, 2.0], [nan, nan, nan], [-0.5, inf, 3.0]], dtype=dtype)
+    y = x.to("wgpu")
+    rows, columns = y.nanmean(1).cpu().tolist(), y.nanmean(0, keepdim=True).cpu().tolist()
+    assert (rows[0], rows[2], columns) == (1.5, inf, [[0.25, inf, 2.5]])
+    assert rows[1] != rows[1]
+    assert y[:2].nanmean().item() == 1.5
+    assert y[:0].nanmean(0).isnan().all().item()
+    long = torch.full((300_000,), 3.0, device="wgpu", dtype=dtype)
+    long[::2] = nan
+    assert long.nanmean().item() == 3.0
+    assert long.nanmean(dtype=torch.float32).item() == 3.0
+    assert long.view(100, 3000).nanmean(0).float().nansum().item() == 4500.0

@@ -211,6 +211,7 @@ DRIVERS = {
     "reduce",
     "arg_reduce",
     "centred",
+    "present",
     "pairs",
     "scan",
     "sort_keys",

@@ -29,6 +29,8 @@ pub enum Kind {
     All,
     /// The sum of what is not NaN.
     NanSum,
+    /// How many are not NaN.
+    Present,
     SumSquares,
     SumAbs,
     MaxAbs,
@@ -175,6 +177,7 @@ struct Min;
 struct Any;
 struct All;
 struct NanSum;
+struct Present;
 struct SumSquares;
 struct SumAbs;
 struct MaxAbs;
@@ -203,6 +206,7 @@ macro_rules! float_folds {
             Any<$t> { 0.0, |a, x, _| if x != 0.0 { 1.0 } else { a }, |a, b| a.max(b) }
             All<$t> { 1.0, |a, x, _| if x == 0.0 { 0.0 } else { a }, |a, b| a.min(b) }
             NanSum<$t> { 0.0, |a, x, _| a + if x.is_nan() { 0.0 } else { x }, |a, b| a + b }
+            Present<$t> { 0.0, |a, x, _| a + if x.is_nan() { 0.0 } else { 1.0 }, |a, b| a + b }
             SumSquares<$t> { 0.0, |a, x, _| a + x * x, |a, b| a + b }
             SumAbs<$t> { 0.0, |a, x, _| a + x.abs(), |a, b| a + b }
             MaxAbs<$t> { 0.0, |a, x, _| extreme!($t, a > x.abs()), |a, b| extreme!($t, a > b) }
@@ -221,6 +225,7 @@ folds! {
     Min<i64> { i64::MAX, |a, x, _| a.min(x), |a, b| a.min(b) }
     Any<i64> { 0, |a, x, _| a | (x != 0) as i64, |a, b| a | b }
     All<i64> { 1, |a, x, _| a & (x != 0) as i64, |a, b| a & b }
+    Present<i64> { 0, |a, _, _| a + 1, |a, b| a + b }
     SumSquares<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_mul(x)), |a, b| a.wrapping_add(b) }
     SumAbs<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_abs()), |a, b| a.wrapping_add(b) }
     MaxAbs<i64> { 0, |a, x, _| a.max(x.wrapping_abs()), |a, b| a.max(b) }
@@ -424,6 +429,7 @@ macro_rules! reducible_float {
                     (Kind::Any, _) => kernels::<$t, $t, Any>(),
                     (Kind::All, _) => kernels::<$t, $t, All>(),
                     (Kind::NanSum, _) => kernels::<$t, $t, NanSum>(),
+                    (Kind::Present, _) => kernels::<$t, $t, Present>(),
                     (Kind::SumSquares, _) => kernels::<$t, $t, SumSquares>(),
                     (Kind::SumAbs, _) => kernels::<$t, $t, SumAbs>(),
                     (Kind::MaxAbs, _) => kernels::<$t, $t, MaxAbs>(),
@@ -463,6 +469,7 @@ impl Reducible for i64 {
             (Kind::Min, _) => with_group::<i64, i64, Min>(),
             (Kind::Any, _) => kernels::<i64, i64, Any>(),
             (Kind::All, _) => kernels::<i64, i64, All>(),
+            (Kind::Present, _) => kernels::<i64, i64, Present>(),
             (Kind::SumAbs, _) => kernels::<i64, i64, SumAbs>(),
             (Kind::SumSquares, _) => kernels::<i64, i64, SumSquares>(),
             (Kind::MaxAbs, _) => kernels::<i64, i64, MaxAbs>(),
@@ -502,6 +509,7 @@ mod tests {
             (Any, 1),
             (All, 1),
             (NanSum, 1),
+            (Present, 3),
             (SumSquares, 29),
             (SumAbs, 9),
             (MaxAbs, 4),

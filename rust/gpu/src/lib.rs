@@ -31,6 +31,7 @@ mod pipeline;
 pub mod pipeline_cache;
 mod place;
 pub mod pointwise;
+pub mod present;
 pub mod reduce;
 pub mod scan;
 pub mod shader;

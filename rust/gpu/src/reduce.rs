@@ -168,6 +168,11 @@ impl Plan {
             .set("WG", self.lanes * self.group_rows)
     }
 
+    /// Elements that one invocation reads.
+    pub fn reads(&self) -> usize {
+        self.part.div_ceil(self.lanes as usize)
+    }
+
     pub fn groups(&self) -> usize {
         (self.rows * self.splits).div_ceil(self.group_rows as usize)
     }
@@ -409,7 +414,7 @@ fn pass(
         .set("PAIRS", pairs)
         .writes("Y", to)
         .reads("X", from)
-        .prologue("x", x, (1, rows * plan.part.div_ceil(plan.lanes as usize)))
+        .prologue("x", x, (1, rows * plan.reads()))
         .epilogue(y)
         .groups(gpu, &p, plan.groups().div_ceil(rows))
 }

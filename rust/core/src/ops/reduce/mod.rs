@@ -1,6 +1,6 @@
 //! Reductions over dimensions to one value each.
 
-crate::ops::family! { diff extrema histogram scan segment_reduce stats; ENTRIES }
+crate::ops::family! { diff extrema histogram nan_mean scan segment_reduce stats; ENTRIES }
 
 use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
@@ -608,26 +608,6 @@ fn nansum(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Resu
     x.reduce(Kind::NanSum, mask, keepdim, dtype, "NansumBackward0")
 }
 
-fn nanmean(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-    ensure!(
-        x.dtype().is_float(),
-        Runtime,
-        "nanmean(): expected input to have floating point or complex dtype but got {}",
-        x.dtype().scalar_name()
-    );
-    if let Some(d) = dtype.filter(|d| !d.differentiable()) {
-        bail!(
-            Runtime,
-            "nanmean(): could not infer output dtype. Optional dtype must be either a floating \
-             point or complex dtype. Got: {}",
-            d.scalar_name()
-        );
-    }
-    let present = apply(LogicalNot, [&apply(IsNan, [x])?])?;
-    let count = present.sum_mask(mask, keepdim, None)?;
-    nansum(x, mask, keepdim, dtype)?.div(&count)
-}
-
 /// `all` and `any`: bool, except that bytes stay bytes; `out=` may be of either type.
 fn any_all<Sig: Signature>(
     a: &Args<Sig>,
@@ -739,13 +719,6 @@ crate::entries! {
     |a| {
         let x = a.tensor(arg!(self))?;
         Ok(x.mean_mask(a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
-    };
-    /// The mean of the elements that are not NaN.
-    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | TYPED,
-    |a| {
-        let x = a.tensor(arg!(self))?;
-        Ok(nanmean(x, a.mask(arg!(dim), x)?, a.bool(arg!(keepdim))?, a.dtype(arg!(dtype)))?.into())
     };
     /// Multiplies all elements; integers and bool in int64.
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD,
