@@ -6,40 +6,88 @@ use std::fmt::{self, Debug, Formatter};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// An element type. Few ops take those behind `C128` (see [`DType::is_rare`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum DType {
-    Bool,
-    U8,
-    I8,
-    I16,
-    I32,
-    I64,
-    F16,
-    BF16,
-    F32,
-    F64,
-    C64,
-    C128,
-    U16,
-    U32,
-    U64,
-    F8E4M3FN,
-    F8E5M2,
-    F8E4M3FNUZ,
-    F8E5M2FNUZ,
-    F8E8M0FNU,
-    C32,
+/// Makes the enum, and what is a table over it.
+macro_rules! dtypes {
+    ($($D:ident $size:literal $category:ident $compute:ident $name:literal $scalar:literal
+       $c:literal;)*) => {
+        /// An element type. Few ops take those behind `C128` (see [`DType::is_rare`]).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum DType {
+            $($D),*
+        }
+
+        use DType::*;
+
+        /// Every type in the order of its discriminant.
+        pub const ALL: [DType; [$($size),*].len()] = [$($D),*];
+
+        impl DType {
+            /// Bytes per element.
+            pub const fn size(self) -> usize {
+                match self { $($D => $size),* }
+            }
+            /// What kind of numbers it has.
+            pub const fn category(self) -> Category {
+                match self { $($D => Category::$category),* }
+            }
+            /// The type in which kernels compute: smaller floats in `F32`, integers and bool in `I64`.
+            /// None computes in a wide unsigned type.
+            pub const fn compute(self) -> DType {
+                match self { $($D => $compute),* }
+            }
+            /// PyTorch's public name: `float32`, `int64`, `bool`.
+            pub const fn name(self) -> &'static str {
+                match self { $($D => $name),* }
+            }
+            /// The name that PyTorch's messages use: `Float`, `Long`, `Bool`.
+            pub const fn scalar_name(self) -> &'static str {
+                match self { $($D => $scalar),* }
+            }
+            /// The lower-case C++ name in messages: `float`, `long int`.
+            pub const fn c_name(self) -> &'static str {
+                match self { $($D => $c),* }
+            }
+        }
+    };
 }
 
-use DType::*;
+// Bytes, category, what kernels compute in, and the names: public, in messages, in C++.
+dtypes! {
+    Bool 1 Bool I64 "bool" "Bool" "bool";
+    U8 1 Integer I64 "uint8" "Byte" "unsigned char";
+    I8 1 Integer I64 "int8" "Char" "signed char";
+    I16 2 Integer I64 "int16" "Short" "short int";
+    I32 4 Integer I64 "int32" "Int" "int";
+    I64 8 Integer I64 "int64" "Long" "long int";
+    F16 2 Float F32 "float16" "Half" "c10::Half";
+    BF16 2 Float F32 "bfloat16" "BFloat16" "c10::BFloat16";
+    F32 4 Float F32 "float32" "Float" "float";
+    F64 8 Float F64 "float64" "Double" "double";
+    C64 8 Complex C64 "complex64" "ComplexFloat" "c10::complex<float>";
+    C128 16 Complex C128 "complex128" "ComplexDouble" "c10::complex<double>";
+    U16 2 Integer U16 "uint16" "UInt16" "uint16_t";
+    U32 4 Integer U32 "uint32" "UInt32" "uint32_t";
+    U64 8 Integer U64 "uint64" "UInt64" "uint64_t";
+    F8E4M3FN 1 Float F32 "float8_e4m3fn" "Float8_e4m3fn" "c10::Float8_e4m3fn";
+    F8E5M2 1 Float F32 "float8_e5m2" "Float8_e5m2" "c10::Float8_e5m2";
+    F8E4M3FNUZ 1 Float F32 "float8_e4m3fnuz" "Float8_e4m3fnuz" "c10::Float8_e4m3fnuz";
+    F8E5M2FNUZ 1 Float F32 "float8_e5m2fnuz" "Float8_e5m2fnuz" "c10::Float8_e5m2fnuz";
+    F8E8M0FNU 1 Float F32 "float8_e8m0fnu" "Float8_e8m0fnu" "c10::Float8_e8m0fnu";
+    C32 4 Complex C32 "complex32" "ComplexHalf" "c10::complex<c10::Half>";
+}
 
-/// Every type in the order of its discriminant.
-pub const ALL: [DType; 21] = [
-    Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128, U16, U32, U64, F8E4M3FN, F8E5M2,
-    F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32,
-];
+/// Kinds of numbers; a result of one can be written into those that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    Bool,
+    Integer,
+    Float,
+    Complex,
+}
+
+/// The floating types of 8 bits, in the order of `float8`.
+pub const FLOAT8: [DType; 5] = [F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU];
 
 /// `PROMOTE[a][b]` is the smallest type that both `a` and `b` convert to (`promote_types`).
 const PROMOTE: [[DType; 12]; 12] = [
@@ -71,100 +119,8 @@ impl DType {
         }
     }
 
-    /// Bytes per element.
-    pub const fn size(self) -> usize {
-        match self {
-            Bool | U8 | I8 | F8E4M3FN | F8E5M2 | F8E4M3FNUZ | F8E5M2FNUZ | F8E8M0FNU => 1,
-            I16 | U16 | F16 | BF16 => 2,
-            I32 | U32 | F32 | C32 => 4,
-            I64 | U64 | F64 | C64 => 8,
-            C128 => 16,
-        }
-    }
-
-    /// PyTorch's public name: `float32`, `int64`, `bool`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Bool => "bool",
-            U8 => "uint8",
-            I8 => "int8",
-            I16 => "int16",
-            I32 => "int32",
-            I64 => "int64",
-            F16 => "float16",
-            BF16 => "bfloat16",
-            F32 => "float32",
-            F64 => "float64",
-            C64 => "complex64",
-            C128 => "complex128",
-            U16 => "uint16",
-            U32 => "uint32",
-            U64 => "uint64",
-            F8E4M3FN => "float8_e4m3fn",
-            F8E5M2 => "float8_e5m2",
-            F8E4M3FNUZ => "float8_e4m3fnuz",
-            F8E5M2FNUZ => "float8_e5m2fnuz",
-            F8E8M0FNU => "float8_e8m0fnu",
-            C32 => "complex32",
-        }
-    }
-
-    /// The name that PyTorch's messages use: `Float`, `Long`, `Bool`.
-    pub const fn scalar_name(self) -> &'static str {
-        match self {
-            Bool => "Bool",
-            U8 => "Byte",
-            I8 => "Char",
-            I16 => "Short",
-            I32 => "Int",
-            I64 => "Long",
-            F16 => "Half",
-            BF16 => "BFloat16",
-            F32 => "Float",
-            F64 => "Double",
-            C64 => "ComplexFloat",
-            C128 => "ComplexDouble",
-            U16 => "UInt16",
-            U32 => "UInt32",
-            U64 => "UInt64",
-            F8E4M3FN => "Float8_e4m3fn",
-            F8E5M2 => "Float8_e5m2",
-            F8E4M3FNUZ => "Float8_e4m3fnuz",
-            F8E5M2FNUZ => "Float8_e5m2fnuz",
-            F8E8M0FNU => "Float8_e8m0fnu",
-            C32 => "ComplexHalf",
-        }
-    }
-
-    /// The lower-case C++ name in messages: `float`, `long int`.
-    pub const fn c_name(self) -> &'static str {
-        match self {
-            Bool => "bool",
-            U8 => "unsigned char",
-            I8 => "signed char",
-            I16 => "short int",
-            I32 => "int",
-            I64 => "long int",
-            F16 => "c10::Half",
-            BF16 => "c10::BFloat16",
-            F32 => "float",
-            F64 => "double",
-            C64 => "c10::complex<float>",
-            C128 => "c10::complex<double>",
-            U16 => "uint16_t",
-            U32 => "uint32_t",
-            U64 => "uint64_t",
-            F8E4M3FN => "c10::Float8_e4m3fn",
-            F8E5M2 => "c10::Float8_e5m2",
-            F8E4M3FNUZ => "c10::Float8_e4m3fnuz",
-            F8E5M2FNUZ => "c10::Float8_e5m2fnuz",
-            F8E8M0FNU => "c10::Float8_e8m0fnu",
-            C32 => "c10::complex<c10::Half>",
-        }
-    }
-
     pub const fn is_float(self) -> bool {
-        matches!(self, F16 | BF16 | F32 | F64) || self.is_float8()
+        matches!(self.category(), Category::Float)
     }
     /// The format of a floating type of 8 bits, as `float8` counts them.
     pub const fn float8(self) -> Option<usize> {
@@ -208,7 +164,7 @@ impl DType {
         }
     }
     pub const fn is_complex(self) -> bool {
-        matches!(self, C32 | C64 | C128)
+        matches!(self.category(), Category::Complex)
     }
     /// The type of a complex type's parts; others stay.
     pub const fn part(self) -> DType {
@@ -229,7 +185,7 @@ impl DType {
     }
     /// Integers, without bool.
     pub const fn is_int(self) -> bool {
-        matches!(self, U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64)
+        matches!(self.category(), Category::Integer)
     }
     pub const fn is_integral(self) -> bool {
         self.is_int() || matches!(self, Bool)
@@ -314,29 +270,9 @@ impl DType {
         Ok(self.promote(other))
     }
 
-    /// 0 bool, 1 integer, 2 floating, 3 complex.
-    pub const fn category(self) -> u8 {
-        match self {
-            Bool => 0,
-            U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64 => 1,
-            C32 | C64 | C128 => 3,
-            _ => 2,
-        }
-    }
-
     /// Whether a result of this type may be written into `to` (`can_cast`).
     pub const fn can_cast(self, to: DType) -> bool {
-        self.category() <= to.category()
-    }
-
-    /// The type in which kernels compute: smaller floats in `F32`, integers and bool in `I64`. None
-    /// computes in a wide unsigned type.
-    pub const fn compute(self) -> DType {
-        match self {
-            Bool | U8 | I8 | I16 | I32 | I64 => I64,
-            F64 | C32 | C64 | C128 | U16 | U32 | U64 => self,
-            _ => F32,
-        }
+        self.category() as u8 <= to.category() as u8
     }
 
     /// Floating types stay; others become the default floating type.
@@ -420,15 +356,15 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Result<Option<DType>>
         return Ok(higher.or(lower));
     };
     Ok(Some(match (h.category(), l.category()) {
-        (3, _) => h,
-        (2, 3) if h.is_float8() => bail!(
+        (Category::Complex, _) => h,
+        (Category::Float, Category::Complex) if h.is_float8() => bail!(
             Runtime,
             "Unknown Complex ScalarType for {}",
             h.scalar_name()
         ),
-        (2, 3) => h.complex(),
-        (2, _) => h,
-        (0, _) | (_, 2) | (_, 3) => h.common(l)?,
+        (Category::Float, Category::Complex) => h.complex(),
+        (Category::Float, _) => h,
+        (Category::Bool, _) | (_, Category::Float | Category::Complex) => h.common(l)?,
         _ => h,
     }))
 }

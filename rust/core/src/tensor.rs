@@ -721,14 +721,6 @@ impl Tensor {
                 DType::BF16 => Scalar::Float((*p.cast::<half::bf16>()).to_f64()),
                 DType::F32 => Scalar::Float(*p.cast::<f32>() as f64),
                 DType::F64 => Scalar::Float(*p.cast::<f64>()),
-                DType::F8E4M3FN
-                | DType::F8E5M2
-                | DType::F8E4M3FNUZ
-                | DType::F8E5M2FNUZ
-                | DType::F8E8M0FNU => {
-                    let format = self.dtype().float8().unwrap_or(0);
-                    Scalar::Float(float8::decode(format, *p) as f64)
-                }
                 DType::C32 | DType::C64 | DType::C128 => {
                     let (re, im) = self.complex_item()?;
                     ensure!(
@@ -739,6 +731,7 @@ impl Tensor {
                     );
                     Scalar::Float(re)
                 }
+                rare => Scalar::Float(float8::decode(rare.float8().unwrap_or(0), *p) as f64),
             }
         })
     }

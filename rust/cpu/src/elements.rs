@@ -1,6 +1,6 @@
 //! Element types in memory, and the types that kernels compute in.
 
-use crate::dtype::DType;
+use crate::dtype::{DType, FLOAT8};
 use crate::float8::{self, F8};
 use half::{bf16, f16};
 
@@ -198,13 +198,7 @@ fn narrow_bf16(v: f32) -> bf16 {
 }
 
 impl<const K: usize> Element for F8<K> {
-    const DTYPE: DType = [
-        DType::F8E4M3FN,
-        DType::F8E5M2,
-        DType::F8E4M3FNUZ,
-        DType::F8E5M2FNUZ,
-        DType::F8E8M0FNU,
-    ][K];
+    const DTYPE: DType = FLOAT8[K];
     #[inline(always)]
     fn to_f32(self) -> f32 {
         float8::decode(K, self.0)

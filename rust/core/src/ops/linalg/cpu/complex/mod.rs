@@ -13,6 +13,7 @@ use super::{result, symmetric, Kind, Number, Room, LONG};
 use crate::alloc::{self, full, gathered};
 use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::cpu::simd::Lane;
+use crate::dtype::Category;
 use crate::tensor::Tensor;
 use far::Far;
 use lu::Lu;
@@ -270,12 +271,16 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<Far<T>>) -> bool {
 pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
     let (m, n) = (super::super::rows(&x[0]), super::super::cols(&x[0]));
     let part = |t: &Tensor| t.numel() / count.max(1);
-    let of = |category: u8| y.iter().filter(move |t| t.dtype().category() == category);
-    let complex: Vec<_> = of(3)
+    let of = |category: Category| y.iter().filter(move |t| t.dtype().category() == category);
+    let complex: Vec<_> = of(Category::Complex)
         .map(|t| (Ptr(t.ptr::<Complex<T>>()), part(t)))
         .collect();
-    let reals: Vec<_> = of(2).map(|t| (Ptr(t.ptr::<T>()), part(t))).collect();
-    let ints: Vec<_> = of(1).map(|t| (Ptr(t.ptr::<i32>()), part(t))).collect();
+    let reals: Vec<_> = of(Category::Float)
+        .map(|t| (Ptr(t.ptr::<T>()), part(t)))
+        .collect();
+    let ints: Vec<_> = of(Category::Integer)
+        .map(|t| (Ptr(t.ptr::<i32>()), part(t)))
+        .collect();
     let converged = AtomicBool::new(true);
     let work = m * n * n.max(1);
     parallel_for(count, (1 << 11) / work.max(1) + 1, |range| {
