@@ -98,7 +98,7 @@ impl Gpu {
         let place = host::place();
         let mut stream = self.stream.lock();
         let dispatch = stream.stats.dispatches as u32;
-        if let (Some(recording), true) = (&mut stream.recording, self.is_taping()) {
+        if let (Some(recording), true) = (&mut stream.recording, self.is_recording()) {
             recording.faults.push(dispatch);
         }
         drop(stream);

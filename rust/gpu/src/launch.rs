@@ -1,9 +1,9 @@
 //! A dispatch being put together: a shader, its constants, what it binds, and how many invocations.
 
 use super::binding::{Bound, Operand};
+use super::command_list::{Told, Tolds};
 use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader, Source};
-use super::tape::{Told, Tolds};
 use super::{Gpu, View};
 use crate::dtype::{self, DType};
 use crate::ensure;

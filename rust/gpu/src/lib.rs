@@ -15,6 +15,7 @@ pub mod centred;
 mod checks;
 mod choice;
 pub mod clock;
+mod command_list;
 mod compile;
 pub mod cooperative;
 pub mod copy;
@@ -36,7 +37,6 @@ pub mod reduce;
 pub mod scan;
 pub mod shader;
 mod stream;
-mod tape;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -53,12 +53,12 @@ mod words;
 pub use adapter::Info;
 pub use binding::Operand;
 pub use buffer::{Buffer, BufferUse, Living, MemoryStats, Together, Window};
+pub use command_list::{CommandList, CommandRecorder};
 pub use event::Event;
 pub use peak::Peaks;
 pub use pipeline::Tail;
 pub use shader::{Acc, Shader};
 pub use stream::StreamStats;
-pub use tape::{Tape, Taping};
 pub use view::{Scratch, View};
 
 use pytensorlib_base::{
@@ -102,7 +102,7 @@ pub struct Gpu {
     /// [`Info::wide`], which tests change.
     wide: AtomicUsize,
     /// The thread that keeps what it records, where there is one.
-    taper: AtomicUsize,
+    recording_thread: AtomicUsize,
     tuned: tune::Tuned,
     cooperation: cooperative::Allowed,
 }
@@ -340,7 +340,7 @@ impl Gpu {
             staging: Mutex::default(),
             faults: fault::Faults::default(),
             waiting: Mutex::default(),
-            taper: AtomicUsize::new(0),
+            recording_thread: AtomicUsize::new(0),
             tuned,
             cooperation,
         }
@@ -723,7 +723,7 @@ impl Gpu {
             bytes: bytes as u64,
         };
         stream.transfer(copy, &[src, dst], bytes as u64);
-        if let (Some(recording), true) = (&mut stream.recording, self.is_taping()) {
+        if let (Some(recording), true) = (&mut stream.recording, self.is_recording()) {
             recording.copy(from, to, bytes as u64);
         }
         Ok(())
@@ -744,7 +744,7 @@ impl Gpu {
             bytes,
         };
         stream.transfer(clear, &[dst], dst.capacity());
-        if let (Some(recording), true) = (&mut stream.recording, self.is_taping()) {
+        if let (Some(recording), true) = (&mut stream.recording, self.is_recording()) {
             recording.clear(dst, dst.start(), bytes);
         }
         Ok(())
@@ -775,7 +775,7 @@ impl Gpu {
         buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
-        told: &[tape::Told],
+        told: &[command_list::Told],
     ) -> Result<()> {
         let name = &kernel.source.name;
         ensure!(
@@ -818,7 +818,7 @@ impl Gpu {
             let clients = smallvec![Client::here()];
             clock::Work::new(&kernel.full_name(), clients, groups, bytes.sum())
         };
-        let kept = self.is_taping().then_some(told);
+        let kept = self.is_recording().then_some(told);
         self.stream
             .lock()
             .dispatch(&pipeline, buffers, params, grid, kept, work);

@@ -1,10 +1,10 @@
 //! Elementwise kernels over broadcast strides.
 
 use super::binding::Operand;
+use super::command_list::Told;
 use super::geometry::coalesce;
 use super::geometry::WORKGROUP;
 use super::launch::bits;
-use super::tape::Told;
 use super::transpose::transposed;
 use super::view::parts;
 use super::{params, shader, Acc, Gpu, Scratch, Tail, View};

@@ -169,7 +169,7 @@ pub fn pick<T: Choice>(
                 return Ok(known.copied().unwrap_or(rule));
             }
             // What someone watches or keeps is what was asked for alone.
-            _ if clock::watched() || gpu.is_taping() || gpu.is_outside() => return Ok(rule),
+            _ if clock::watched() || gpu.is_recording() || gpu.is_outside() => return Ok(rule),
             // Nor while pipelines are compiled: a trial would wait for all of them.
             _ if tuned.when == When::Third && gpu.is_compiling() => return Ok(rule),
             Known::Seen(n) => {

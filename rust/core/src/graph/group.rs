@@ -5,8 +5,8 @@ use super::chain::{Chain, Made};
 use super::{Step, Value};
 use crate::autograd::Vjp;
 use crate::bail;
-use crate::cpu::pointwise::beside::Beside;
 use crate::cpu::pointwise::chain::Parts;
+use crate::cpu::pointwise::fusion::Candidates;
 use crate::dispatch;
 use crate::error::Result;
 use crate::meta::Meta;
@@ -152,15 +152,17 @@ impl Op for Group {
         let before = at_work(&m.before, before_x, before_y)?;
         let after = at_work(&m.after, after_x, after_y)?;
         let perform = |before: Option<&At>| -> Result<[bool; 2]> {
-            let mut beside = Beside::default();
+            let mut candidates = Candidates::default();
             if let Some(at) = before {
-                beside = beside.with_prologue(&at.parts, root_x[0].bytes_ptr(), root_x[0].numel());
+                candidates =
+                    candidates.with_prologue(&at.parts, root_x[0].bytes_ptr(), root_x[0].numel());
             }
             if let Some(at) = &after {
-                beside = beside.with_epilogue(&at.parts, root_y[0].bytes_ptr(), root_y[0].numel());
+                candidates =
+                    candidates.with_epilogue(&at.parts, root_y[0].bytes_ptr(), root_y[0].numel());
             }
             let run = || dispatch::perform(&*m.root, root_x, root_y, None);
-            let (done, taken) = beside.run(run);
+            let (done, taken) = candidates.run(run);
             done.map(|()| taken)
         };
         let first = before.as_ref().filter(|_| m.apart.load(Relaxed));

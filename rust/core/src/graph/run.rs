@@ -1,6 +1,6 @@
 //! A program at work: its memory, laid out once, and its tensors, made once.
 
-mod reel;
+mod replay;
 
 use super::{After, Output, Program, Source, Step, Value};
 use crate::autograd::node::{Backward, Edges};
@@ -15,7 +15,7 @@ use crate::host;
 use crate::op::{Grads, Metas, Op, ReplayArgs, TensorMeta};
 use crate::storage::{Held, Storage, WeakStorage};
 use crate::tensor::Tensor;
-use reel::{Reel, Work};
+use replay::{ReplayPlan, Work};
 use smallvec::{smallvec, SmallVec};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -40,7 +40,7 @@ pub struct Run {
     /// Stands for what is not bound.
     absent: Tensor,
     /// What a GPU is asked for, kept: of the way forth and of the way back.
-    reels: [Option<Reel>; 2],
+    plans: [Option<ReplayPlan>; 2],
     /// The slot of each input.
     inputs: Vec<usize>,
 }
@@ -163,7 +163,7 @@ impl Run {
             restored: Vec::new(),
             keys: HashMap::new(),
             absent: Tensor::empty(&[0], DType::U8, Device::Cpu)?,
-            reels: [None, None],
+            plans: [None, None],
             inputs: Vec::new(),
             program,
         };
@@ -273,13 +273,13 @@ impl Run {
     pub(super) fn set_op(&mut self, at: usize, op: Arc<dyn Op>) {
         let old = std::mem::replace(&mut self.steps[at].op, op);
         let new = &self.steps[at].op;
-        if self.reels.iter().all(Option::is_none) || **new == *old {
+        if self.plans.iter().all(Option::is_none) || **new == *old {
             return;
         }
         let plain = |op: &dyn Op| op.replay()?.without_args();
         let alike = matches!((plain(&**new), plain(&*old)), (Some(a), Some(b)) if *a == *b);
-        for reel in self.reels.iter_mut().flatten() {
-            reel.forget(at, alike);
+        for plan in self.plans.iter_mut().flatten() {
+            plan.forget(at, alike);
         }
     }
 
@@ -463,13 +463,13 @@ impl Run {
             steps: &self.steps,
             memory: &self.memory,
         };
-        let reel = &mut self.reels[(which.start > 0) as usize];
-        if !on_host && !reel.as_ref().is_some_and(|r| r.is_of(&which)) {
-            *reel = Reel::new(&self.program, which.clone());
+        let plan = &mut self.plans[(which.start > 0) as usize];
+        if !on_host && !plan.as_ref().is_some_and(|r| r.is_of(&which)) {
+            *plan = ReplayPlan::new(&self.program, which.clone());
         }
         // What works for a GPU may ask the host for its place.
-        mode::with_grad(false, || match reel {
-            Some(reel) => reel.run(&work, &mut calls),
+        mode::with_grad(false, || match plan {
+            Some(plan) => plan.run(&work, &mut calls),
             None if on_host => host::unlocked(|| work.perform(which, &mut calls)),
             None => work.perform(which, &mut calls),
         })
@@ -477,7 +477,7 @@ impl Run {
 
     /// How many dispatches of a GPU are kept, to be recorded again without asking the ops.
     pub fn kept(&self) -> usize {
-        self.reels.iter().flatten().map(Reel::kept).sum()
+        self.plans.iter().flatten().map(ReplayPlan::kept).sum()
     }
 }
 

@@ -77,7 +77,7 @@ pub trait Fusion {
     }
 
     /// Whether its kernel on the host runs pointwise chains in its tiles
-    /// ([`Taken`](crate::cpu::pointwise::beside::Taken)): a prologue that computes its first input, and an
+    /// ([`Fused`](crate::cpu::pointwise::fusion::Fused)): a prologue that computes its first input, and an
     /// epilogue that reads its first result.
     fn prologue_epilogue(&self) -> [bool; 2] {
         [false; 2]

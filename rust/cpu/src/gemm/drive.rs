@@ -3,7 +3,7 @@
 //! The depth is cut into blocks that depend on the sizes alone, and each element of C is summed in
 //! the same order wherever its tile lies; so results do not depend on the number of threads.
 
-use super::super::pointwise::beside::Taken;
+use super::super::pointwise::fusion::Fused;
 use super::kernel::{Strided, Tile};
 use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
@@ -203,7 +203,7 @@ pub(super) unsafe fn blocked<T: GemmElem>(
         let pa = Scratch::<T::Acc>::new(rooms[0]);
         let pb = Scratch::<T::Acc>::new(rooms[1]);
         let wide = Scratch::<T::Acc>::new(if T::NARROW { room_m * room_n } else { 0 });
-        let taken = Taken::new(None, p.c.ptr.cast(), whole_result(p));
+        let taken = Fused::new(None, p.c.ptr.cast(), whole_result(p));
         for jb in (0..n).step_by(room_n) {
             let nb = room_n.min(n - jb);
             for ib in 0..blocks_m {
@@ -321,7 +321,7 @@ impl<E: Acc> Block<'_, E> {
         &self,
         p: &mut Problem<T>,
         first: bool,
-        last: Option<(&Taken, usize, usize)>,
+        last: Option<(&Fused, usize, usize)>,
         wide: *mut E,
     ) {
         // SAFETY: tiles lie inside this block of C, whose operands are packed, and tasks have tiles
@@ -371,7 +371,7 @@ impl<E: Acc> Block<'_, E> {
                             }
                         }
                     }
-                    if let Some((hands, at, step)) = &mut after {
+                    if let Some((workers, at, step)) = &mut after {
                         let i = self.tile(ti.start).start..self.tile(ti.end - 1).end;
                         let j = self.panel(tj.start).start..self.panel(tj.end - 1).end;
                         if T::NARROW {
@@ -379,7 +379,7 @@ impl<E: Acc> Block<'_, E> {
                             super::plain::narrow(&part, wide.at(i.start * n + j.start), n);
                         }
                         let at = *at + i.start * *step + j.start;
-                        hands.after_rows(at, i.len(), j.len(), *step);
+                        workers.epilogue_rows(at, i.len(), j.len(), *step);
                     }
                 }
                 self.way.end();
@@ -414,7 +414,7 @@ pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         let packs = p.b.cs != 1 && n > 1;
         let reach = if packs { 2 * lanes } else { x.set.reach(m) };
         // Tasks share columns by whole vectors where they pack, and rows where they do not.
-        let taken = Taken::new(None, p.c.ptr.cast(), whole_result(p));
+        let taken = Fused::new(None, p.c.ptr.cast(), whole_result(p));
         let vectors = n.div_ceil(lanes);
         let most = (m * n * k / GRAIN).clamp(1, num_threads());
         let across = if packs { most.min(vectors) } else { 1 };
@@ -469,7 +469,7 @@ pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
             if !taken.is_none() {
                 let left = columns.start * lanes;
                 let at = rows.start * n + left;
-                taken.begin().after_rows(at, rows.len(), end - left, n);
+                taken.begin().epilogue_rows(at, rows.len(), end - left, n);
             }
         };
         if down * across == 1 {

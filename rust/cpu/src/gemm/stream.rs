@@ -10,7 +10,7 @@
 //! Depth is cut as in [`blocked`](super::drive::blocked) and summed in the same order, so that the
 //! results of both are the same bits.
 
-use super::super::pointwise::beside::Taken;
+use super::super::pointwise::fusion::Fused;
 use super::drive::{pieces, sums};
 #[cfg(target_arch = "x86_64")]
 use super::kernel;
@@ -206,7 +206,7 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
     };
     let columns = panels.div_ceil(across) * wide;
     // SAFETY: used in this call alone.
-    let taken = unsafe { Taken::new(None, p.c.ptr.cast(), whole_result(p)) };
+    let taken = unsafe { Fused::new(None, p.c.ptr.cast(), whole_result(p)) };
     // Sums that are whole after one piece of depth are narrowed tile by tile.
     let at_once = deep == k;
     let room_c = match (T::NARROW, at_once) {
@@ -216,7 +216,7 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
     };
     let grain = GRAIN.div_ceil((m.saturating_mul(n).saturating_mul(k) / (down * across)).max(1));
     parallel_for(down * across, grain, |r| {
-        let mut hands = taken.begin();
+        let mut workers = taken.begin();
         let room = Scratch::<T::Acc>::new(group * tile_room + room_c + columns * deep);
         // SAFETY: the room has parts for A, sums and B, which are as long as the largest of what
         // is packed; tasks have tiles of C of their own.
@@ -328,7 +328,7 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
                                 super::plain::narrow(&part, wide_sums, columns);
                             }
                             if depth.end == k && (!T::NARROW || at_once) {
-                                hands.after_rows(i * n + left, rows, w, n);
+                                workers.epilogue_rows(i * n + left, rows, w, n);
                             }
                         }
                     }
@@ -336,7 +336,7 @@ pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
                 if T::NARROW && !at_once {
                     let part = p.block(top, left, bottom - top, w);
                     super::plain::narrow(&part, wide_sums, columns);
-                    hands.after_rows(top * n + left, bottom - top, w, n);
+                    workers.epilogue_rows(top * n + left, bottom - top, w, n);
                 }
             }
         }

@@ -19,7 +19,7 @@ use crate::typed;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-pub use parts::{Hand, Parts};
+pub use parts::{Parts, Worker};
 
 /// Bytes behind a buffer, so that starts differ in the bits that tell loads from stores.
 const APART: usize = 192;

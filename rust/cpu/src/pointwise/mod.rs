@@ -2,8 +2,8 @@
 //! block, into contiguous buffers of the compute type; where they already are that, the kernel
 //! reads and writes them in place.
 
-pub mod beside;
 pub mod chain;
+pub mod fusion;
 pub mod spread;
 mod tile;
 mod view;

@@ -5,6 +5,7 @@ use super::root::FusionRoot;
 use super::{Arg, Body, Group, Load, Node, Source, Store, HEAD, MAX_PLACES};
 use crate::bail;
 use crate::binding::Bound;
+use crate::command_list::Tolds;
 use crate::error::Result;
 use crate::geometry::WORKGROUP;
 use crate::key::key;
@@ -12,7 +13,6 @@ use crate::pipeline::{Bindings, Make};
 use crate::place::{Place, Walk};
 use crate::shader::Acc;
 use crate::shape;
-use crate::tape::Tolds;
 use crate::{clock, text, Buffer, Gpu};
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -24,7 +24,7 @@ mod prologue;
 mod wide;
 
 pub(super) use prologue::Before;
-use prologue::Taken;
+use prologue::FusedOperand;
 
 const NAME: &str = "fused";
 /// Turns that the loop of a quotient takes at most.
@@ -53,7 +53,7 @@ struct Plan<'a> {
     /// What makes that which the root takes.
     before: Option<Box<Plan<'a>>>,
     /// What a root takes of this, and how many other buffers its own are behind.
-    taken: Option<(Taken, usize)>,
+    taken: Option<(FusedOperand, usize)>,
     /// Bindings beside the root's: those written to first.
     buffers: SmallVec<[&'a Buffer; 8]>,
     writes: usize,
@@ -380,7 +380,7 @@ pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
     };
     let params = bytemuck::cast_slice(&words);
     let mut stream = gpu.stream.lock();
-    let kept = gpu.is_taping().then_some(&told[..]);
+    let kept = gpu.is_recording().then_some(&told[..]);
     stream.dispatch(&pipeline, &bound, params, grid, kept, work);
     drop(stream);
     gpu.check()

@@ -5,13 +5,13 @@
 use super::Group;
 use crate::binding::Bound;
 use crate::clock::{self, Client};
+use crate::command_list::{Told, Tolds};
 use crate::error::Result;
 use crate::key::Key;
 use crate::launch::{Prologue, NOTHING};
 use crate::pipeline::{Kernel, Tail};
 use crate::place::Place;
 use crate::shader::{Acc, Numbers, Source};
-use crate::tape::{Told, Tolds};
 use crate::{Buffer, Gpu, View};
 use smallvec::SmallVec;
 

@@ -21,7 +21,7 @@ unsafe impl Sync for Parts<'_> {}
 
 impl Parts<'_> {
     /// The buffers of a thread, with what is the same in all tiles.
-    pub fn begin(&self) -> Hand<'_> {
+    pub fn begin(&self) -> Worker<'_> {
         let (chain, views) = (self.chain, &self.views[..]);
         let mut room = alloc::room::<u8>(chain.room + 64);
         let start = room.as_mut_ptr();
@@ -55,7 +55,7 @@ impl Parts<'_> {
                 }
             }
         }
-        Hand {
+        Worker {
             chain,
             views,
             _room: room,
@@ -79,7 +79,7 @@ impl Parts<'_> {
 }
 
 /// A thread's buffers for a chain.
-pub struct Hand<'a> {
+pub struct Worker<'a> {
     chain: &'a Chain,
     views: &'a [View],
     /// What `base` and `at` point into.
@@ -88,7 +88,7 @@ pub struct Hand<'a> {
     at: SmallVec<[*mut u8; 32]>,
 }
 
-impl Hand<'_> {
+impl Worker<'_> {
     /// Elements `start..start + n`.
     ///
     /// # Safety

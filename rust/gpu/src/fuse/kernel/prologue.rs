@@ -24,12 +24,12 @@ const MAX_TURNS: usize = 32_768;
 pub(crate) struct Before {
     pub group: Box<Group>,
     /// The place that the root reads, which may take the values instead; none of the results of parts.
-    pub taken: Option<Taken>,
+    pub taken: Option<FusedOperand>,
 }
 
 /// What a root takes as it is made: the node that makes it, the element that is its first, and the operand's name.
 #[derive(Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct FusedOperand {
     pub node: usize,
     pub offset: usize,
     pub name: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct Taken {
 
 impl Before {
     /// What the root takes, where nobody else can read anything of the group; then that stays so.
-    pub fn taken(&self) -> Option<Taken> {
+    pub fn taken(&self) -> Option<FusedOperand> {
         let held = self.group.stores.iter().any(Store::is_held);
         self.taken.filter(|_| !held)
     }
@@ -94,7 +94,7 @@ impl Group {
         x: &Prologue,
         (bound, params): (usize, usize),
         max_buffers: usize,
-    ) -> Option<Option<Taken>> {
+    ) -> Option<Option<FusedOperand>> {
         let view = &x.view;
         if let Some(root) = &self.root {
             // The results of parts: what comes before those is what is worth the wait.
@@ -124,7 +124,7 @@ impl Group {
             && self.is_worth(needed, x);
         self.stores[at].read |= fits;
         let name = x.name;
-        fits.then_some(Some(Taken { node, offset, name }))
+        fits.then_some(Some(FusedOperand { node, offset, name }))
     }
 
     /// Whether these nodes may be computed as often as the root reads: what they read then is no more than what
@@ -178,7 +178,7 @@ impl<'a> Plan<'a> {
 impl<'a, 'g> Writer<'a, 'g> {
     /// The functions that read what the root takes of this.
     pub(super) fn reads_of(&mut self, plan: &'a Plan<'g>) {
-        let Some((Taken { node, name, .. }, _)) = plan.taken else {
+        let Some((FusedOperand { node, name, .. }, _)) = plan.taken else {
             return;
         };
         let whole = std::mem::replace(&mut self.plan, plan);

@@ -7,7 +7,7 @@ use super::vectors::{
 };
 use super::{Data, Sizes, TOGETHER};
 use crate::alloc;
-use crate::cpu::pointwise::beside::Taken;
+use crate::cpu::pointwise::fusion::Fused;
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::cpu::simd::{Simd, Vectors};
 use crate::dtype::DType;
@@ -57,12 +57,12 @@ macro_rules! by_type {
 }
 
 impl<T: Float> Columns<'_, T> {
-    /// What is done beside, on parts of what is read (backward the gradient) and of the result.
-    fn beside(&self) -> Taken<'_> {
+    /// What is fused, on parts of what is read (backward the gradient) and of the result.
+    fn fused(&self) -> Fused<'_> {
         let read = self.g.as_ref().map_or(&self.x, |(g, _)| g).ptr;
         let count = self.s.n * self.s.channels() * self.s.inner;
         // SAFETY: used in the kernel's call alone.
-        unsafe { Taken::new(Some(read), self.y.ptr, count) }
+        unsafe { Fused::new(Some(read), self.y.ptr, count) }
     }
 
     /// Elements of so many channels of sample `n` that lie next to each other.
@@ -88,7 +88,7 @@ impl<T: Float> Columns<'_, T> {
         self.check();
         let s = self.s;
         let (c, inner) = (s.channels(), s.inner);
-        let beside = self.beside();
+        let fused = self.fused();
         if inner < SHORT {
             let none = T::default();
             let empty = Line {
@@ -105,12 +105,12 @@ impl<T: Float> Columns<'_, T> {
                 .clamp(BLOCK, 4 * BLOCK);
             let grain = (1 << 14) / (s.n * inner * block).max(1) + 1;
             parallel_for(c.div_ceil(block), grain, |range| {
-                let mut hands = beside.begin();
+                let mut workers = fused.begin();
                 for b in range {
                     let channels = b * block..((b + 1) * block).min(c);
                     for (at, len) in (0..s.n).map(|n| self.span(n, &channels)) {
                         // SAFETY: the elements are this range's.
-                        unsafe { hands.before(at, len) };
+                        unsafe { workers.prologue(at, len) };
                     }
                     let mut sums = alloc::full([0.0; 2], channels.len());
                     // SAFETY: channels lie inside the tensors, and these are this range's.
@@ -124,11 +124,11 @@ impl<T: Float> Columns<'_, T> {
                 }
             });
             // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
-            unsafe { self.write_beside(&lines, &beside, false) };
+            unsafe { self.write_fused(&lines, &fused, false) };
             return;
         }
         // SAFETY: tensors have the sizes that `s` names, and elements of the type of `x`.
-        unsafe { by_type!(self, planes::<T>(line, &beside)) }
+        unsafe { by_type!(self, planes::<T>(line, &fused)) }
     }
 
     /// Writes `y` by the lines of all channels.
@@ -137,39 +137,39 @@ impl<T: Float> Columns<'_, T> {
     /// As for [`Rows::run`].
     pub unsafe fn write(&self, lines: &[Line<T>]) {
         // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
-        unsafe { self.write_beside(lines, &self.beside(), true) };
+        unsafe { self.write_fused(lines, &self.fused(), true) };
     }
 
-    /// With what is done beside; `unread` says that nobody has read what was to be made first.
+    /// With what is fused; `unread` says that nobody has read what was to be made first.
     // SAFETY: as for `write`.
-    unsafe fn write_beside(&self, lines: &[Line<T>], beside: &Taken, unread: bool) {
+    unsafe fn write_fused(&self, lines: &[Line<T>], fused: &Fused, unread: bool) {
         self.check();
         let (s, c) = (self.s, self.s.channels());
-        // Samples, or planes, and so many at once that stay in a cache for what is done beside.
+        // Samples, or planes, and so many at once that stay in a cache for what is fused.
         let (count, each) = match s.inner {
             1 => (s.n, c),
             inner => (s.n * c, inner),
         };
-        let some = match beside.is_none() {
+        let some = match fused.is_none() {
             true => count,
             false => (TOGETHER / each.max(1)).max(1),
         };
         parallel_for(count, (1 << 14) / each.max(1) + 1, |range| {
-            let mut hands = beside.begin();
+            let mut workers = fused.begin();
             for first in range.clone().step_by(some) {
                 let part = first..(first + some).min(range.end);
                 let (at, len) = (part.start * each, part.len() * each);
                 // SAFETY: these samples or planes lie inside the tensors, and belong to this range alone.
                 unsafe {
                     if unread {
-                        hands.before(at, len);
+                        workers.prologue(at, len);
                     }
                     match self.x.dtype.is_half() && s.inner < SHORT {
                         _ if s.inner == 1 => by_type!(self, write_samples::<T>(part, lines)),
                         true => self.write_short(part, lines),
                         false => by_type!(self, write_planes::<T>(part, lines, 0)),
                     }
-                    hands.after(at, len);
+                    workers.epilogue(at, len);
                 }
             }
         });
@@ -209,7 +209,7 @@ impl<T: Float> Columns<'_, T> {
 unsafe fn planes<T: Float, X: Place<T>>(
     job: &Columns<T>,
     line: impl Fn(usize, [f64; 2]) -> Line<T> + Sync,
-    beside: &Taken,
+    fused: &Fused,
 ) {
     let s = job.s;
     let (c, inner) = (s.channels(), s.inner);
@@ -219,14 +219,14 @@ unsafe fn planes<T: Float, X: Place<T>>(
         let some = some.max(1);
         let grain = (1 << 14) / (s.n * inner * some).max(1) + 1;
         parallel_for(c.div_ceil(some), grain, |range| {
-            let mut hands = beside.begin();
+            let mut workers = fused.begin();
             for b in range {
                 let channels = b * some..((b + 1) * some).min(c);
                 let mut sums = alloc::full([0.0; 2], channels.len());
                 // SAFETY: channels lie inside the tensors, and these are this range's.
                 unsafe {
                     for (at, len) in (0..s.n).map(|n| job.span(n, &channels)) {
-                        hands.before(at, len);
+                        workers.prologue(at, len);
                     }
                     channel_sums::<T, X>(job, channels.clone(), &mut sums);
                     let lines = channels.clone().zip(sums).map(|(ch, v)| line(ch, v));
@@ -235,7 +235,7 @@ unsafe fn planes<T: Float, X: Place<T>>(
                         let planes = n * c + channels.start..n * c + channels.end;
                         write_planes::<T, X>(job, planes, &lines, channels.start);
                         let (at, len) = job.span(n, &channels);
-                        hands.after(at, len);
+                        workers.epilogue(at, len);
                     }
                 }
             }
@@ -257,14 +257,14 @@ unsafe fn planes<T: Float, X: Place<T>>(
         // A channel's planes are still in cache when they are written.
         let grain = (1 << 14) / (s.n * inner).max(1) + 1;
         parallel_for(c, grain, |range| {
-            let mut hands = beside.begin();
+            let mut workers = fused.begin();
             for ch in range {
                 let plane = |n: usize| n * c + ch..n * c + ch + 1;
                 let mut each = (0..s.n).map(|n| {
                     let mut out = [[0.0; 2]];
                     // SAFETY: planes below `s.n * c` lie inside the tensors.
                     unsafe {
-                        hands.before(plane(n).start * inner, inner);
+                        workers.prologue(plane(n).start * inner, inner);
                         plane_sums::<T, X>(job, plane(n), &mut out)
                     };
                     out[0]
@@ -274,7 +274,7 @@ unsafe fn planes<T: Float, X: Place<T>>(
                     // SAFETY: the planes of this channel belong to this range alone.
                     unsafe {
                         write_planes::<T, X>(job, plane(n), &line, ch);
-                        hands.after(plane(n).start * inner, inner);
+                        workers.epilogue(plane(n).start * inner, inner);
                     }
                 }
             }
@@ -284,12 +284,12 @@ unsafe fn planes<T: Float, X: Place<T>>(
     let mut each = alloc::full([0.0; 2], s.n * c);
     let to = Ptr(each.as_mut_ptr());
     parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
-        let mut hands = beside.begin();
+        let mut workers = fused.begin();
         // SAFETY: these planes belong to this range alone.
         unsafe {
             let out = std::slice::from_raw_parts_mut(to.at(range.start), range.len());
             for (p, out) in range.zip(out.chunks_mut(1)) {
-                hands.before(p * inner, inner);
+                workers.prologue(p * inner, inner);
                 plane_sums::<T, X>(job, p..p + 1, out);
             }
         }
@@ -298,7 +298,7 @@ unsafe fn planes<T: Float, X: Place<T>>(
         .map(|ch| line(ch, joined(&mut (0..s.n).map(|n| each[n * c + ch]))))
         .collect();
     // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
-    unsafe { job.write_beside(&lines, beside, false) };
+    unsafe { job.write_fused(&lines, fused, false) };
 }
 
 per_isa! {

@@ -9,7 +9,7 @@ mod vectors;
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
-use crate::cpu::pointwise::beside::{Hands, Taken};
+use crate::cpu::pointwise::fusion::{Fused, Workers};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::{Simd, Vectors};
 use crate::dtype::DType;
@@ -142,16 +142,16 @@ impl<T: Float> Rows<'_, T> {
         let grain = (1 << 14) / self.s.row().max(1) + 1;
         let count = self.s.rows() * self.s.row();
         // SAFETY: used in this call alone.
-        let beside = unsafe { Taken::new(Some(self.x.ptr), self.y.ptr, count) };
+        let fused = unsafe { Fused::new(Some(self.x.ptr), self.y.ptr, count) };
         parallel_for(self.s.rows(), grain, |range| {
             // SAFETY: rows lie inside the tensors; those of different ranges are disjoint.
-            unsafe { normal_rows(self, range, &mut beside.begin()) }
+            unsafe { normal_rows(self, range, &mut fused.begin()) }
         });
     }
 }
 
 per_isa! {
-    unsafe fn normal_rows[T: Float; in V](job: &Rows<T>, range: Range<usize>, hands: &mut Hands) {
+    unsafe fn normal_rows[T: Float; in V](job: &Rows<T>, range: Range<usize>, workers: &mut Workers) {
         // SAFETY: rows lie inside the tensors and belong to this thread.
         unsafe {
             let (s, len) = (job.s, job.s.row());
@@ -163,7 +163,7 @@ per_isa! {
             while first < range.end {
                 let count = most.min(range.end - first);
                 let span = first * len..(first + count) * len;
-                hands.before(span.start, span.len());
+                workers.prologue(span.start, span.len());
                 let xs = job.x.read(span.clone(), &mut bx).as_ptr();
                 let ys = job.y.place(span.clone(), &mut by).as_mut_ptr();
                 let (mut means, mut spreads) = ([T::default(); ROWS], [0.0; ROWS]);
@@ -209,7 +209,7 @@ per_isa! {
                     scaled::<V>(normal, ys.add(j * len), (w, b), s);
                 }
                 job.y.keep(span.clone(), &by);
-                hands.after(span.start, span.len());
+                workers.epilogue(span.start, span.len());
                 first += count;
             }
         }
@@ -281,15 +281,15 @@ impl<T: Float> RowsBackward<'_, T> {
         let mut partial = alloc::full(T::default(), count * width);
         let sums = Ptr(partial.as_mut_ptr());
         // SAFETY: used in this call alone.
-        let beside = unsafe { Taken::new(Some(self.g.ptr), self.dx.ptr, rows * self.s.row()) };
+        let fused = unsafe { Fused::new(Some(self.g.ptr), self.dx.ptr, rows * self.s.row()) };
         parallel_for(count, 1, |range| {
-            let mut hands = beside.begin();
+            let mut workers = fused.begin();
             for part in range {
                 // SAFETY: each part has its own sums and rows.
                 unsafe {
                     let sums = std::slice::from_raw_parts_mut(sums.at(part * width), width);
                     let rows = (part * per).min(rows)..((part + 1) * per).min(rows);
-                    rows_grad(self, rows, sums, &mut hands);
+                    rows_grad(self, rows, sums, &mut workers);
                 }
             }
         });
@@ -309,7 +309,7 @@ per_isa! {
         job: &RowsBackward<T>,
         rows: Range<usize>,
         sums: &mut [T],
-        hands: &mut Hands
+        workers: &mut Workers
     ) {
         // SAFETY: rows lie inside the tensors and belong to this thread; there is a weight and are
         // sums for each channel.
@@ -324,7 +324,7 @@ per_isa! {
             while start < rows.end {
                 let count = most.min(rows.end - start);
                 let span = start * len..(start + count) * len;
-                hands.before(span.start, span.len());
+                workers.prologue(span.start, span.len());
                 let gs = job.g.read(span.clone(), &mut bg).as_ptr();
                 let xs = job.x.read(span.clone(), &mut bx).as_ptr();
                 let dxs = job.dx.place(span.clone(), &mut bo).as_mut_ptr();
@@ -391,7 +391,7 @@ per_isa! {
                     }
                 }
                 job.dx.keep(span.clone(), &bo);
-                hands.after(span.start, span.len());
+                workers.epilogue(span.start, span.len());
                 start += count;
             }
         }

@@ -1,4 +1,4 @@
-//! The steps of a run on a GPU, in parts: the dispatches of most are kept ([`Tape`]) when they are first
+//! The steps of a run on a GPU, in parts: the dispatches of most are kept ([`CommandList`]) when they are first
 //! recorded, and are recorded again without asking any op. What is another thing in each call (a random
 //! key, numbers of the host) goes into the parameters of the kept dispatches before that
 //! ([`Replay::args`](crate::op::Replay::args)), and so do steps in memory of the host alone. Steps where the host
@@ -7,7 +7,7 @@
 use super::{Calls, Ready};
 use crate::device::Device;
 use crate::error::Result;
-use crate::gpu::{Buffer, Gpu, Tape};
+use crate::gpu::{Buffer, CommandList, Gpu};
 use crate::graph::{Program, Slot, Source, Value};
 use crate::host;
 use crate::op::Replay;
@@ -15,10 +15,10 @@ use crate::storage::Storage;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Tapes of a part that may be made in vain.
+/// Command lists of a part that may be made in vain.
 const TRIES: u8 = 3;
 
-pub(super) struct Reel {
+pub(super) struct ReplayPlan {
     gpu: u8,
     steps: Range<usize>,
     /// Of the steps from the first one on, what is known of each.
@@ -47,8 +47,8 @@ struct Part {
     kept: bool,
     /// The steps that are asked for something although the dispatches are kept.
     asked: Vec<(usize, Kind)>,
-    tape: Option<Tape>,
-    /// Tapes that were made, less those that were used.
+    list: Option<CommandList>,
+    /// Command lists that were made, less those that were used.
     vain: u8,
 }
 
@@ -85,9 +85,9 @@ fn varies(slot: &Slot, gpu: u8) -> bool {
     slot.device != Device::Wgpu(gpu) && !(constant && slot.device == Device::Cpu)
 }
 
-impl Reel {
+impl ReplayPlan {
     /// For these steps of a program; `None` where they are not of one GPU.
-    pub fn new(program: &Program, steps: Range<usize>) -> Option<Reel> {
+    pub fn new(program: &Program, steps: Range<usize>) -> Option<ReplayPlan> {
         let slots = &program.slots;
         let mut gpus = slots.iter().filter_map(|s| match s.device {
             Device::Wgpu(n) => Some(n),
@@ -120,7 +120,7 @@ impl Reel {
         let numbers = program.steps[steps.clone()].iter();
         let numbers = numbers.map(|s| s.op.replay().is_some_and(|r| r.args_are_inputs()));
         let moves = |s: &usize| slots[*s].escapes || matches!(slots[*s].source, Source::Input(_));
-        let mut reel = Reel {
+        let mut plan = ReplayPlan {
             gpu,
             kinds: kinds.collect(),
             numbers: numbers.collect(),
@@ -128,8 +128,8 @@ impl Reel {
             parts: Vec::new(),
             open: (0..slots.len()).filter(moves).collect(),
         };
-        reel.part();
-        Some(reel)
+        plan.part();
+        Some(plan)
     }
 
     pub fn is_of(&self, steps: &Range<usize>) -> bool {
@@ -152,7 +152,7 @@ impl Reel {
                 asked: kinds
                     .filter(|(_, k)| matches!(k, Kind::Args | Kind::Host))
                     .collect(),
-                tape: None,
+                list: None,
                 vain: 0,
             });
             at += alike.len();
@@ -168,7 +168,7 @@ impl Reel {
             return;
         }
         if let Some(part) = self.parts.iter_mut().find(|p| p.steps.contains(&step)) {
-            part.tape = None;
+            part.list = None;
         }
     }
 
@@ -180,35 +180,35 @@ impl Reel {
         let mut changed = false;
         for part in &mut self.parts {
             interrupted()?;
-            if let Some(tape) = &mut part.tape {
-                if !tape.fit(gpu, &open) {
-                    part.tape = None;
-                } else if gpu.replays(tape) {
+            if let Some(list) = &mut part.list {
+                if !list.fit(gpu, &open) {
+                    part.list = None;
+                } else if gpu.replays(list) {
                     for &(i, kind) in &part.asked {
                         let step = &work.steps[i];
                         match kind {
                             Kind::Host => calls.perform(step)?,
-                            _ => tape.tell(i, &calls.replay_args(step)?)?,
+                            _ => list.tell(i, &calls.replay_args(step)?)?,
                         }
                     }
-                    gpu.replay(tape)?;
+                    gpu.replay(list)?;
                     part.vain = 0;
                     continue;
                 }
             }
-            let taping = match part.kept && part.tape.is_none() && part.vain < TRIES {
-                true => gpu.tape()?,
+            let recorder = match part.kept && part.list.is_none() && part.vain < TRIES {
+                true => gpu.record_commands()?,
                 false => None,
             };
-            let Some(taping) = taping else {
+            let Some(recorder) = recorder else {
                 work.perform(part.steps.clone(), calls)?;
                 continue;
             };
             let mut same = true;
             for i in part.steps.clone() {
-                taping.begin(i, self.numbers[i - self.steps.start]);
+                recorder.begin(i, self.numbers[i - self.steps.start]);
                 work.perform(i..i + 1, calls)?;
-                if taping.is_invalid() {
+                if recorder.is_invalid() {
                     self.kinds[i - self.steps.start] = Kind::Other;
                     same = false;
                 }
@@ -216,7 +216,7 @@ impl Reel {
             part.vain += 1;
             if same {
                 let known = (0..work.memory.len()).filter_map(|s| work.buffer(s));
-                part.tape = taping.finish(known, &open)?;
+                part.list = recorder.finish(known, &open)?;
             }
             changed |= !same;
         }
@@ -228,7 +228,7 @@ impl Reel {
 
     /// How many dispatches and copies are kept.
     pub fn kept(&self) -> usize {
-        let tapes = self.parts.iter().filter_map(|p| p.tape.as_ref());
-        tapes.map(Tape::count).sum()
+        let lists = self.parts.iter().filter_map(|p| p.list.as_ref());
+        lists.map(CommandList::count).sum()
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Told {
 /// Those of a dispatch.
 pub(super) type Tolds = SmallVec<[Told; 2]>;
 
-/// Memory that a command uses, by its number among that of the tape, and the bytes that it sees.
+/// Memory that a command uses, by its number among that of the command list, and the bytes that it sees.
 pub(super) type Use = (usize, Option<Window>);
 
 // Nearly all are dispatches.
@@ -53,7 +53,7 @@ pub(super) enum Command {
     },
 }
 
-/// What the dispatches of a tape are and use.
+/// What the dispatches of a command list are and use.
 #[derive(Default)]
 pub(super) struct Recording {
     pub commands: Vec<Command>,
@@ -128,7 +128,7 @@ impl Recording {
 }
 
 /// Dispatches that can be recorded again.
-pub struct Tape {
+pub struct CommandList {
     index: u8,
     life: u32,
     recording: Recording,
@@ -153,22 +153,22 @@ impl Open {
     }
 }
 
-/// That what a tape holds may go to other threads, which the compiler takes long to see.
+/// That what a command list holds may go to other threads, which the compiler takes long to see.
 const fn may_go<T: Send + Sync>() {}
 const _: () = may_go::<Recording>();
 const _: () = may_go::<Buffer>();
 // SAFETY: the fields may, as the lines above have the compiler see.
-unsafe impl Send for Tape {}
+unsafe impl Send for CommandList {}
 // SAFETY: the fields may, as the lines above have the compiler see.
-unsafe impl Sync for Tape {}
+unsafe impl Sync for CommandList {}
 
 /// Dispatches of this thread being kept; dropped, they are forgotten.
-pub struct Taping<'a>(&'a Gpu);
+pub struct CommandRecorder<'a>(&'a Gpu);
 
-impl Drop for Taping<'_> {
+impl Drop for CommandRecorder<'_> {
     fn drop(&mut self) {
         self.0.stream.lock().recording = None;
-        self.0.taper.store(0, Ordering::Relaxed);
+        self.0.recording_thread.store(0, Ordering::Relaxed);
     }
 }
 
@@ -180,7 +180,7 @@ fn me() -> usize {
     ME.with(|me| std::ptr::from_ref(me) as usize)
 }
 
-impl Taping<'_> {
+impl CommandRecorder<'_> {
     /// Says that what is asked for from now on is of this step, and whether what its op tells are
     /// [numbers](crate::op::Op::tells_numbers).
     pub fn begin(&self, step: usize, numbers: bool) {
@@ -198,13 +198,13 @@ impl Taping<'_> {
             .is_some_and(|f| std::mem::take(&mut f.invalid))
     }
 
-    /// Ends it. `known` is the memory that lives as long as the tape, `open` what may be other memory
+    /// Ends it. `known` is the memory that lives as long as the command list, `open` what may be other memory
     /// next time. `None` where the dispatches use memory that somebody else has.
     pub fn finish<'b>(
         self,
         known: impl Iterator<Item = &'b Buffer>,
         open: &[Option<&'b Buffer>],
-    ) -> Result<Option<Tape>> {
+    ) -> Result<Option<CommandList>> {
         let gpu = self.0;
         gpu.settle_all()?;
         let recording = gpu.stream.lock().recording.take();
@@ -234,7 +234,7 @@ impl Taping<'_> {
             }
             own.push(Buffer::new(gpu, raw.clone(), raw.buffer.size()));
         }
-        Ok(Some(Tape {
+        Ok(Some(CommandList {
             index: gpu.index,
             life: gpu.life,
             recording,
@@ -244,7 +244,7 @@ impl Taping<'_> {
     }
 }
 
-impl Tape {
+impl CommandList {
     /// Puts the caller's memory in the place of what it was, by number; false where it does not fit.
     pub fn fit(&mut self, gpu: &Gpu, buffers: &[Option<&Buffer>]) -> bool {
         let mut new: SmallVec<[(usize, &Arc<Raw>); 8]> = SmallVec::new();
@@ -327,7 +327,7 @@ impl Tape {
     }
 }
 
-impl Drop for Tape {
+impl Drop for CommandList {
     fn drop(&mut self) {
         if Gpu::now(self.index).is_err() {
             // A forked child must not call the driver that its parent opened.
@@ -339,36 +339,36 @@ impl Drop for Tape {
 impl Gpu {
     /// Begins to keep what this thread records; `None` where that cannot be, as where another thread
     /// does or where dispatches are timed.
-    pub fn tape(&self) -> Result<Option<Taping<'_>>> {
+    pub fn record_commands(&self) -> Result<Option<CommandRecorder<'_>>> {
         if clock::watched() {
             return Ok(None);
         }
-        let free = self
-            .taper
-            .compare_exchange(0, me(), Ordering::Relaxed, Ordering::Relaxed);
+        let free =
+            self.recording_thread
+                .compare_exchange(0, me(), Ordering::Relaxed, Ordering::Relaxed);
         if free.is_err() {
             return Ok(None);
         }
-        let taping = Taping(self);
+        let recorder = CommandRecorder(self);
         self.settle_all()?;
         self.stream.lock().recording = Some(Recording::default());
-        Ok(Some(taping))
+        Ok(Some(recorder))
     }
 
     /// Whether another thread than the one that keeps what it records is asking.
     pub(super) fn is_outside(&self) -> bool {
-        let taper = self.taper.load(Ordering::Relaxed);
-        taper != 0 && taper != me()
+        let recording_thread = self.recording_thread.load(Ordering::Relaxed);
+        recording_thread != 0 && recording_thread != me()
     }
 
     /// Whether this thread keeps what it records.
-    pub(super) fn is_taping(&self) -> bool {
-        self.taper.load(Ordering::Relaxed) == me()
+    pub(super) fn is_recording(&self) -> bool {
+        self.recording_thread.load(Ordering::Relaxed) == me()
     }
 
     /// The step whose kernels are asked for, where what this thread records is kept.
     pub(super) fn step(&self) -> Option<usize> {
-        match self.is_taping() {
+        match self.is_recording() {
             true => self.stream.lock().recording.as_ref().map(|f| f.step),
             false => None,
         }
@@ -376,7 +376,7 @@ impl Gpu {
 
     /// The step whose kernels are asked for, where its op tells numbers of the host.
     pub(super) fn step_of_numbers(&self) -> Option<usize> {
-        match self.is_taping() {
+        match self.is_recording() {
             true => {
                 let stream = self.stream.lock();
                 let recording = stream.recording.as_ref().filter(|f| f.of_numbers);
@@ -388,7 +388,7 @@ impl Gpu {
 
     /// Says that what this thread does now cannot be kept.
     pub(super) fn invalidate_recording(&self) {
-        if self.is_taping() {
+        if self.is_recording() {
             if let Some(recording) = &mut self.stream.lock().recording {
                 recording.invalid = true;
             }
@@ -402,16 +402,16 @@ impl Gpu {
         }
     }
 
-    /// Whether a tape can be recorded again now.
-    pub fn replays(&self, tape: &Tape) -> bool {
-        tape.life == self.life && !clock::watched()
+    /// Whether a command list can be recorded again now.
+    pub fn replays(&self, list: &CommandList) -> bool {
+        list.life == self.life && !clock::watched()
     }
 
-    /// Records a tape again.
-    pub fn replay(&self, tape: &Tape) -> Result<()> {
+    /// Records a command list again.
+    pub fn replay(&self, list: &CommandList) -> Result<()> {
         self.settle_all()?;
-        self.expect_faults(&tape.recording.faults);
-        self.stream.lock().replay(&tape.recording);
+        self.expect_faults(&list.recording.faults);
+        self.stream.lock().replay(&list.recording);
         match self.fault.lock().is_some() {
             true => self.check(),
             false => Ok(()),

@@ -1,11 +1,11 @@
 //! Prologues and epilogues: chains that a kernel runs on parts of its operand or its result while they lie in a
 //! cache.
 //!
-//! Whoever has a kernel run offers the chains here ([`Beside::run`]). A kernel that can takes them when it begins
-//! ([`Taken::new`]), by the memory of its operand and its result. A chain that was not taken runs as a whole, before
+//! Whoever has a kernel run offers the chains here ([`Candidates::run`]). A kernel that can takes them when it begins
+//! ([`Fused::new`]), by the memory of its operand and its result. A chain that was not taken runs as a whole, before
 //! or after; so it is the kernel alone that knows.
 
-use super::chain::{Hand, Parts};
+use super::chain::{Parts, Worker};
 use std::cell::Cell;
 use std::ptr;
 
@@ -19,18 +19,18 @@ struct Side<'a> {
 
 /// What a kernel may run beside its own work.
 #[derive(Default)]
-pub struct Beside<'a> {
-    before: Option<Side<'a>>,
-    after: Option<Side<'a>>,
+pub struct Candidates<'a> {
+    prologue: Option<Side<'a>>,
+    epilogue: Option<Side<'a>>,
 }
 
 thread_local! {
     /// What is offered to the kernel that this thread calls.
-    static OFFERED: Cell<*const Beside<'static>> = const { Cell::new(ptr::null()) };
+    static OFFERED: Cell<*const Candidates<'static>> = const { Cell::new(ptr::null()) };
 }
 
 /// Puts back what was offered before.
-struct Restore(*const Beside<'static>);
+struct Restore(*const Candidates<'static>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
@@ -38,7 +38,7 @@ impl Drop for Restore {
     }
 }
 
-impl<'a> Beside<'a> {
+impl<'a> Candidates<'a> {
     fn side(parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Option<Side<'a>> {
         Some(Side {
             parts,
@@ -50,14 +50,14 @@ impl<'a> Beside<'a> {
 
     /// With a prologue: a chain that computes what the kernel reads.
     pub fn with_prologue(self, parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Self {
-        let before = Beside::side(parts, shared, count);
-        Beside { before, ..self }
+        let prologue = Candidates::side(parts, shared, count);
+        Candidates { prologue, ..self }
     }
 
     /// With an epilogue: a chain that reads what the kernel computes.
     pub fn with_epilogue(self, parts: &'a Parts<'a>, shared: *const u8, count: usize) -> Self {
-        let after = Beside::side(parts, shared, count);
-        Beside { after, ..self }
+        let epilogue = Candidates::side(parts, shared, count);
+        Candidates { epilogue, ..self }
     }
 
     /// Calls a kernel, and tells which of the chains it took.
@@ -65,7 +65,7 @@ impl<'a> Beside<'a> {
         let _restore = Restore(OFFERED.replace(ptr::from_ref(self).cast()));
         let result = kernel();
         let taken = |side: &Option<Side>| side.as_ref().is_some_and(|s| s.taken.get());
-        (result, [taken(&self.before), taken(&self.after)])
+        (result, [taken(&self.prologue), taken(&self.epilogue)])
     }
 }
 
@@ -81,14 +81,14 @@ impl Side<'_> {
 
 /// What a kernel took.
 #[derive(Clone, Copy, Default)]
-pub struct Taken<'a> {
-    before: Option<&'a Parts<'a>>,
-    after: Option<&'a Parts<'a>>,
+pub struct Fused<'a> {
+    prologue: Option<&'a Parts<'a>>,
+    epilogue: Option<&'a Parts<'a>>,
 }
 
-impl Taken<'_> {
+impl Fused<'_> {
     /// What is offered to a kernel that reads all of `x`, if it is asked for, and writes all of `y`, which have so
-    /// many elements, each once. It then has [`Hands`] run each part, once. Where what makes `x` is not taken,
+    /// many elements, each once. It then has [`Workers`] run each part, once. Where what makes `x` is not taken,
     /// nothing is.
     ///
     /// # Safety
@@ -96,49 +96,49 @@ impl Taken<'_> {
     pub unsafe fn new(x: Option<*const u8>, y: *const u8, count: usize) -> Self {
         // SAFETY: whoever offers something waits for the kernel's end.
         let Some(offered) = (unsafe { OFFERED.get().as_ref() }) else {
-            return Taken::default();
+            return Fused::default();
         };
-        let mut taken = Taken::default();
-        if let Some(side) = &offered.before {
+        let mut taken = Fused::default();
+        if let Some(side) = &offered.prologue {
             if !x.is_some_and(|x| side.take(x, count)) {
                 return taken;
             }
-            taken.before = Some(side.parts);
+            taken.prologue = Some(side.parts);
         }
-        let after = offered.after.as_ref().filter(|side| side.take(y, count));
-        taken.after = after.map(|side| side.parts);
+        let epilogue = offered.epilogue.as_ref().filter(|side| side.take(y, count));
+        taken.epilogue = epilogue.map(|side| side.parts);
         taken
     }
 
     pub fn is_none(&self) -> bool {
-        self.before.is_none() && self.after.is_none()
+        self.prologue.is_none() && self.epilogue.is_none()
     }
 
     /// The buffers of a thread.
-    pub fn begin(&self) -> Hands<'_> {
-        Hands {
-            before: self.before.map(Parts::begin),
-            after: self.after.map(Parts::begin),
+    pub fn begin(&self) -> Workers<'_> {
+        Workers {
+            prologue: self.prologue.map(Parts::begin),
+            epilogue: self.epilogue.map(Parts::begin),
         }
     }
 }
 
 /// What a thread runs beside the kernel's work.
-pub struct Hands<'a> {
-    before: Option<Hand<'a>>,
-    after: Option<Hand<'a>>,
+pub struct Workers<'a> {
+    prologue: Option<Worker<'a>>,
+    epilogue: Option<Worker<'a>>,
 }
 
-impl Hands<'_> {
+impl Workers<'_> {
     /// Makes elements `start..start + n` of the operand, before they are read.
     ///
     /// # Safety
     /// They lie in the tensor, and nobody else makes them.
     #[inline]
-    pub unsafe fn before(&mut self, start: usize, n: usize) {
-        if let Some(hand) = &mut self.before {
+    pub unsafe fn prologue(&mut self, start: usize, n: usize) {
+        if let Some(worker) = &mut self.prologue {
             // SAFETY: the elements lie in the tensor, and nobody else makes them.
-            unsafe { hand.run(start, n) };
+            unsafe { worker.run(start, n) };
         }
     }
 
@@ -147,25 +147,25 @@ impl Hands<'_> {
     /// # Safety
     /// They lie in the tensor, and nobody else goes on from them or reads them.
     #[inline]
-    pub unsafe fn after(&mut self, start: usize, n: usize) {
-        if let Some(hand) = &mut self.after {
+    pub unsafe fn epilogue(&mut self, start: usize, n: usize) {
+        if let Some(worker) = &mut self.epilogue {
             // SAFETY: the elements lie in the tensor, and nobody else reads them or goes on from them.
-            unsafe { hand.run(start, n) };
+            unsafe { worker.run(start, n) };
         }
     }
 
-    /// [`Hands::after`] of `rows` rows of `n` elements, `step` apart.
+    /// [`Workers::epilogue`] of `rows` rows of `n` elements, `step` apart.
     ///
     /// # Safety
     /// As for that.
-    pub unsafe fn after_rows(&mut self, start: usize, rows: usize, n: usize, step: usize) {
-        if self.after.is_none() {
+    pub unsafe fn epilogue_rows(&mut self, start: usize, rows: usize, n: usize, step: usize) {
+        if self.epilogue.is_none() {
             return;
         }
         let (rows, n) = if n == step { (1, rows * n) } else { (rows, n) };
         for r in 0..rows {
             // SAFETY: each row lies in the tensor, and nobody else goes on from it.
-            unsafe { self.after(start + r * step, n) };
+            unsafe { self.epilogue(start + r * step, n) };
         }
     }
 }
