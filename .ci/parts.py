@@ -77,6 +77,8 @@ MACOS = ["aarch64-apple-darwin", "x86_64-apple-darwin"]
 CHECKED = ["cargo", "clippy", "-q", "--workspace", "--locked"]
 CHECKED += [word for target in MACOS for word in ("--target", target)]
 CHECKED += ["--config", 'profile.dev.package."*".opt-level=0', "--", "-D", "warnings"]
+# Wheels that are only tried: the engine is compiled once, quickly, and linked for each Python.
+UNTUNED = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
 TESTS = [PYTHON, "-m", "pytest", "-q"]
 UNTIMED = "not timed and not slow"
 SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4", *files(KERNELS)]
@@ -87,6 +89,16 @@ CUTS = files("wgpu_cuts wgpu_segments")
 # Some of them look at times.
 GPU_SLOW = sorted(f"tests/gpu/{p.name}" for p in ROOT.glob("tests/gpu/test_wgpu_*.py"))
 GPU_SLOW = [name for name in GPU_SLOW if name not in CUTS]
+
+
+def made(setup: str, kind: str, target: str) -> list[str]:
+    """Return what makes a Python and the wheel of a target for it, and runs the wheel there."""
+    python = f".wheels/{kind}/python"
+    version = f"{python} -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'"
+    make = f"make --no-print-directory dist TARGETS={target} PYTHONS=$({version})"
+    tried = f"{PYTHON} .ci/wheels.py --try dist {kind}"
+    return ["sh", "-c", f".ci/setup {setup} && test -x {python} && {make} && {tried}"]
+
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
 # replay share one release build.
@@ -116,15 +128,9 @@ PARTS = {
         "-c",
         f"make --no-print-directory dist && {PYTHON} .ci/wheels.py --try dist",
     ],
-    # The wheel for aarch64 and the Python that is emulated, and run there.
-    "aarch64-wheel": [
-        "sh",
-        "-c",
-        ".ci/setup emulated && test -x .wheels/aarch64/python && "
-        "make --no-print-directory dist TARGETS=aarch64-unknown-linux-gnu "
-        "PYTHONS=$(.wheels/aarch64/python -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])')"
-        f" && {PYTHON} .ci/wheels.py --try dist aarch64",
-    ],
+    # Wheels for the Python that is emulated, and for one above musl, and run there.
+    "aarch64-wheel": made("emulated", "aarch64", AARCH64),
+    "musl-wheel": made("musl", "musl", "x86_64-unknown-linux-musl"),
     # All tests of Rust are the engine's, in its own files.
     "cargo": ["cargo", "test", *ENGINE, "--lib", "--locked", "-q"],
     "windows": [PYTHON, "tests/platforms/windows.py"],
@@ -160,6 +166,7 @@ VARIABLES = (
         "aarch64": CROSS,
         "races": SANITIZER,
         "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
+        **dict.fromkeys(("pythons", "aarch64-wheel", "musl-wheel"), UNTUNED),
         "docs": {"PYTENSORLIB_DOCS_QUICK": "1"},
         "macos-check": {"PYO3_CROSS_PYTHON_VERSION": "3.12"},
     }
@@ -169,7 +176,7 @@ NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named, or all of them by `nightly`.
-ASKED = {"wgpu-slow", "site", "windows-all", "pythons", "aarch64-wheel"}
+ASKED = {"wgpu-slow", "site", "windows-all", "pythons", "aarch64-wheel", "musl-wheel"}
 # The replay's tensors are too small to reach what these force.
 ASKED |= {f"{name}-replay" for name in FORCED} - {"avx2-replay", "portable-replay"}
 # What takes long and depends on these files alone. Unless it is named it is left out while they
@@ -185,7 +192,7 @@ COMPILED = {
         *("clippy", "cargo", "versions", "macos-check"),
         *("aarch64", "aarch64-portable", "windows", "windows-all"),
     },
-    "release": {"build", "wheels", "pythons", "aarch64-wheel"},
+    "release": {"build", "wheels", "pythons", "aarch64-wheel", "musl-wheel"},
 }
 ALONE = {"timed", "wgpu-slow"}
 

@@ -4,7 +4,8 @@
 both of what is compiled already, looks at them, and runs the wheel away from here. `--try DIST`
 installs each of Linux's wheels for this processor with NumPy in an empty environment, where there
 is a Python of its version, and runs it away from here; `--try DIST aarch64` does so with those for
-another one, by the emulated Python of `.ci/setup emulated`.
+another one, by the emulated Python of `.ci/setup emulated`, and `--try DIST musl` with those for
+another C library, by that of `.ci/setup musl`.
 """
 
 import email
@@ -31,6 +32,7 @@ MOVED = """
     pthread_key_create pthread_key_delete pthread_setname_np pthread_setspecific stat64
 """.split()
 OLDEST = (2, 17)
+HERE = platform.machine()
 
 
 def version() -> str:
@@ -144,10 +146,10 @@ def is_version(python: str | Path, version: str) -> bool:
     return subprocess.run(command, capture_output=True).stdout.split() == [version.encode()]
 
 
-def interpreter(version: str, machine: str) -> Path | None:
-    """Return a Python of a version that is on the PATH, that pyenv has, or that is emulated."""
-    if machine != platform.machine():
-        found = [ROOT / ".wheels" / machine / "python"]
+def interpreter(version: str, kind: str) -> Path | None:
+    """Return a Python of a version that is on the PATH, that pyenv has, or that was made."""
+    if kind != HERE:
+        found = [ROOT / ".wheels" / kind / "python"]
     else:
         found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
         if name := shutil.which(f"python{version}"):
@@ -165,22 +167,28 @@ def installed(wheel: Path, python: Path, version: str, folder: Path) -> tuple[Pa
         own = folder / "bin/python"
         subprocess.run([own, *words], check=True)
         return own, env
-    # An emulated pip takes minutes.
+    # Those that were made have no pip; an emulated one takes minutes.
     words += ["--target", folder, "--only-binary=:all:", "--python-version", version]
-    for old in ("2_17", "2_28"):
-        words += ["--platform", f"manylinux_{old}_{python.parent.name}"]
+    words += [word for tag in tags(python.parent.name) for word in ("--platform", tag)]
     subprocess.run([sys.executable, *words], check=True)
     env["PYTHONPATH"] = os.pathsep.join(map(str, (env["SMOKE_FROM"], python.parent)))
     return python, env
 
 
-def run_each(folder: Path, machine: str) -> int:
-    """Run each wheel for a machine in an environment of its own; returns how many failed."""
+def tags(kind: str) -> list[str]:
+    """Return the platforms of wheels for a processor, or for this one above musl."""
+    if kind == "musl":
+        return [f"musllinux_1_2_{HERE}"]
+    return [f"manylinux_2_17_{kind}", f"manylinux_2_28_{kind}"]
+
+
+def run_each(folder: Path, kind: str) -> int:
+    """Run each wheel of a kind in an environment of its own; returns how many failed."""
     failed, count = [], 0
-    for wheel in sorted(folder.glob(f"*manylinux*_{machine}.whl")):
+    for wheel in sorted(folder.glob(f"*-{tags(kind)[0]}*.whl")):
         found = re.search(r"-cp3(\d+)-cp3\d+-", wheel.name)
         version = f"3.{found[1]}" if found else "free-threaded"
-        python = interpreter(version, machine)
+        python = interpreter(version, kind)
         print(f"-- {wheel.name}: {python or 'there is no Python for it'}", flush=True)
         if not python:
             continue
@@ -200,9 +208,9 @@ def main(argv: list[str]) -> int:
         case ["--built"]:
             return min(1, built())
         case ["--try", folder]:
-            return min(1, run_each(Path(folder), platform.machine()))
-        case ["--try", folder, machine]:
-            return min(1, run_each(Path(folder), machine))
+            return min(1, run_each(Path(folder), HERE))
+        case ["--try", folder, kind]:
+            return min(1, run_each(Path(folder), kind))
         case [folder]:
             return min(1, look(Path(folder)))
     print(__doc__)
