@@ -19,6 +19,7 @@ from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, _Sym
 from .._tensor import functions as _functions
 from ..fx._names import short_name, snake_case
 from ..fx.graph import Graph
+from ..fx.node import map_arg
 from ..overrides import TorchFunctionMode
 from ..utils import _pytree as pytree
 from . import _aten, _methods
@@ -275,6 +276,8 @@ class OperatorTracer(TorchFunctionMode):
         self, target: Any, args: Any, kwargs: Any, name: str | None = None, value: Any = None
     ) -> Any:
         """Add a node."""
+        if self.inside is not None:
+            args, kwargs = map_arg((args, kwargs), self.inside.node_of)
         node = self.graph.create_node("call_function", target, args, kwargs, name)
         place = self.trace_of or place_of_caller()
         if place is not None:

@@ -68,10 +68,7 @@ def _scan(c: Any, graph: Any, init: Any, xs: Any, more: Any = ()) -> Any:
     values += [Value(c.fresh("slice"), v.dtype, v.shape[1:]) for v in xs]
     inputs = [helper.make_tensor_value_info(v.name, TYPES[v.dtype], None) for v in values]
     nodes, names, results = body(c, graph, [*values, *more])
-    ends = [
-        helper.make_tensor_value_info(n, TYPES[r.dtype], None)
-        for n, r in zip(names, results, strict=True)
-    ]
+    ends = outputs(c, names, results)
     loop = helper.make_graph(nodes, "combine", inputs, ends)
     c.at = at
     made = c.op("Scan", *init, *xs, n=len(names), body=loop, num_scan_inputs=len(xs))
@@ -104,10 +101,7 @@ def _while(c: Any, cond_graph: Any, body_graph: Any, carried: Any, more: Any = (
         *inputs,
     ]
     ends = [helper.make_tensor_value_info(going, TYPES[pt.bool], [])]
-    ends += [
-        helper.make_tensor_value_info(n, TYPES[v.dtype], None)
-        for n, v in zip(names, values, strict=True)
-    ]
+    ends += outputs(c, names, values)
     graph = helper.make_graph(inside, "body", inputs, ends)
     c.at = at
     made = c.op("Loop", None, start, *carried, n=len(values), body=graph)

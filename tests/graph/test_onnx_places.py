@@ -9,6 +9,8 @@ import pytest
 
 import pytensorlib as torch
 from pytensorlib import nn
+from pytensorlib._higher_order_ops import map as each
+from pytensorlib._higher_order_ops import scan
 from pytensorlib.export import Dim
 from pytensorlib.onnx import OnnxExporterError
 
@@ -143,3 +145,34 @@ def test_complex_tensors_at_the_border_are_refused_by_name() -> None:
         torch.onnx.export(Called(lambda m, t: torch.complex(t, t)), (x,))
     with pytest.raises(OnnxExporterError, match="aten.sqrt.default .* a tensor is complex"):
         torch.onnx.export(Called(lambda m, t: torch.complex(t, t).sqrt().real), (x,))
+
+
+def nested(m: Any, t: Any) -> Any:
+    def inner(t: Any) -> Any:
+        return torch.cond(t.max() > 0.5, lambda t: t * 3, lambda t: t + 2, (t,))
+
+    return torch.cond(t.sum() > 0, inner, lambda t: t.cos(), (t,))
+
+
+def rows_and_turns(m: Any, t: Any) -> Any:
+    def step(carry: Any, row: Any) -> Any:
+        start = torch.tensor(0), row
+        turned = torch.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, v * 2), start)[1]
+        made = torch.cond(row.sum() > 0, lambda c, r: c + r, lambda c, r: c - r, (carry, turned))
+        return made, turned
+
+    return scan(step, torch.zeros(4), t)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        nested,
+        rows_and_turns,
+        lambda m, t: scan(lambda c, r: (c + r, c * r), t[:, 0] * 0, t, dim=1, reverse=True),
+        lambda m, t: each(lambda row, s: (row * s).sum(), t, m.turned.real[0, 0]),
+    ],
+)
+def test_branches_and_loops_in_each_other_are_written(function: Callable[..., Any]) -> None:
+    more = [(-x,), (0.1 * x,), (torch.randn(5, 4),)]
+    check(function, x, shapes={"args": ({0: Dim("rows", min=2)},)}, again=more)
