@@ -751,8 +751,6 @@ def gradgradcheck(
         raise AssertionError(
             "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         )
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck: there is no forward mode to check")
     given = _as_tuple(inputs)
     if grad_outputs is None:
         from ..testing import make_tensor
@@ -796,4 +794,6 @@ def gradgradcheck(
         check_batched_grad=check_batched_grad,
         fast_mode=fast_mode,
         masked=masked,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
     )

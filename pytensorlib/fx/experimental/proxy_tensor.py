@@ -17,6 +17,7 @@ from ..._symbolic import SymBool, SymFloat, SymInt
 from ...overrides import TorchFunctionMode
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from .._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .._names import snake_case
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -253,7 +254,14 @@ def make_fx(
                 result = f(*made)
         finally:
             _modes.pop()
-        recorder.graph.output(recorder.argument(result))
+        in_spec = pytree.tree_structure((args, {}))
+        if in_spec.num_leaves != len(args) or any(isinstance(a, (tuple, list, dict)) for a in args):
+            leaves, out_spec = pytree.tree_flatten(result)
+            recorder.graph.output(tuple(recorder.argument(leaves)))
+            graph = recorder.graph
+            graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
+        else:
+            recorder.graph.output(recorder.argument(result))
         _whole_calls.replace(recorder.graph, recorder.calls)
         label = getattr(f, "__name__", type(f).__name__)
         label = label if label.isidentifier() else "<lambda>"
