@@ -392,3 +392,49 @@ def test_statistics_of_a_normalization_get_no_tangents() -> None:
         x = forward_ad.make_dual(torch.rand(4, 2), torch.rand(4, 2))
         assert tangent(norm(x)) is not None
         assert tangent(norm.running_mean) is None
+
+
+def test_second_derivatives_are_checked_forward_over_reverse() -> None:
+    x = torch.tensor([0.3, -1.2], dtype=torch.float64, requires_grad=True)
+    check = torch.autograd.gradgradcheck
+    assert check(lambda t: t.sin() * t, (x,), check_fwd_over_rev=True)
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(t):
+            return t.sin()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+            ctx.save_for_forward(inputs[0])
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * Slope.apply(ctx.saved_tensors[0])
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * ctx.saved_tensors[0].cos()
+
+    class Slope(torch.autograd.Function):
+        @staticmethod
+        def forward(t):
+            return t.cos()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+            ctx.save_for_forward(inputs[0])
+
+        @staticmethod
+        def backward(ctx, g):
+            return -g * ctx.saved_tensors[0].sin()
+
+        @staticmethod
+        def jvp(ctx, t):
+            return 2 * t
+
+    assert check(Wrong.apply, (x,))
+    options = {"check_fwd_over_rev": True, "check_rev_over_rev": False, "raise_exception": False}
+    assert not check(Wrong.apply, (x,), **options)
