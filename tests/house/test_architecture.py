@@ -16,7 +16,19 @@ PACKAGE = ROOT / "pytensorlib"
 # A module may import from its own layer and from the ones above it in this list. `gpu` is a
 # runtime for plain buffers that a storage may hold; neither it nor `cpu` knows of tensors.
 LAYERS = [
-    {"dtype", "error", "float8", "isa", "machine", "os", "pickle", "shape", "shared", "words"},
+    {
+        "dtype",
+        "error",
+        "float8",
+        "isa",
+        "machine",
+        "os",
+        "pickle",
+        "ptr",
+        "shape",
+        "shared",
+        "words",
+    },
     {"layout", "meta", "alloc", "device", "rng", "host"},
     {"cpu", "gpu"},
     {"storage"},

@@ -4,8 +4,8 @@
 //! Modules in layers; each uses only those before it:
 //!
 //! * [`error`], [`dtype`], [`float8`], [`shape`], [`shared`], [`isa`], [`machine`], [`words`]: what all
-//!   speak of, and what is known of the processor; [`os`], where systems differ; [`pickle`], which uses
-//!   nothing
+//!   speak of, and what is known of the processor; [`os`], where systems differ; [`pickle`] and [`ptr`],
+//!   which use nothing
 //! * [`layout`], [`meta`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie
 
 pub mod alloc;
@@ -20,6 +20,7 @@ pub mod machine;
 pub mod meta;
 pub mod os;
 pub mod pickle;
+pub mod ptr;
 pub mod rng;
 pub mod shape;
 pub mod shared;

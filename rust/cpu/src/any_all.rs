@@ -68,7 +68,7 @@ pub fn reduce(x: &impl Strided, mask: DimSet, all: bool, out: &mut [u8]) -> bool
         return false;
     }
     let (kept, reduced) = split(x, mask);
-    let (ptr, float) = (x.bytes_ptr() as usize, x.dtype().is_float());
+    let (ptr, float) = (Ptr::new(x.bytes_ptr()), x.dtype().is_float());
     match x.dtype().size() {
         1 => typed::<u8>(ptr, float, all, &kept, &reduced, out),
         2 => typed::<u16>(ptr, float, all, &kept, &reduced, out),
@@ -78,7 +78,7 @@ pub fn reduce(x: &impl Strided, mask: DimSet, all: bool, out: &mut [u8]) -> bool
 }
 
 fn typed<U: Bits>(
-    ptr: usize,
+    ptr: Ptr<u8>,
     float: bool,
     all: bool,
     kept: &Extents,
@@ -87,7 +87,7 @@ fn typed<U: Bits>(
 ) -> bool {
     let size = size_of::<U>() as isize;
     let (length, results) = (count(reduced), out.len());
-    let to = Ptr(out.as_mut_ptr());
+    let to = Ptr::new(out.as_mut_ptr());
     let (run, step) = inner(reduced, size);
     let near = kept.last().is_some_and(|k| k.step == [size]);
     if step == size && !(near && run < 16) {
@@ -97,7 +97,7 @@ fn typed<U: Bits>(
                 let n = (run - at % run).min(end - at);
                 // SAFETY: indices lie within the input.
                 let hit = unsafe {
-                    let from = (ptr as *const u8).offset(offset(kept, i) + offset(reduced, at));
+                    let from = ptr.get().offset(offset(kept, i) + offset(reduced, at));
                     found(from.cast::<U>(), n, float, all)
                 };
                 if hit {
@@ -149,7 +149,7 @@ fn typed<U: Bits>(
                 let mut acc = [0u8; TILE];
                 // SAFETY: all indices lie within the input; the results of this unit are its own.
                 unsafe {
-                    let base = (ptr as *const u8).offset(offset(outer, o) + first as isize * size);
+                    let base = ptr.get().offset(offset(outer, o) + first as isize * size);
                     for r in 0..length {
                         let from = base.offset(offset(reduced, r)).cast::<U>();
                         columns(from, width, float, all, acc.as_mut_ptr());

@@ -99,15 +99,15 @@ impl Bits {
         let mut words = alloc::full(0u64, n.div_ceil(64));
         let chunks = words.len().div_ceil(CHUNK);
         let mut starts = alloc::full(0usize, chunks + 1);
-        let (to, counts) = (Ptr(words.as_mut_ptr()), Ptr(starts.as_mut_ptr()));
+        let (to, counts) = (Ptr::new(words.as_mut_ptr()), Ptr::new(starts.as_mut_ptr()));
         with_element!(x.dtype(), T => {
-            let from = x.bytes_ptr() as usize;
+            let from = Ptr::new(x.ptr::<T>());
             parallel_for(chunks, GRAIN, |range| {
                 for c in range {
                     let first = c * CHUNK * 64;
                     // SAFETY: the chunk's elements, words and count are its own.
                     unsafe {
-                        let x = (from as *const T).add(first);
+                        let x = from.at(first).cast_const();
                         let len = (CHUNK * 64).min(n - first);
                         *counts.get().add(c + 1) = words_of(x, len, to.get().add(c * CHUNK));
                     }
@@ -149,9 +149,9 @@ impl Bits {
             let Some((&last, lead)) = shape.split_last() else {
                 return;
             };
-            let outs: SmallVec<[usize; 8]> = outs.iter().map(|&o| o as usize).collect();
+            let outs: SmallVec<[Ptr<i64>; 8]> = outs.iter().map(|&o| Ptr::new(o)).collect();
             self.each_chunk(|first, words, before| {
-                let outs: SmallVec<[*mut i64; 8]> = outs.iter().map(|&o| o as *mut i64).collect();
+                let outs: SmallVec<[*mut i64; 8]> = outs.iter().map(Ptr::get).collect();
                 let mut at: SmallVec<[i64; 8]> = SmallVec::from_elem(0, lead.len());
                 // Elements of the row that `at` names; none yet.
                 let (mut start, mut end) = (first, first);
@@ -197,10 +197,9 @@ impl Bits {
         // SAFETY: a chunk reads the elements of its own bits and writes from the place that those
         // before it leave.
         unsafe {
-            let (from, to) = (from as usize, to as usize);
+            let (from, to) = (Ptr::read(from), Ptr::new(to));
             self.each_chunk(|first, words, before| {
-                let from = (from as *const u8).add(first * size);
-                let to = (to as *mut u8).add(before * size);
+                let (from, to) = (from.at(first * size), to.at(before * size));
                 #[cfg(target_arch = "x86_64")]
                 if super::level() == super::Level::Avx512 {
                     match size {

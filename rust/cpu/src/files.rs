@@ -1,7 +1,7 @@
 //! Bytes of files on all threads: CRC-32 as in zip archives, and reading with the checksum at once.
 
 use super::copy::copy;
-use super::pool::parallel_for;
+use super::pool::{parallel_for, Ptr};
 use crate::os::read_exact_at;
 use crc32fast::Hasher;
 use std::io;
@@ -22,13 +22,13 @@ pub fn crc32(before: u32, bytes: &[u8]) -> u32 {
 /// `source` and `target` are valid for `n` bytes and do not overlap; nobody else uses `target`.
 /// Another thread may write to `source`: the sum is that of what arrived.
 pub unsafe fn copy_summed(before: u32, source: *const u8, target: *mut u8, n: usize) -> u32 {
-    let (source, target) = (source as usize, target as usize);
+    let (source, target) = (Ptr::read(source), Ptr::new(target));
     let part = |at: usize, n: usize| {
         // SAFETY: both have `n` bytes and do not overlap; each range is given to one call.
         let copied = unsafe {
-            let to = (target as *mut u8).add(at);
-            copy((source as *const u8).add(at), to, n);
-            std::slice::from_raw_parts(to, n)
+            let to = target.part(at..at + n);
+            copy(source.at(at), to.as_mut_ptr(), n);
+            &*to
         };
         Ok(Hasher::of(copied))
     };
@@ -39,10 +39,10 @@ pub unsafe fn copy_summed(before: u32, source: *const u8, target: *mut u8, n: us
 ///
 /// Fails with `UnexpectedEof` where the file ends before, and as the system does otherwise.
 pub fn read_at(file: &std::fs::File, offset: u64, target: &mut [u8]) -> io::Result<u32> {
-    let base = target.as_mut_ptr() as usize;
+    let base = Ptr::new(target.as_mut_ptr());
     summed(0, target.len(), |at, n| {
         // SAFETY: each range of `target` is given to one call.
-        let part = unsafe { std::slice::from_raw_parts_mut((base as *mut u8).add(at), n) };
+        let part = unsafe { base.part(at..at + n) };
         read_exact_at(file, part, offset + at as u64)?;
         Ok(Hasher::of(part))
     })

@@ -18,11 +18,13 @@ pub mod indices;
 pub mod math;
 pub mod non_temporal;
 pub mod nth;
+pub mod number;
 pub mod order;
 pub mod pointwise;
 pub mod pool;
 pub mod radix;
 pub mod reduce;
+pub mod rows;
 pub mod simd;
 pub mod strided;
 pub mod strided_copy;
@@ -33,7 +35,7 @@ pub mod truncate;
 #[cfg(test)]
 use pytensorlib_base::device;
 use pytensorlib_base::{
-    alloc, compiled, error, float8, host, isa, layout, machine, meta, os, per_isa, shape,
+    alloc, compiled, error, float8, host, isa, layout, machine, meta, os, per_isa, ptr, shape,
 };
 // Macros of this crate name them.
 #[doc(hidden)]

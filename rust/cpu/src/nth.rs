@@ -66,7 +66,7 @@ fn count<T: Ordinal>(x: &[T], range: Range, counts: &mut Vec<u32>) {
     let each = x.len().div_ceil(parts);
     counts.clear();
     alloc::resize(counts, parts * bins, 0);
-    let to = Ptr(counts.as_mut_ptr());
+    let to = Ptr::new(counts.as_mut_ptr());
     parallel_for(parts, 1, |r| {
         for p in r {
             // SAFETY: each part has its own counts.

@@ -17,6 +17,7 @@ use crate::error;
 use crate::host;
 use crate::machine;
 use crate::os;
+pub use crate::ptr::Ptr;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -329,31 +330,6 @@ fn even(n: usize, threads: usize) -> usize {
     }
 }
 
-/// An address that threads may share: they write disjoint elements, or only read.
-#[derive(Clone, Copy)]
-pub struct Ptr<T>(pub *mut T);
-// SAFETY: the address alone does nothing; each use says what it reads or writes.
-unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: a reference gives the address, which alone does nothing.
-unsafe impl<T> Sync for Ptr<T> {}
-impl<T> Ptr<T> {
-    pub fn get(&self) -> *mut T {
-        self.0
-    }
-    /// # Safety
-    /// As for `pointer::add`.
-    pub unsafe fn at(&self, i: usize) -> *mut T {
-        // SAFETY: element `i` lies in the memory of this address.
-        unsafe { self.0.add(i) }
-    }
-    /// # Safety
-    /// These elements lie in memory, and nobody else uses them while the slice lives.
-    pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
-        // SAFETY: these elements lie in memory, and nobody else uses them while the slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
-    }
-}
-
 /// [`parallel_for`] over the chunks of `size` elements of a slice, the last of which may be shorter:
 /// `f` gets the number of a chunk, and that one and some that follow.
 pub fn parallel_chunks<T: Send>(
@@ -362,7 +338,7 @@ pub fn parallel_chunks<T: Send>(
     grain: usize,
     f: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    let (n, to) = (x.len(), Ptr(x.as_mut_ptr()));
+    let (n, to) = (x.len(), Ptr::new(x.as_mut_ptr()));
     parallel_for(n.div_ceil(size.max(1)), grain, |range| {
         let part = range.start * size..n.min(range.end * size);
         // SAFETY: ranges are disjoint parts of the slice, which is borrowed until all are done.

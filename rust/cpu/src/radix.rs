@@ -293,7 +293,7 @@ impl Sorter {
             (of(&self.a, n), of(&self.b, if n < SHORT { 0 } else { n }))
         };
         let shared = n >= SHARED && num_threads() > 1 && !in_parallel();
-        let from = Ptr(x.cast_mut());
+        let from = Ptr::read(x);
         // SAFETY: `x` has `n` elements.
         let line = unsafe { std::slice::from_raw_parts(x, n) };
         let range = match shared {
@@ -301,7 +301,7 @@ impl Sorter {
             false => None,
         };
         let scale = Scale::new(range.unwrap_or_else(|| bounds(line)), descending);
-        let to = Ptr(a.as_mut_ptr());
+        let to = Ptr::new(a.as_mut_ptr());
         let grain = if shared { SHARED } else { n };
         parallel_for(n, grain, |r| {
             let x = from.get().cast_const();
@@ -418,7 +418,7 @@ fn radix_shared(a: &mut [u64], b: &mut [u64], bits: u32) -> bool {
             }
         }
         let last = p + 1 == n || !ahead;
-        let (of_next, to) = (Ptr(next.as_mut_ptr()), Ptr(to.as_mut_ptr()));
+        let (of_next, to) = (Ptr::new(next.as_mut_ptr()), Ptr::new(to.as_mut_ptr()));
         parallel_chunks(&mut counts, size, 1, |first, all| {
             for (t, c) in (first..).zip(all.chunks_exact_mut(size)) {
                 // SAFETY: each part has its own tables, and counts that name places of its own.
@@ -463,7 +463,7 @@ unsafe fn settle<T: Ordinal>(words: &mut [u64], x: *const T, s: Scale) {
         at
     };
     let starts: Vec<usize> = (0..=parts).map(|p| start(p, words)).collect();
-    let (to, x) = (Ptr(words.as_mut_ptr()), Ptr(x.cast_mut()));
+    let (to, x) = (Ptr::new(words.as_mut_ptr()), Ptr::read(x));
     parallel_for(parts, 1, |r| {
         let mut run = Vec::new();
         for p in r {
@@ -527,7 +527,7 @@ impl Lines {
         // inside `copy`.
         unsafe {
             let (n, inner) = (self.n, self.inner);
-            let x = Ptr(x.cast_mut());
+            let x = Ptr::read(x);
             let failed = parking_lot::Mutex::new(None);
             let work = |range: std::ops::Range<usize>| -> Result<()> {
                 let mut state = state()?;

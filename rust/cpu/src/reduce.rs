@@ -80,7 +80,7 @@ pub(super) fn split(x: &impl Strided, mask: DimSet) -> (Extents, Extents) {
 
 /// An input split into kept and reduced dimensions.
 struct Plan<T> {
-    ptr: usize,
+    ptr: Ptr<u8>,
     dtype: DType,
     /// Kernels for elements where they lie, if they are next to each other, and for widened ones.
     near: Kernels<T>,
@@ -91,10 +91,18 @@ struct Plan<T> {
 }
 
 impl<T: Reducible> Plan<T> {
+    /// The elements so many bytes on.
+    // SAFETY: they lie in the tensor.
+    #[inline(always)]
+    unsafe fn at(&self, bytes: isize) -> *const u8 {
+        // SAFETY: the caller's elements lie in the tensor.
+        unsafe { self.ptr.get().offset(bytes) }
+    }
+
     fn new(x: &impl Strided, mask: DimSet, kind: Kind) -> Plan<T> {
         let (kept, reduced) = split(x, mask);
         Plan {
-            ptr: x.bytes_ptr() as usize,
+            ptr: Ptr::new(x.bytes_ptr()),
             dtype: x.dtype(),
             near: T::kernels(kind, x.dtype()),
             wide: T::kernels(kind, T::DTYPE),
@@ -193,7 +201,7 @@ fn in_pieces(results: usize, length: usize) -> bool {
 fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;
-    let to = Ptr(out.as_mut_ptr());
+    let to = Ptr::new(out.as_mut_ptr());
     let centre = |i: usize| c.map_or(T::default(), |c| c[i]);
     let pieces = if in_pieces(results, length) {
         length.div_ceil(PIECE)
@@ -210,13 +218,13 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
             // SAFETY: these are rows of the input, and their results this thread's; a kernel of lines
             // has no use for `c`.
             unsafe {
-                let x = (plan.ptr as *const u8).offset(range.start as isize * step);
+                let x = plan.at(range.start as isize * step);
                 lines(x, step, length, range.len(), to.get().add(range.start));
             }
         });
     }
     // SAFETY: all uses are for kept indices.
-    let result = |i: usize| unsafe { (plan.ptr as *const u8).offset(offset(&plan.kept, i)) };
+    let result = |i: usize| unsafe { plan.at(offset(&plan.kept, i)) };
     let turn = if rows.is_some() { TURN_STREAMS } else { TURN };
     let block = plan.units(length / pieces, turn);
     if pieces == 1 {
@@ -228,7 +236,7 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
         return;
     }
     let mut partial = alloc::full(k.init, results * pieces);
-    let part = Ptr(partial.as_mut_ptr());
+    let part = Ptr::new(partial.as_mut_ptr());
     parallel_blocks(results * pieces, 1, block, |range| {
         let unit = |u: usize| {
             let (i, p) = (u / pieces, u % pieces);
@@ -351,7 +359,7 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
     } else {
         alloc::full(k.init, results * pieces)
     };
-    let to = Ptr(if pieces == 1 {
+    let to = Ptr::new(if pieces == 1 {
         out.as_mut_ptr()
     } else {
         partial.as_mut_ptr()
@@ -385,7 +393,7 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
             let mut done = 0;
             // SAFETY: all indices lie within the input; the results of this unit are its own.
             unsafe {
-                let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
+                let base = plan.at(offset(outer, o) + first as isize * step);
                 while r < end {
                     let follow = (run - r % run).min(end - r);
                     let group = together.min(follow);
@@ -430,14 +438,14 @@ pub fn find<T: Reducible>(x: &impl Strided, mask: DimSet, values: &[T], out: &mu
     if out.is_empty() || length == 0 {
         return;
     }
-    let to = Ptr(out.as_mut_ptr());
+    let to = Ptr::new(out.as_mut_ptr());
     let (wide, step) = inner(&plan.kept, 0);
     if !plan.by_columns(values.len(), length) {
         parallel_for(values.len(), GRAIN / length + 1, |range| {
             for i in range {
                 // SAFETY: indices lie within the input; result `i` belongs to this range.
                 unsafe {
-                    let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                    let ptr = plan.at(offset(&plan.kept, i));
                     if let Some(at) = find_in_row(&plan, ptr, length, values[i]) {
                         *to.get().add(i) = at as i64;
                     }
@@ -460,7 +468,7 @@ pub fn find<T: Reducible>(x: &impl Strided, mask: DimSet, values: &[T], out: &mu
             let mut found = [-1i64; TILE];
             // SAFETY: all indices lie within the input; the results of this unit are its own.
             unsafe {
-                let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
+                let base = plan.at(offset(outer, o) + first as isize * step);
                 let v = values.as_ptr().add(at);
                 for r in 0..length {
                     let from = base.offset(offset(&plan.reduced, r));
@@ -569,12 +577,12 @@ pub fn extremes<T: Reducible>(
         reduce::<T>(x, dim, kind, None, values);
         return find::<T>(x, dim, values, at);
     }
-    let (to, at) = (Ptr(values.as_mut_ptr()), Ptr(at.as_mut_ptr()));
+    let (to, at) = (Ptr::new(values.as_mut_ptr()), Ptr::new(at.as_mut_ptr()));
     parallel_for(results, GRAIN / length + 1, |range| {
         for i in range {
             // SAFETY: index `i` is a kept index; result `i` belongs to this range.
             unsafe {
-                let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                let ptr = plan.at(offset(&plan.kept, i));
                 let v = row_total(&plan, ptr, 0, length, T::default());
                 *to.get().add(i) = v;
                 let found = find_in_row(&plan, ptr, length, v);
@@ -609,12 +617,12 @@ pub fn reduce_from<T: Reducible>(
         return reduce::<T>(x, mask, second, Some(centres), out);
     }
     let again = Plan::<T>::new(x, mask, second);
-    let (c, to) = (Ptr(centres.as_mut_ptr()), Ptr(out.as_mut_ptr()));
+    let (c, to) = (Ptr::new(centres.as_mut_ptr()), Ptr::new(out.as_mut_ptr()));
     parallel_for(results, GRAIN / length + 1, |range| {
         for i in range {
             // SAFETY: index `i` is a kept index; result `i` belongs to this range.
             unsafe {
-                let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                let ptr = plan.at(offset(&plan.kept, i));
                 let from = centre(row_total(&plan, ptr, 0, length, T::default()));
                 *c.get().add(i) = from;
                 *to.get().add(i) = row_total(&again, ptr, 0, length, from);
@@ -644,19 +652,13 @@ unsafe fn filled_at<T: Compute>(y: *mut u8, dtype: DType, n: usize, f: impl FnOn
     }
     let mut values = vec![T::default(); n];
     f(&mut values);
-    let (to, size) = (y as usize, dtype.size());
+    let (to, size) = (Ptr::new(y), dtype.size());
     let values = &values[..];
     parallel_for(values.len(), GRAIN, |r| {
         // SAFETY: `y` holds as many elements; ranges are disjoint.
         unsafe {
-            let to = (to + r.start * size) as *mut u8;
-            store(
-                dtype,
-                to,
-                size as isize,
-                r.len(),
-                values[r.start..].as_ptr(),
-            );
+            let (to, from) = (to.at(r.start * size), values[r.start..].as_ptr());
+            store(dtype, to, size as isize, r.len(), from);
         }
     });
 }

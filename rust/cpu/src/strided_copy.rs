@@ -7,7 +7,7 @@ mod tests;
 
 use crate::layout::Layout;
 use crate::non_temporal;
-use crate::pool::parallel_for;
+use crate::pool::{parallel_for, Ptr};
 use crate::shape::{coalesce, Walk};
 use crate::transpose::{self, Transpose};
 use rows::Rows;
@@ -91,11 +91,11 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>
         let parts = n.div_ceil(part);
         let outer: usize = dims.iter().map(|d| d.n).product();
         let unit = bytes / (outer * parts);
-        let (from, to) = (from as usize, to as usize);
+        let (from, to) = (Ptr::read(from), Ptr::new(to));
         parallel_for(outer * parts, GRAIN / unit.max(1) + 1, |range| {
             let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, dims.len());
             let mut rest = range.start / parts;
-            let (mut x, mut y) = (from as *const T, to as *mut T);
+            let (mut x, mut y) = (from.get().cast::<T>().cast_const(), to.get().cast::<T>());
             for (i, d) in dims.iter().enumerate().rev() {
                 at[i] = rest % d.n;
                 rest /= d.n;

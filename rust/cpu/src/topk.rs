@@ -4,7 +4,7 @@ use crate::alloc;
 use crate::bits::packed;
 use crate::order::Keyed;
 use crate::per_isa;
-use crate::pool::{in_parallel, parallel_for};
+use crate::pool::{in_parallel, parallel_for, Ptr};
 use crate::radix::{Key, Ordinal};
 
 /// Elements whose groups are looked at together.
@@ -143,15 +143,15 @@ pub unsafe fn first<T: Ordinal>(
             // Each chunk's first ones, of which the first ones are taken.
             let chunks = n / CHUNK;
             let mut all: Vec<Keyed> = alloc::full(Keyed { key: 0, index: 0 }, chunks * k);
-            let (from, to) = (x as usize, all.as_mut_ptr() as usize);
+            let (from, to) = (Ptr::read(x), Ptr::new(all.as_mut_ptr()));
             parallel_for(chunks, 1, |range| {
                 let mut room = Candidates::default();
                 for c in range {
                     let (start, end) =
                         (c * CHUNK, if c + 1 == chunks { n } else { (c + 1) * CHUNK });
-                    let x = (from as *const T).add(start);
+                    let x = from.at(start).cast_const();
                     room.of(x, end - start, k, largest, start);
-                    let to = (to as *mut Keyed).add(c * k);
+                    let to = to.at(c * k);
                     // Fewer, where another thread wrote to the elements meanwhile.
                     let found = &room.found[..k.min(room.found.len())];
                     std::ptr::copy_nonoverlapping(found.as_ptr(), to, found.len());

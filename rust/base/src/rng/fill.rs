@@ -1,6 +1,7 @@
 //! Distributions over slices, by the recipes of PyTorch's CPU kernels.
 
 use super::engine::Engine;
+use crate::ptr::Ptr;
 use crate::{alloc, per_isa};
 use half::{bf16, f16};
 use std::ops::Range;
@@ -15,7 +16,7 @@ pub type Share<'a> = &'a dyn Fn(usize, &(dyn Fn(Range<usize>) + Sync));
 fn share_blocks<T: Send + Sync>(out: &mut [T], share: Share, f: impl Fn(&mut [T]) + Sync) {
     let n = out.len();
     let blocks = n / 16;
-    let address = out.as_mut_ptr() as usize;
+    let to = Ptr::new(out.as_mut_ptr());
     share(blocks, &|range: Range<usize>| {
         let end = if range.end == blocks {
             n
@@ -24,7 +25,7 @@ fn share_blocks<T: Send + Sync>(out: &mut [T], share: Share, f: impl Fn(&mut [T]
         };
         let start = range.start * 16;
         // SAFETY: ranges are disjoint parts of `out`, which is borrowed until all are done.
-        f(unsafe { std::slice::from_raw_parts_mut((address as *mut T).add(start), end - start) });
+        f(unsafe { to.part(start..end) });
     });
 }
 

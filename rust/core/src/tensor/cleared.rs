@@ -31,7 +31,10 @@ impl Tensor {
 /// Writes zeros to a block that nobody else has: as long a run to each thread as there is, since the
 /// system's loop for zeros no cache holds is for long runs alone.
 fn clear(block: NonNull<u8>, bytes: usize) {
-    let (to, past) = (Ptr(block.as_ptr()), non_temporal::is_worth_filling(bytes));
+    let (to, past) = (
+        Ptr::new(block.as_ptr()),
+        non_temporal::is_worth_filling(bytes),
+    );
     let parts = num_threads().min(bytes / GRAIN).max(1);
     let cut = |i: usize| match i == parts {
         true => bytes,

@@ -218,8 +218,8 @@ pub(super) unsafe fn blocked<T: GemmElem>(
                         depth,
                         rows: rows.clone(),
                         columns: jb..jb + nb,
-                        a: Ptr(pa.ptr()),
-                        b: Ptr(pb.ptr()),
+                        a: Ptr::new(pa.ptr()),
+                        b: Ptr::new(pb.ptr()),
                     };
                     x.pack();
                     if !way.fits(count) {
@@ -340,7 +340,7 @@ impl<E: Acc> Block<'_, E> {
                     across += 1;
                 }
             }
-            let wide = Ptr(wide);
+            let wide = Ptr::new(wide);
             let grain = GRAIN.div_ceil((work / (down * across)).max(1));
             let p = &*p;
             parallel_for(down * across, grain, |r| {

@@ -390,7 +390,7 @@ unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         let inner = if machine().is_amd { far } else { near };
         let pieces = p.k.div_ceil(PIECE);
         let sums = Scratch::<T::Acc>::new(pieces);
-        let (a, b, to) = (Ptr(a.cast_mut()), Ptr(b.cast_mut()), Ptr(sums.ptr()));
+        let (a, b, to) = (Ptr::read(a), Ptr::read(b), Ptr::new(sums.ptr()));
         parallel_blocks(pieces, 2, 2, |r| {
             for i in r {
                 let from = i * PIECE;
@@ -462,9 +462,9 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                 row.add(deep - 1).write(T::Acc::ZERO);
                 (0..k).for_each(|q| row.cast::<T>().add(q).write(*p.a.at(i, q)));
             }
-            (Ptr(rows.ptr()), deep)
+            (Ptr::new(rows.ptr()), deep)
         } else {
-            (Ptr(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
+            (Ptr::new(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
         };
         let passes = m.div_ceil(gemv.many.len());
         let most = m.div_ceil(passes);
@@ -537,7 +537,7 @@ unsafe fn row<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
             .next_multiple_of(tasks);
         let blocks = k.div_ceil(SUMS);
         let room = Scratch::<T::Acc>::new(n * if blocks > 1 { 2 } else { 1 });
-        let room = Ptr(room.ptr());
+        let room = Ptr::new(room.ptr());
         parallel_for(tasks, 1, |r| {
             for run in r.start * runs / tasks..r.end * runs / tasks {
                 // Between vectors, where whole ones lie in lines.
@@ -580,7 +580,7 @@ unsafe fn by_rows<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         // Sums of a block of depth, and of all blocks.
         let blocks = k.div_ceil(SUMS);
         let rows = Scratch::<T::Acc>::new(m * n * if blocks > 1 { 2 } else { 1 });
-        let rows = Ptr(rows.ptr());
+        let rows = Ptr::new(rows.ptr());
         let passes = m.div_ceil(set.rows);
         parallel_for(tasks, 1, |r| {
             for task in r {
@@ -631,7 +631,7 @@ pub(super) unsafe fn deep<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         let pieces = (p.k / 4096).min(64);
         let size = p.m * p.n;
         let sums = Scratch::<T>::new(pieces * size);
-        let to = Ptr(sums.ptr());
+        let to = Ptr::new(sums.ptr());
         parallel_for(pieces, 1, |r| {
             for i in r {
                 let depth = part(p.k, pieces, i);

@@ -10,7 +10,7 @@ mod view;
 
 use super::convert::{loader, storer, Load, Store};
 use super::elements::Compute;
-use super::pool::{parallel_blocks, parallel_for};
+use super::pool::{parallel_blocks, parallel_for, Ptr};
 use super::truncate;
 use crate::dtype::DType;
 use crate::layout::Layout;
@@ -255,22 +255,17 @@ pub unsafe fn run_bits<T, S: Strided>(
         return false;
     }
     let block = (cached() / size_of::<T>() / (x.len() + 1)).next_multiple_of(1024);
-    let mut from = [0; MAX_INPUTS];
+    let mut from = [Ptr::new(std::ptr::null_mut()); MAX_INPUTS];
     for (from, t) in from.iter_mut().zip(x) {
-        *from = t.ptr::<T>() as usize;
+        *from = Ptr::new(t.ptr::<T>());
     }
-    // Addresses as numbers, which threads may share.
-    let (params, to) = (params as usize, y.ptr::<T>() as usize);
+    let (params, to) = (Ptr::read(params), Ptr::new(y.ptr::<T>()));
     parallel_blocks(y.numel(), grain, block, |range| {
-        let at = from.map(|p| (p as *const T).wrapping_add(range.start));
+        let at = from.map(|p| p.get().cast_const().wrapping_add(range.start));
         // SAFETY: ranges of different threads are disjoint.
         unsafe {
-            kernel(
-                params as *const (),
-                at.as_ptr(),
-                (to as *mut T).add(range.start),
-                range.len(),
-            )
+            let to = to.at(range.start);
+            kernel(params.get(), at.as_ptr(), to, range.len())
         };
     });
     true

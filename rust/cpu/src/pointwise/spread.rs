@@ -3,7 +3,7 @@
 
 use super::{cached, order, Cursor, Kernel};
 use crate::non_temporal;
-use crate::pool::parallel_blocks;
+use crate::pool::{parallel_blocks, Ptr};
 use crate::shape::{coalesce, Walk};
 use crate::strided::Strided;
 use smallvec::SmallVec;
@@ -101,14 +101,13 @@ pub unsafe fn spread<E: Copy + 'static, R: Copy + Default + PartialEq + 'static,
         s if s == [size; 3] && pair.runs => 2,
         _ => return false,
     };
-    // Addresses as numbers, which threads may share.
-    let first = [y, x[0], x[1]].map(|t| t.bytes_ptr() as usize);
+    let first = [y, x[0], x[1]].map(|t| Ptr::new(t.bytes_ptr()));
     let block = match non_temporal::is_large(bytes) {
         true => n,
         false => (cached() / (2 * size_of::<E>())).next_multiple_of(1024),
     };
     parallel_blocks(n, grain, block, |range| {
-        let at = first.map(|p| p as *mut u8);
+        let at = first.map(|p| p.get());
         let mut cursor = Cursor::new(outer, at, range.start / inner.n);
         let mut col = range.start % inner.n;
         let mut left = range.len();

@@ -64,7 +64,7 @@ impl Fold {
             T => {
                 let kernels = T::kernels(self.kind, self.source);
                 let mut values = alloc::full(kernels.init, rows * length.div_ceil(BLOCK));
-                let to = Ptr(values.as_mut_ptr());
+                let to = Ptr::new(values.as_mut_ptr());
                 Box::new(Parts { kernels, to, values, rows, length, mean: self.mean })
             },
             [F32 => f32, F64 => f64, I64 => i64],

@@ -315,7 +315,7 @@ pub(super) fn by_groups<T: Reducible>(
 ) {
     let k = &plan.near;
     let results = out.len();
-    let to = Ptr(out.as_mut_ptr());
+    let to = Ptr::new(out.as_mut_ptr());
     parallel_for(
         results.div_ceil(GROUP),
         GRAIN / (length * GROUP) + 1,
@@ -324,7 +324,7 @@ pub(super) fn by_groups<T: Reducible>(
                 let first = g * GROUP;
                 // SAFETY: these are rows of the input, and their results this thread's.
                 unsafe {
-                    let x = (plan.ptr as *const u8).offset(first as isize * step);
+                    let x = plan.at(first as isize * step);
                     let to = to.get().add(first);
                     if first + GROUP <= results {
                         group(x, step, length, to);

@@ -4,7 +4,7 @@ use super::{offsets, with_cell, Bounds, Cell, Mode};
 use crate::alloc;
 use crate::cpu::copy;
 use crate::cpu::indices::Indices;
-use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for, Ptr};
 use crate::cpu::simd::fetch;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
@@ -173,7 +173,7 @@ pub unsafe fn take(
     // SAFETY: offsets of points, of rows before and of elements after are inside `x`; parts of `y`
     // are disjoint.
     unsafe {
-        let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+        let (from, to) = (Ptr::new(x.bytes_ptr()), Ptr::new(y.bytes_ptr()));
         let (size, n, inner) = (x.dtype().size(), points.n, after.numel());
         if inner == 1 && before.len() == 1 {
             let bad = AtomicBool::new(false);
@@ -184,8 +184,7 @@ pub unsafe fn take(
                     if !points.fill(start, at) {
                         return bad.store(true, Ordering::Relaxed);
                     }
-                    let from = (from + before[0] * size) as *const u8;
-                    gather_run(from, (to + start * size) as *mut u8, at, size);
+                    gather_run(from.at(before[0] * size), to.at(start * size), at, size);
                 }
             });
             return match bad.into_inner() {
@@ -201,8 +200,8 @@ pub unsafe fn take(
                 for u in range {
                     let (b, start) = (u / blocks, u % blocks * BLOCK);
                     let part = &at[start..n.min(start + BLOCK)];
-                    let to = (to + (b * n + start) * size) as *mut u8;
-                    gather_run((from + before[b] * size) as *const u8, to, part, size);
+                    let to = to.at((b * n + start) * size);
+                    gather_run(from.at(before[b] * size), to, part, size);
                 }
             });
             return Ok(());
@@ -211,10 +210,10 @@ pub unsafe fn take(
         let after = if run { vec![0] } else { offsets(after) };
         let copy = copy::runs(inner * size).filter(|_| run);
         parallel_for(before.len() * n, GRAIN / inner + 1, |range| {
-            let place = |i: usize| (from + (before[i / n] + at[i % n]) * size) as *const u8;
+            let place = |i: usize| from.at((before[i / n] + at[i % n]) * size).cast_const();
             let mut from = place(range.start);
             for i in range.clone() {
-                let to = (to + i * inner * size) as *mut u8;
+                let to = to.at(i * inner * size);
                 let next = if i + 1 < range.end {
                     place(i + 1)
                 } else {
@@ -285,18 +284,13 @@ impl Put<'_> {
         let (outer, inner, n) = (self.before.len(), self.after.numel(), self.at.len());
         let steps = (Offsets::of(self.after), Offsets::of(self.value_after));
         let value_at = Offsets::of(self.value_at);
-        let (to, from) = (y.bytes_ptr() as usize, values.bytes_ptr() as usize);
-        let part = |b: usize,
-                    to: usize,
-                    from: usize,
-                    own: Range<usize>,
-                    columns: Range<usize>|
-         -> Result<()> {
+        let (to, from) = (Ptr::new(y.bytes_ptr()), Ptr::new(values.bytes_ptr()));
+        let part = |b: usize, own: Range<usize>, columns: Range<usize>| -> Result<()> {
             with_cell!(y.dtype(), T => {
                 // SAFETY: offsets before, of points and after lie within the tensors.
                 unsafe {
-                    let to = (to as *mut T).add(self.before[b]);
-                    let from = (from as *const T).add(self.value_before[b]);
+                    let to = to.get().cast::<T>().add(self.before[b]);
+                    let from = from.get().cast::<T>().add(self.value_before[b]);
                     combine::<T>(to, from, self.at, own, &value_at, &steps, columns, self.mode);
                 }
             });
@@ -308,7 +302,7 @@ impl Put<'_> {
         if outer >= 2 * num_threads() || n * inner < 2 * GRAIN || inner < 64 {
             parallel_for(outer, GRAIN / (n * inner) + 1, |range| {
                 for b in range {
-                    let _ = part(b, to, from, all.clone(), 0..inner);
+                    let _ = part(b, all.clone(), 0..inner);
                 }
             });
             return Ok(());
@@ -318,11 +312,11 @@ impl Put<'_> {
             match &shares {
                 Some(shares) => parallel_for(shares.len(), 1, |range| {
                     for own in &shares[range] {
-                        let _ = part(b, to, from, own.clone(), 0..inner);
+                        let _ = part(b, own.clone(), 0..inner);
                     }
                 }),
                 None => parallel_for(inner, (GRAIN / n).max(64), |columns| {
-                    let _ = part(b, to, from, all.clone(), columns);
+                    let _ = part(b, all.clone(), columns);
                 }),
             }
         }

@@ -7,7 +7,7 @@ use crate::cpu::bits::Bits;
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -223,17 +223,17 @@ impl Op for MaskedFill {
         let old = if dense { old } else { y };
         let value = x[2].prepared(y.dtype())?;
         let layout = mask.layout().expand_to(y.shape());
-        let (from, to) = (old.bytes_ptr() as usize, y.bytes_ptr() as usize);
-        let m = mask.bytes_ptr() as usize;
+        let m = Ptr::new(mask.bytes_ptr());
         with_element!(scatter::bits(y.dtype()), T => {
+            let (from, to) = (Ptr::new(old.ptr::<T>()), Ptr::new(y.ptr::<T>()));
             // SAFETY: the value has one element of the result's size.
             let v = unsafe { *value.ptr::<T>() };
             if dense && layout.is_contiguous() {
                 parallel_for(y.numel(), 1 << 15, |r| {
                     // SAFETY: all three have as many elements; ranges are disjoint.
                     unsafe {
-                        let (from, to) = ((from as *const T).add(r.start), (to as *mut T).add(r.start));
-                        fill_run(from, (m as *const u8).add(r.start), to, r.len(), v);
+                        let (from, to) = (from.at(r.start), to.at(r.start));
+                        fill_run(from, m.at(r.start), to, r.len(), v);
                     }
                 });
                 return Ok(());
@@ -249,8 +249,8 @@ impl Op for MaskedFill {
                     // SAFETY: both offsets lie within their layouts, and `old` lies as `y` does;
                     // rows are disjoint.
                     unsafe {
-                        let (from, to) = ((from as *const T).add(starts[i]), (to as *mut T).add(starts[i]));
-                        let m = (m as *const u8).add(masks[i]);
+                        let (from, to) = (from.at(starts[i]), to.at(starts[i]));
+                        let m = m.at(masks[i]);
                         if step == 1 && mask_step == 1 {
                             fill_run(from, m, to, n, v);
                             continue;

@@ -1,7 +1,7 @@
 //! Powers of numbers side by side, and the exponential of a matrix.
 
 use super::cpu::exponential::exponential;
-use super::cpu::Number;
+use super::cpu::Precision;
 use super::matmul::swapped;
 use super::{check_sides, cols};
 use crate::arg;
@@ -147,7 +147,7 @@ impl Op for MatrixExp {
 pub const NARROW: usize = 64;
 
 /// The exponentials of contiguous matrices, of real numbers or of pairs.
-fn each<T: Number>(x: &Tensor, y: &Tensor) -> Result<()> {
+fn each<T: Precision>(x: &Tensor, y: &Tensor) -> Result<()> {
     let (n, complex) = (cols(x), x.dtype().is_complex());
     let real = |t: &Tensor| {
         if complex {
@@ -159,7 +159,7 @@ fn each<T: Number>(x: &Tensor, y: &Tensor) -> Result<()> {
     let (x, y) = (real(x)?, real(y)?);
     let size = if complex { 2 * n * n } else { n * n };
     // SAFETY: contiguous memory of this type, and nobody writes to it.
-    let (all, to) = (unsafe { x.slice::<T>() }, Ptr(y.ptr::<T>()));
+    let (all, to) = (unsafe { x.slice::<T>() }, Ptr::new(y.ptr::<T>()));
     parallel_for(all.len() / size, 8192usize / (size * n) + 1, |range| {
         for i in range {
             let part = i * size..(i + 1) * size;

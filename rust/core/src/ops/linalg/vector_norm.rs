@@ -3,7 +3,8 @@
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
-use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
+use crate::cpu::pool::{parallel_chunks, Ptr};
+use crate::cpu::rows::share;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
@@ -17,12 +18,12 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
+use crate::ops::pointwise::Float;
 use crate::ops::reduce::beside;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{host, per_isa};
 use smallvec::SmallVec;
-use std::ops::Mul;
 use std::sync::Arc;
 
 /// The p-norm of the last dimension, which stays with size 1.
@@ -171,12 +172,8 @@ fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()>
     y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)
 }
 
-trait Scaled: Compute + Mul<Output = Self> {}
-impl Scaled for f32 {}
-impl Scaled for f64 {}
-
 per_isa! {
-    fn shortened_rows[T: Scaled](rows: &[T], width: usize, p: f64, most: T, out: &mut [T]) {
+    fn shortened_rows[T: Float](rows: &[T], width: usize, p: f64, most: T, out: &mut [T]) {
         let least = T::of_f64(1e-7).to_f64();
         for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
             let norm = norm_of(row, p).to_f64();
@@ -193,14 +190,14 @@ per_isa! {
     }
 }
 
-fn shortened<T: Scaled>(x: &Tensor, p: f64, most: f64) -> Result<Tensor> {
+fn shortened<T: Float>(x: &Tensor, p: f64, most: f64) -> Result<Tensor> {
     let out = Tensor::empty(x.shape(), T::DTYPE, x.device())?;
     let (x, width) = (x.prepared(T::DTYPE)?, x.numel() / x.size(0));
     // SAFETY: contiguous host memory of this type.
     let rows = unsafe { x.slice::<T>() };
-    let to = Ptr(out.ptr::<T>());
+    let to = Ptr::new(out.ptr::<T>());
     host::unlocked(|| {
-        parallel_for(rows.len() / width, (1 << 14) / width + 1, |range| {
+        share(rows.len() / width, width, |range| {
             let part = range.start * width..range.end * width;
             // SAFETY: the result is as large as the tensor, and each range has its own part of it.
             let out = unsafe { to.part(part.clone()) };

@@ -7,7 +7,7 @@ use crate::autograd::{Jvp, Tangents, Vjp};
 use crate::cpu::convert::{load, store};
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::{Kernel, GRAIN, MAX_INPUTS};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
@@ -240,8 +240,7 @@ fn multiply(x: &Tensor, mask: &Tensor, scale: f64, y: &Tensor) -> Result<()> {
         ordered(y),
     );
     let size = dtype.size();
-    let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-    let mask = mask.bytes_ptr() as usize;
+    let [from, mask, to] = [&x, &mask, &y].map(|t| Ptr::new(t.bytes_ptr()));
     with_float!(dtype, "dropout", T => {
         let scale = scale as T;
         parallel_for(n.div_ceil(BLOCK), 64, |blocks| {
@@ -251,12 +250,10 @@ fn multiply(x: &Tensor, mask: &Tensor, scale: f64, y: &Tensor) -> Result<()> {
                 let len = BLOCK.min(n - start);
                 // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
                 unsafe {
-                    let kept = std::slice::from_raw_parts((mask + start) as *const u8, len);
-                    let at = (from + start * size) as *const u8;
-                    load(dtype, at, size as isize, len, buffer.as_mut_ptr());
+                    let kept = std::slice::from_raw_parts(mask.at(start), len);
+                    load(dtype, from.at(start * size), size as isize, len, buffer.as_mut_ptr());
                     masked(&mut buffer[..len], kept, scale);
-                    let at = (to + start * size) as *mut u8;
-                    store(dtype, at, size as isize, len, buffer.as_ptr());
+                    store(dtype, to.at(start * size), size as isize, len, buffer.as_ptr());
                 }
             }
         });

@@ -14,7 +14,7 @@ use super::pointwise::binary::Add;
 use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{Bitwise, DType, Scalar};
@@ -151,12 +151,12 @@ impl<S: Step> Update<S> {
                     && t.dtype() == slot.dtype
                     && to.is_none_or(|y| dispatch::overlap(t, y) == Overlap::Same || slot.n == 0);
                 if direct {
-                    slot.tensors.push(t.bytes_ptr() as usize);
+                    slot.tensors.push(Ptr::new(t.bytes_ptr()));
                     continue;
                 }
                 let copy = Tensor::empty(t.shape(), slot.dtype, Device::Cpu)?;
                 copy.write_from(t)?;
-                slot.tensors.push(copy.bytes_ptr() as usize);
+                slot.tensors.push(Ptr::new(copy.bytes_ptr()));
                 match to {
                     Some(y) => back.push((y, copy)),
                     None => copies.push(copy),
@@ -366,7 +366,7 @@ struct Slot {
     dtype: DType,
     n: usize,
     time: f64,
-    tensors: SmallVec<[usize; 5]>,
+    tensors: SmallVec<[Ptr<u8>; 5]>,
 }
 
 /// Updates every parameter; `lists[0]` are the parameters, `lists[1]` their gradients. `times` holds
@@ -420,7 +420,10 @@ crate::per_isa! {
 
 fn chunk<S: Element, T: Float>(step: &impl Step, slot: &Slot, at: usize, n: usize) {
     let time = slot.time;
-    let ptrs = slot.tensors.iter().map(|&p| (p as *mut S).wrapping_add(at));
+    let ptrs = slot
+        .tensors
+        .iter()
+        .map(|p| p.get().cast::<S>().wrapping_add(at));
     if S::DTYPE == T::DTYPE {
         // SAFETY: S and T are one type; elements `at..at + n` belong to this call alone, since tensors
         // that meet are not updated together.

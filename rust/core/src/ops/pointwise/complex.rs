@@ -5,7 +5,7 @@ use super::cpu::complex::BLOCK;
 use super::{Formula, Pointwise, Real, Special, Special2};
 use crate::cpu::convert;
 use crate::cpu::pointwise::MAX_INPUTS;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dtype::DType;
 use crate::error::{self, Error, Kind, Result};
 use crate::tensor::Tensor;
@@ -495,12 +495,12 @@ pub fn compute(
     };
     let own = op.loop_parts(t);
     let (size, out_size, part) = (t.size(), output.size(), t.part());
-    // Addresses as numbers, which threads may share, and whether one number stands for all.
-    let from: SmallVec<[(usize, bool); 4]> = operands
+    // Whether one number stands for all.
+    let from: SmallVec<[(Ptr<u8>, bool); 4]> = operands
         .iter()
-        .map(|x| (x.bytes_ptr() as usize, single(x)))
+        .map(|x| (Ptr::new(x.bytes_ptr()), single(x)))
         .collect();
-    let (to, params) = (out.bytes_ptr() as usize, op.params() as usize);
+    let (to, params) = (Ptr::new(out.bytes_ptr()), Ptr::read(op.params()));
     let (run, grain) = (op.loop_complex(), op.grain(true));
     let grain = if own.is_some() { grain } else { grain / 4 };
     parallel_for(out.numel(), grain, |range| {
@@ -508,7 +508,7 @@ pub fn compute(
         for &(at, single) in &from {
             let mut room = [C(0.0, 0.0); BLOCK];
             if single {
-                let (to, from) = (room.as_mut_ptr().cast::<u8>(), at as *const u8);
+                let (to, from) = (room.as_mut_ptr().cast::<u8>(), at.get());
                 for i in 0..BLOCK {
                     // SAFETY: one number, of at most the size of `C`.
                     unsafe { std::ptr::copy_nonoverlapping(from, to.add(i * size), size) };
@@ -533,7 +533,7 @@ pub fn compute(
             // their results are written; ranges of different threads are disjoint.
             unsafe {
                 for ((room, &(at, single)), x) in rooms.iter_mut().zip(&from).zip(&mut x) {
-                    let at = (at as *const u8).add(if single { 0 } else { start * size });
+                    let at = at.at(if single { 0 } else { start * size }).cast_const();
                     *x = match (single, own) {
                         (false, Some(_)) => at.cast(),
                         (false, None) => {
@@ -543,11 +543,11 @@ pub fn compute(
                         (true, _) => room.as_ptr(),
                     };
                 }
-                let to = (to as *mut u8).add(start * out_size);
+                let to = to.at(start * out_size);
                 match own {
                     Some(run) => run(x.as_ptr().cast(), to, n),
                     None => {
-                        run(params as *const (), x.as_ptr(), result.as_mut_ptr(), n);
+                        run(params.get(), x.as_ptr(), result.as_mut_ptr(), n);
                         narrow(output, &result[..n], to);
                     }
                 }

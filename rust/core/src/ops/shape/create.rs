@@ -3,6 +3,7 @@
 use crate::arg;
 use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::non_temporal;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::{default_device, Device};
 use crate::dispatch;
 use crate::dtype::{check_range, default_dtype, DType, Scalar};
@@ -361,13 +362,13 @@ impl Tensor {
                     Scalar::UInt(u) if T::DTYPE.is_float() => T::of_f64(u as f64),
                     other => T::of_i64(other.i64()),
                 };
-                let to = self.ptr::<T>() as usize;
+                let to = Ptr::new(self.ptr::<T>());
                 let non_temporal = non_temporal::is_worth_filling(n * size_of::<T>());
-                crate::cpu::pool::parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
+                parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
                     // SAFETY: dense host memory of `n` elements of this type; ranges of different
                     // threads are disjoint.
                     unsafe {
-                        let to = (to as *mut T).add(r.start);
+                        let to = to.at(r.start);
                         if non_temporal {
                             non_temporal::fill(v, to, r.len());
                             non_temporal::fence();

@@ -3,7 +3,7 @@
 use super::create::Options;
 use crate::alloc;
 use crate::arg;
-use crate::cpu::elements::Element;
+use crate::cpu::elements::{Compute, Element};
 use crate::cpu::pool::parallel_chunks;
 use crate::device::Device;
 use crate::dtype::{check_range, default_dtype, DType, Scalar};
@@ -29,38 +29,21 @@ fn sequence<F: Rule>(n: usize, dtype: DType, device: Device, f: F) -> Result<Ten
 crate::per_isa! {
     fn fill[T: Element, F: Rule](f: F, first: usize, y: &mut [T]) {
         for (i, y) in y.iter_mut().enumerate() {
-            *y = f.at(first + i).element();
+            *y = f.at(first + i).to_element();
         }
     }
 }
 
 /// What gives element `i` of a sequence.
 trait Rule: Copy + Sync {
-    type V: Number;
+    type V: Compute;
     fn at(&self, i: usize) -> Self::V;
 }
-impl<V: Number, F: Fn(usize) -> V + Copy + Sync> Rule for F {
+impl<V: Compute, F: Fn(usize) -> V + Copy + Sync> Rule for F {
     type V = V;
     #[inline(always)]
     fn at(&self, i: usize) -> V {
         self(i)
-    }
-}
-
-/// A number that becomes an element of any type.
-trait Number {
-    fn element<T: Element>(self) -> T;
-}
-impl Number for f64 {
-    #[inline(always)]
-    fn element<T: Element>(self) -> T {
-        T::of_f64(self)
-    }
-}
-impl Number for i64 {
-    #[inline(always)]
-    fn element<T: Element>(self) -> T {
-        T::of_i64(self)
     }
 }
 

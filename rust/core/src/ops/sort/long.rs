@@ -4,7 +4,7 @@
 use super::{quickselect, Which};
 use crate::alloc;
 use crate::cpu::nth::{first, nth, position, Room};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::radix::{bounds_of, tally, Key, Lines, Ordinal, Sorter};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -72,7 +72,7 @@ pub unsafe fn lines(
     (values, indices): (*mut u8, *mut i64),
 ) -> Result<()> {
     let (n, inner) = (lines.n, lines.inner);
-    let (values, indices) = (values.expose_provenance(), indices.expose_provenance());
+    let (values, indices) = (Ptr::new(values), Ptr::new(indices));
     with_element!(x.dtype(), T => {
         let one = |line: *const T, first_place: usize, room: &mut (Room, Vec<u32>)| -> Result<()> {
             // SAFETY: the line has `n` elements.
@@ -84,8 +84,8 @@ pub unsafe fn lines(
             let put = |i: usize, index: usize| {
                 // SAFETY: the line's places in the results are its own.
                 unsafe {
-                    (indices as *mut i64).add(start + i * inner).write(index as i64);
-                    (values as *mut T).add(start + i * inner).write(all[index]);
+                    indices.at(start + i * inner).write(index as i64);
+                    values.get().cast::<T>().add(start + i * inner).write(all[index]);
                 }
             };
             let (room, chosen) = room;

@@ -13,7 +13,7 @@ use crate::arg;
 use crate::autograd::Vjp;
 use crate::cpu::nth::LONG;
 use crate::cpu::order::{keys, select, sort_keys, Keyed};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::radix::{Lines, Ordinal, Sorter};
 use crate::cpu::topk::{self, is_few, Candidates};
 use crate::dispatch;
@@ -259,29 +259,26 @@ impl Op for Ordered {
             _ => {}
         }
         let size = x.dtype().size();
-        let (from, dtype) = (x.bytes_ptr() as usize, x.dtype());
-        let (values, indices) = (y[0].bytes_ptr() as usize, y[1].bytes_ptr() as usize);
+        let (from, dtype) = (Ptr::new(x.bytes_ptr()), x.dtype());
+        let (values, indices) = (Ptr::new(y[0].bytes_ptr()), Ptr::new(y[1].ptr::<i64>()));
         parallel_for(outer * inner, (1 << 11) / n.max(1) + 1, |range| {
             let mut line = alloc::room(n);
             let mut chosen = alloc::full(0u32, m);
             for l in range {
                 let (o, i) = (l / inner, l % inner);
-                let start = from + (o * n * inner + i) * size;
                 // SAFETY: the line lies within `x`.
-                let nan =
-                    unsafe { keys(dtype, start as *const u8, inner, n, descending, &mut line) };
+                let (start, nan) = unsafe {
+                    let start = from.at((o * n * inner + i) * size);
+                    (start, keys(dtype, start, inner, n, descending, &mut line))
+                };
                 self.choose(&mut line, nan, &mut chosen);
                 for (j, &k) in chosen.iter().enumerate() {
                     let to = (o * m + j) * inner + i;
-                    let at = start + k as usize * inner * size;
                     // SAFETY: this line's elements of the outputs are written here alone.
                     unsafe {
-                        (indices as *mut i64).add(to).write(k as i64);
-                        std::ptr::copy_nonoverlapping(
-                            at as *const u8,
-                            (values as *mut u8).add(to * size),
-                            size,
-                        );
+                        let from = start.add(k as usize * inner * size);
+                        indices.at(to).write(k as i64);
+                        std::ptr::copy_nonoverlapping(from, values.at(to * size), size);
                     }
                 }
             }
@@ -322,7 +319,7 @@ unsafe fn sort_lines(
     (values, indices): (Option<*mut u8>, *mut i64),
 ) -> Result<()> {
     let (n, inner) = (lines.n, lines.inner);
-    let (values, indices) = (values.map(|v| v as usize), indices as usize);
+    let (values, indices) = (values.map(Ptr::new), Ptr::new(indices));
     with_element!(x.dtype(), T => {
         let put = |sorter: &mut Sorter, line: *const T, first: usize| {
             // SAFETY: the line has `n` elements; its places in the results are its own.
@@ -330,12 +327,12 @@ unsafe fn sort_lines(
                 let y = sorter.sort(line, n, descending);
                 let start = if inner == 1 { first } else { first / inner * n * inner + first % inner };
                 parallel_for(n, 1 << 15, |range| {
-                    let indices = (indices as *mut i64).add(start);
+                    let indices = indices.at(start);
                     for i in range.clone() {
                         indices.add(i * inner).write(y.index(i) as i64);
                     }
                     if let Some(values) = values {
-                        let values = (values as *mut T).add(start);
+                        let values = values.get().cast::<T>().add(start);
                         for i in range {
                             values.add(i * inner).write(y.value(i));
                         }
@@ -359,7 +356,7 @@ unsafe fn topk_lines(
     indices: &Tensor,
 ) -> Result<()> {
     let (n, inner) = (lines.n, lines.inner);
-    let (values, indices) = (values.bytes_ptr() as usize, indices.ptr::<i64>() as usize);
+    let (values, indices) = (Ptr::new(values.bytes_ptr()), Ptr::new(indices.ptr::<i64>()));
     with_element!(x.dtype(), T => {
         let put = |room: &mut Candidates<<T as Ordinal>::Key>, line: *const T, first: usize| {
             let start = match inner {
@@ -370,8 +367,8 @@ unsafe fn topk_lines(
             unsafe {
                 for (i, c) in topk::first(line, n, k, largest, room).iter().enumerate() {
                     let at = start + i * inner;
-                    (indices as *mut i64).add(at).write(c.index as i64);
-                    (values as *mut T).add(at).write(*line.add(c.index as usize));
+                    indices.at(at).write(c.index as i64);
+                    values.get().cast::<T>().add(at).write(*line.add(c.index as usize));
                 }
             }
         };

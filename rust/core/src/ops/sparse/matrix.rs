@@ -5,6 +5,7 @@ use super::places::numbers;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
+use crate::cpu::number::Number;
 use crate::cpu::pool::parallel_chunks;
 use crate::device::Device;
 use crate::dispatch;
@@ -266,30 +267,6 @@ impl Entries {
     }
 }
 
-/// What kernels compute with.
-trait Number: Element + Default {
-    fn plus_times(self, a: Self, b: Self) -> Self;
-}
-
-impl Number for f32 {
-    #[inline(always)]
-    fn plus_times(self, a: f32, b: f32) -> f32 {
-        self + a * b
-    }
-}
-impl Number for f64 {
-    #[inline(always)]
-    fn plus_times(self, a: f64, b: f64) -> f64 {
-        self + a * b
-    }
-}
-impl Number for i64 {
-    #[inline(always)]
-    fn plus_times(self, a: i64, b: i64) -> i64 {
-        self.wrapping_add(a.wrapping_mul(b))
-    }
-}
-
 per_isa! {
     /// Rows of `y`, from the `first` on, of rows of `b`; all have `width` elements.
     fn multiply_rows[T: Number](
@@ -301,7 +278,7 @@ per_isa! {
                 let e = entries.entry(k);
                 let (v, j) = (values[e], entries.at[e].1);
                 for (y, &x) in row.iter_mut().zip(&b[j * width..(j + 1) * width]) {
-                    *y = y.plus_times(v, x);
+                    *y = y.plus_product(v, x);
                 }
             }
         }
@@ -328,14 +305,14 @@ fn dot<T: Number>(a: &[T], b: &[T]) -> T {
     let (mut a, mut b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     for (a, b) in (&mut a).zip(&mut b) {
         for k in 0..LANES {
-            sums[k] = sums[k].plus_times(a[k], b[k]);
+            sums[k] = sums[k].plus_product(a[k], b[k]);
         }
     }
     let rest = a.remainder().iter().zip(b.remainder());
-    let rest = rest.fold(T::default(), |sum, (&a, &b)| sum.plus_times(a, b));
+    let rest = rest.fold(T::default(), |sum, (&a, &b)| sum.plus_product(a, b));
     let one = <T as Element>::of_i64(1);
     sums.iter()
-        .fold(rest, |sum, &part| sum.plus_times(one, part))
+        .fold(rest, |sum, &part| sum.plus_product(one, part))
 }
 
 fn multiply<T: Number>(entries: &Entries, values: &[T], b: &[T], y: &mut [T], width: usize) {

@@ -2,7 +2,7 @@
 
 use crate::alloc;
 use crate::cpu::indices::Indices;
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::index::{with_cell, Cell, Mode};
@@ -150,8 +150,8 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
     let p = Plan::new(x, dim, index, |d| index.stride(d) as usize);
     let blocks = p.inner.n.div_ceil(BLOCK);
     let bad = AtomicBool::new(false);
-    let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
     with_element!(super::bits(x.dtype()), T => {
+        let (from, to) = (Ptr::new(x.ptr::<T>()), Ptr::new(y.ptr::<T>()));
         parallel_for(p.rows() * blocks, GRAIN / p.inner.n.min(BLOCK) + 1, |range| {
             for u in range {
                 let (r, start) = (u / blocks, u % blocks * BLOCK);
@@ -160,8 +160,8 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
                 let index = p.index.part(at + start..at + start + n);
                 // SAFETY: the places fit; each element is written once.
                 let good = unsafe {
-                    let from = (from as *const T).add(place + start * p.inner.place);
-                    let to = (to as *mut T).add(at + start);
+                    let from = from.at(place + start * p.inner.place);
+                    let to = to.at(at + start);
                     match (p.inner.place, p.stride) {
                         (0, 1) => each_place(index, p.n, |j, i| *to.add(j) = *from.add(i)),
                         (step, stride) => each_place(index, p.n, |j, i| {
@@ -198,15 +198,15 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
     );
     let each = rows / outer;
     let bad = AtomicBool::new(false);
-    let (to, from) = (y.bytes_ptr() as usize, src.bytes_ptr() as usize);
     with_cell!(y.dtype(), T => {
+        let (to, from) = (Ptr::new(y.ptr::<T>()), Ptr::new(src.ptr::<T>()));
         let run = |r: usize, columns: Range<usize>| -> bool {
             let (at, place, other) = p.row(r);
             let (start, index) = (columns.start, p.index.part(at + columns.start..at + columns.end));
             // SAFETY: the places fit; rows lie within both tensors.
             unsafe {
-                let to = (to as *mut T).add(place + start * p.inner.place);
-                let from = (from as *const T).add(other + start * p.inner.other);
+                let to = to.at(place + start * p.inner.place);
+                let from = from.at(other + start * p.inner.other);
                 row(index, p.n, to, from, (p.inner.place, p.stride, p.inner.other), mode)
             }
         };

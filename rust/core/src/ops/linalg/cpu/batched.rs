@@ -3,7 +3,7 @@
 //! the width.
 #![allow(clippy::needless_range_loop)]
 
-use super::Number;
+use super::Precision;
 use crate::per_isa;
 
 /// The most rows and columns, of either side.
@@ -15,13 +15,13 @@ type Vector<T> = [T; LANES];
 /// Elements (i, j) of up to [`LANES`] matrices; what other lanes hold does not matter.
 type Matrices<T> = [[Vector<T>; MOST]];
 
-fn none<T: Number>() -> [[Vector<T>; MOST]; MOST] {
+fn none<T: Precision>() -> [[Vector<T>; MOST]; MOST] {
     [[[T::default(); LANES]; MOST]; MOST]
 }
 
 /// Matrices of `n` columns, one after another in `x`.
 #[inline(always)]
-fn load<T: Number>(x: &[T], m: usize, n: usize, to: &mut Matrices<T>) {
+fn load<T: Precision>(x: &[T], m: usize, n: usize, to: &mut Matrices<T>) {
     for (l, x) in x.chunks_exact(m * n).enumerate() {
         for i in 0..m {
             for j in 0..n {
@@ -32,7 +32,7 @@ fn load<T: Number>(x: &[T], m: usize, n: usize, to: &mut Matrices<T>) {
 }
 
 #[inline(always)]
-fn store<T: Number>(from: &Matrices<T>, m: usize, n: usize, y: &mut [T]) {
+fn store<T: Precision>(from: &Matrices<T>, m: usize, n: usize, y: &mut [T]) {
     for (l, y) in y.chunks_exact_mut(m * n).enumerate() {
         for i in 0..m {
             for j in 0..n {
@@ -44,7 +44,7 @@ fn store<T: Number>(from: &Matrices<T>, m: usize, n: usize, y: &mut [T]) {
 
 /// `y` minus the product, where the factor of a lane is not to be left out.
 #[inline(always)]
-fn subtract<T: Number>(y: &mut Vector<T>, f: &Vector<T>, of: &Vector<T>, live: &[bool; LANES]) {
+fn subtract<T: Precision>(y: &mut Vector<T>, f: &Vector<T>, of: &Vector<T>, live: &[bool; LANES]) {
     for l in 0..LANES {
         let next = y[l] - f[l] * of[l];
         y[l] = if live[l] { next } else { y[l] };
@@ -53,7 +53,7 @@ fn subtract<T: Number>(y: &mut Vector<T>, f: &Vector<T>, of: &Vector<T>, live: &
 
 /// Exchanges the elements of two rows in the lanes of `here`.
 #[inline(always)]
-fn exchange<T: Number>(x: &mut Matrices<T>, i: usize, j: usize, n: usize, here: &[bool; LANES]) {
+fn exchange<T: Precision>(x: &mut Matrices<T>, i: usize, j: usize, n: usize, here: &[bool; LANES]) {
     for c in 0..n {
         let (p, q) = (x[i][c], x[j][c]);
         for l in 0..LANES {
@@ -64,7 +64,7 @@ fn exchange<T: Number>(x: &mut Matrices<T>, i: usize, j: usize, n: usize, here: 
 
 /// P A = L U of `n` rows, with the rows of `k` right sides in the order of P; how often rows were exchanged.
 #[inline(always)]
-fn eliminate<T: Number>(
+fn eliminate<T: Precision>(
     a: &mut Matrices<T>,
     b: &mut Matrices<T>,
     n: usize,
@@ -115,7 +115,7 @@ fn eliminate<T: Number>(
 
 /// The `k` right sides become solutions.
 #[inline(always)]
-fn substitute<T: Number>(a: &Matrices<T>, b: &mut Matrices<T>, n: usize, k: usize) {
+fn substitute<T: Precision>(a: &Matrices<T>, b: &mut Matrices<T>, n: usize, k: usize) {
     let all = [true; LANES];
     for i in 0..n {
         let of = b[i];
@@ -143,7 +143,7 @@ fn substitute<T: Number>(a: &Matrices<T>, b: &mut Matrices<T>, n: usize, k: usiz
 per_isa! {
     /// Solves systems of `n` equations with `k` right sides each, those of the identity without `b`;
     /// `info` gets 1 + the first i with U(i, i) = 0, or 0.
-    pub fn solve[T: Number](
+    pub fn solve[T: Precision](
         a: &[T], b: Option<&[T]>, n: usize, k: usize, y: &mut [T], info: &mut [i32],
     ) {
         let (mut left, mut right) = (none(), none());
@@ -171,7 +171,7 @@ per_isa! {
 
 per_isa! {
     /// The determinants of matrices of `n` rows.
-    pub fn determinants[T: Number](a: &[T], n: usize, y: &mut [T]) {
+    pub fn determinants[T: Precision](a: &[T], n: usize, y: &mut [T]) {
         let mut left = none();
         for (a, y) in a.chunks(LANES * n * n).zip(y.chunks_mut(LANES)) {
             load(a, n, n, &mut left);

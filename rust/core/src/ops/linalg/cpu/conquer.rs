@@ -7,7 +7,7 @@
 
 use super::lanes::{dot, sum, width, Lanes, LANES};
 use super::tridiagonal::eigenvectors;
-use super::Number;
+use super::Precision;
 use crate::alloc::{full, gathered, room, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::cpu::pool::{look, parallel_chunks, parallel_for, Ptr};
@@ -33,7 +33,7 @@ struct Part<'a, T> {
 
 /// Brings the diagonal `d`, near one and with `e` beside it, to eigenvalues in any order, and gives
 /// their vectors as rows; `None` where it does not converge.
-pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Workspace<T>> {
+pub fn conquer<T: Precision>(d: &mut [f64], e: &[f64]) -> Option<Workspace<T>> {
     let n = d.len();
     let mut count = n.div_ceil(LEAF).next_power_of_two();
     let bound = |count: usize, i: usize| n * i / count;
@@ -44,8 +44,8 @@ pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Workspace<T>> {
     }
     let mut vectors = Workspace::full(T::default(), n * n);
     let (mut first, mut last) = (full(0.0, n), full(0.0, n));
-    let v = Ptr(vectors.as_mut_ptr());
-    let all = [d, &mut first[..], &mut last[..]].map(|x| Ptr(x.as_mut_ptr()));
+    let v = Ptr::new(vectors.as_mut_ptr());
+    let all = [d, &mut first[..], &mut last[..]].map(|x| Ptr::new(x.as_mut_ptr()));
     // SAFETY: whoever asks for a part is the only one that uses it.
     let part = |count: usize, i: usize| unsafe {
         let (from, to) = (bound(count, i), bound(count, i + 1));
@@ -81,7 +81,7 @@ pub fn conquer<T: Number>(d: &mut [f64], e: &[f64]) -> Option<Workspace<T>> {
 }
 
 /// A part without parts, by QL.
-fn leaf<T: Number>(p: Part<T>, e: &[f64]) -> bool {
+fn leaf<T: Precision>(p: Part<T>, e: &[f64]) -> bool {
     let n = p.d.len();
     let width = width(n);
     let mut q = Workspace::full(0.0, n * width);
@@ -117,7 +117,7 @@ struct Sorted {
     z: Vec<f64>,
 }
 
-impl<T: Number> Part<'_, T> {
+impl<T: Precision> Part<'_, T> {
     // SAFETY: nobody else uses the row.
     unsafe fn row<'a>(&self, i: usize) -> &'a mut [T] {
         // SAFETY: the part has so many rows.
@@ -187,7 +187,7 @@ impl<T: Number> Part<'_, T> {
 }
 
 /// Puts two parts together, the first of `left` rows, with `beside` at the corner.
-fn merge<T: Number>(mut p: Part<T>, left: usize, beside: f64) {
+fn merge<T: Precision>(mut p: Part<T>, left: usize, beside: f64) {
     let n = p.d.len();
     look();
     // Of length one.
@@ -288,7 +288,7 @@ impl Roots {
             *to = rho * z * z;
         }
         let close = (eps / 16.0).max(4.0 * f64::EPSILON);
-        let to = Ptr(values.as_mut_ptr());
+        let to = Ptr::new(values.as_mut_ptr());
         parallel_chunks(&mut apart, step, GRAIN / (8 * k) + 1, |j, rows| {
             for (j, row) in (j..).zip(rows.chunks_exact_mut(step)) {
                 // SAFETY: each root has its own place.
@@ -305,7 +305,7 @@ impl Roots {
     }
 
     /// The vectors as rows of `basis`, their elements in this order.
-    fn vectors<T: Number>(
+    fn vectors<T: Precision>(
         &mut self,
         d: &[f64],
         z: &[f64],
@@ -322,7 +322,7 @@ impl Roots {
                 *w = w.abs().sqrt().copysign(*z);
             }
         });
-        let [first, last] = self.ends.each_mut().map(|x| Ptr(x.as_mut_ptr()));
+        let [first, last] = self.ends.each_mut().map(|x| Ptr::new(x.as_mut_ptr()));
         let rows = |j: usize, rows: &mut [T]| {
             let mut x = full(0.0, k);
             for (j, to) in (j..).zip(rows.chunks_exact_mut(k)) {

@@ -1,14 +1,14 @@
 //! The exponential of a matrix: a polynomial of Taylor's in few products, of the matrix by a power of
 //! two, then squared as often (Bader, Blanes and Casas 2019, Mathematics 7, 1174).
 
-use super::Number;
+use super::Precision;
 use crate::alloc::full;
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::per_isa;
 
 /// Up to these norms the polynomials of degree 8 and 18 are right to rounding: backward errors of
 /// 2^-24 and 2^-53.
-pub fn reach<T: Number>() -> (f64, f64) {
+pub fn reach<T: Precision>() -> (f64, f64) {
     match size_of::<T>() {
         4 => (0.580_052_462_768_876_8, 3.010_066_362_817_634),
         _ => (0.049_912_288_711_153_23, 1.090_863_719_290_036),
@@ -31,7 +31,7 @@ struct Square {
 
 impl Square {
     /// Z = X Y, or with Z added.
-    fn multiply<T: Number>(self, x: &[T], y: &[T], z: &mut [T], add: bool) {
+    fn multiply<T: Precision>(self, x: &[T], y: &[T], z: &mut [T], add: bool) {
         let n = self.side;
         let rows = |x: &[T]| Mat::new(x.as_ptr(), n as isize, 1);
         let c = z.as_mut_ptr();
@@ -53,7 +53,7 @@ impl Square {
     }
 
     /// The right half of a complex matrix from the left.
-    fn mirror<T: Number>(self, z: &mut [T]) {
+    fn mirror<T: Precision>(self, z: &mut [T]) {
         if !self.complex {
             return;
         }
@@ -68,7 +68,7 @@ impl Square {
         }
     }
 
-    fn add_identity<T: Number>(self, x: &mut [T], f: f64) {
+    fn add_identity<T: Precision>(self, x: &mut [T], f: f64) {
         let f = T::of_f64(f);
         for i in 0..self.side {
             x[i * (self.side + 1)] = x[i * (self.side + 1)] + f;
@@ -78,7 +78,7 @@ impl Square {
 
 per_isa! {
     /// The largest sum of a row's absolute values; NaN where there is one.
-    fn norm[T: Number](x: &[T], n: usize) -> f64 {
+    fn norm[T: Precision](x: &[T], n: usize) -> f64 {
         let mut most = 0.0;
         for row in x.chunks_exact(n) {
             let mut sums = [T::default(); 8];
@@ -86,7 +86,7 @@ per_isa! {
             let rest = whole.remainder();
             for x in whole {
                 for (s, &x) in sums.iter_mut().zip(x) {
-                    *s = *s + Number::abs(x);
+                    *s = *s + Precision::abs(x);
                 }
             }
             let all = sums.iter().chain(rest).map(|x| x.to_f64().abs());
@@ -139,7 +139,7 @@ pub const SUMS: [[f64; 5]; 5] = [
 
 per_isa! {
     /// In place of four powers, and to a fifth matrix, their sums by `f`.
-    fn mix[T: Number](x: &mut [&mut [T]; 5], f: &[[T; 5]; 5]) {
+    fn mix[T: Precision](x: &mut [&mut [T]; 5], f: &[[T; 5]; 5]) {
         let [a, b, c, d, e] = x;
         for ((((a, b), c), d), e) in
             a.iter_mut().zip(b.iter_mut()).zip(c.iter_mut()).zip(d.iter_mut()).zip(e.iter_mut())
@@ -152,7 +152,7 @@ per_isa! {
 }
 
 per_isa! {
-    fn add_to[T: Number](x: &mut [T], y: &[T]) {
+    fn add_to[T: Precision](x: &mut [T], y: &[T]) {
         for (x, &y) in x.iter_mut().zip(y) {
             *x = *x + y;
         }
@@ -172,7 +172,7 @@ pub fn halvings([a, a2, a3, a6]: [f64; 4], reach: f64) -> i32 {
 }
 
 /// Degree 18 in five products, into the second; how often it is to be squared.
-fn long<T: Number>(s: Square, size: f64, x: &mut [&mut [T]; 5]) -> i32 {
+fn long<T: Precision>(s: Square, size: f64, x: &mut [&mut [T]; 5]) -> i32 {
     let [a, a2, a3, a6, _] = x;
     s.multiply(a, a, a2, false);
     s.multiply(a2, a, a3, false);
@@ -193,7 +193,7 @@ fn long<T: Number>(s: Square, size: f64, x: &mut [&mut [T]; 5]) -> i32 {
 }
 
 /// Degree 8 in three products, into the second.
-fn short<T: Number>(s: Square, x: &mut [&mut [T]; 5]) {
+fn short<T: Precision>(s: Square, x: &mut [&mut [T]; 5]) {
     let root = 177f64.sqrt();
     let x3 = 2.0 / 3.0;
     let x1 = x3 * (1.0 + root) / 88.0;
@@ -224,7 +224,7 @@ fn short<T: Number>(s: Square, x: &mut [&mut [T]; 5]) {
 }
 
 /// Of the `n` rows of `a`, where `complex` of pairs of real numbers.
-pub fn exponential<T: Number>(a: &[T], n: usize, complex: bool, y: &mut [T]) {
+pub fn exponential<T: Precision>(a: &[T], n: usize, complex: bool, y: &mut [T]) {
     let side = if complex { 2 * n } else { n };
     let (s, all) = (Square { side, complex }, side * side);
     let mut room = full(T::default(), 5 * all);

@@ -3,7 +3,7 @@
 //! exchange of lanes.
 
 use super::wide::{Pair, Real, Wide};
-use super::Number;
+use super::Precision;
 use crate::alloc::Workspace;
 use crate::cpu::gemm::gemm;
 use crate::cpu::pool::Ptr;
@@ -30,7 +30,7 @@ pub trait Entry:
     + Mul<Output = Self>
     + Neg<Output = Self>
 {
-    type Part: Number;
+    type Part: Precision;
     fn of(x: Self::Part) -> Self;
     fn re(self) -> Self::Part;
     fn conj(self) -> Self;
@@ -49,7 +49,7 @@ pub trait Entry:
     }
 }
 
-impl<T: Number> Entry for T {
+impl<T: Precision> Entry for T {
     type Part = T;
     #[inline(always)]
     fn of(x: T) -> T {
@@ -65,7 +65,7 @@ impl<T: Number> Entry for T {
     }
     #[inline(always)]
     fn size(self) -> T {
-        Number::abs(self)
+        Precision::abs(self)
     }
     #[inline(always)]
     fn scaled(self, by: T) -> T {
@@ -77,7 +77,7 @@ impl<T: Number> Entry for T {
     }
     #[inline(always)]
     fn in_range(self) -> bool {
-        Number::finite(self)
+        Precision::finite(self)
     }
     #[inline(always)]
     fn squared_by(self, by: f64) -> f64 {
@@ -86,7 +86,7 @@ impl<T: Number> Entry for T {
     }
 }
 
-impl<T: Number> Add for Complex<T> {
+impl<T: Precision> Add for Complex<T> {
     type Output = Self;
     #[inline(always)]
     fn add(self, o: Self) -> Self {
@@ -96,7 +96,7 @@ impl<T: Number> Add for Complex<T> {
         }
     }
 }
-impl<T: Number> Sub for Complex<T> {
+impl<T: Precision> Sub for Complex<T> {
     type Output = Self;
     #[inline(always)]
     fn sub(self, o: Self) -> Self {
@@ -106,7 +106,7 @@ impl<T: Number> Sub for Complex<T> {
         }
     }
 }
-impl<T: Number> Mul for Complex<T> {
+impl<T: Precision> Mul for Complex<T> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, o: Self) -> Self {
@@ -116,7 +116,7 @@ impl<T: Number> Mul for Complex<T> {
         }
     }
 }
-impl<T: Number> Neg for Complex<T> {
+impl<T: Precision> Neg for Complex<T> {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
@@ -127,7 +127,7 @@ impl<T: Number> Neg for Complex<T> {
     }
 }
 
-impl<T: Number> Entry for Complex<T> {
+impl<T: Precision> Entry for Complex<T> {
     type Part = T;
     #[inline(always)]
     fn of(x: T) -> Self {
@@ -149,7 +149,7 @@ impl<T: Number> Entry for Complex<T> {
     }
     #[inline(always)]
     fn size(self) -> T {
-        Number::abs(self.re) + Number::abs(self.im)
+        Precision::abs(self.re) + Precision::abs(self.im)
     }
     #[inline(always)]
     fn scaled(self, by: T) -> Self {
@@ -161,7 +161,7 @@ impl<T: Number> Entry for Complex<T> {
     #[inline(always)]
     fn over(self, d: Self) -> Self {
         let unit = d.size();
-        if !(unit > T::default() && Number::finite(unit)) {
+        if !(unit > T::default() && Precision::finite(unit)) {
             let square = d.re * d.re + d.im * d.im;
             let x = self * d.conj();
             return Complex {
@@ -182,7 +182,7 @@ impl<T: Number> Entry for Complex<T> {
     }
     #[inline(always)]
     fn in_range(self) -> bool {
-        Number::finite(self.re) && Number::finite(self.im)
+        Precision::finite(self.re) && Precision::finite(self.im)
     }
     #[inline(always)]
     fn squared_by(self, by: f64) -> f64 {
@@ -195,7 +195,7 @@ impl<T: Number> Entry for Complex<T> {
 /// # Safety
 /// What is read or written is there, for the sizes of operands too, and nobody else uses what is written.
 pub trait Place: Copy + Send + Sync {
-    type Part: Number;
+    type Part: Precision;
     type Entry: Entry<Part = Self::Part>;
     type Wide<V: Simd<Elem = Self::Part>>: Wide<V, At = Self, Entry = Self::Entry>;
     /// Parts of a number.
@@ -254,27 +254,27 @@ impl<P> Operand<P> {
     }
 }
 
-impl<T: Number> Place for Ptr<T> {
+impl<T: Precision> Place for Ptr<T> {
     type Part = T;
     type Entry = T;
     type Wide<V: Simd<Elem = T>> = Real<V>;
     const PARTS: usize = 1;
     fn within(room: *mut T, _: usize) -> Self {
-        Ptr(room)
+        Ptr::new(room)
     }
     #[inline(always)]
     fn add(self, n: usize) -> Self {
-        Ptr(self.0.wrapping_add(n))
+        Ptr::new(Ptr::get(&self).wrapping_add(n))
     }
     #[inline(always)]
     unsafe fn get(self) -> T {
         // SAFETY: the caller's place has a number.
-        unsafe { *self.0 }
+        unsafe { *Ptr::get(&self) }
     }
     #[inline(always)]
     unsafe fn put(self, x: T) {
         // SAFETY: the caller's place has a number, and nobody else uses it.
-        unsafe { *self.0 = x }
+        unsafe { *Ptr::get(&self) = x }
     }
     unsafe fn product(
         (m, n, k): (usize, usize, usize),
@@ -289,7 +289,7 @@ impl<T: Number> Place for Ptr<T> {
             [&a, &b, &c].map(|x| (x.rs as isize, x.cs as isize));
         // SAFETY: the caller gives operands for these sizes.
         unsafe {
-            let (a, b, c) = (a.at.0, b.at.0, c.at.0);
+            let [a, b, c] = [a, b, c].map(|x| Ptr::get(&x.at));
             gemm(m, n, k, alpha, a, ars, acs, b, brs, bcs, beta, c, crs, ccs);
         }
     }
@@ -302,15 +302,15 @@ pub struct Planes<T> {
     pub im: Ptr<T>,
 }
 
-impl<T: Number> Place for Planes<T> {
+impl<T: Precision> Place for Planes<T> {
     type Part = T;
     type Entry = Complex<T>;
     type Wide<V: Simd<Elem = T>> = Pair<V>;
     const PARTS: usize = 2;
     fn within(room: *mut T, n: usize) -> Self {
         Planes {
-            re: Ptr(room),
-            im: Ptr(room.wrapping_add(n)),
+            re: Ptr::new(room),
+            im: Ptr::new(room.wrapping_add(n)),
         }
     }
     #[inline(always)]
@@ -325,8 +325,8 @@ impl<T: Number> Place for Planes<T> {
         // SAFETY: the caller's place has a number.
         unsafe {
             Complex {
-                re: *self.re.0,
-                im: *self.im.0,
+                re: self.re.get(),
+                im: self.im.get(),
             }
         }
     }
@@ -334,8 +334,8 @@ impl<T: Number> Place for Planes<T> {
     unsafe fn put(self, x: Complex<T>) {
         // SAFETY: the caller's place has a number, and nobody else uses it.
         unsafe {
-            *self.re.0 = x.re;
-            *self.im.0 = x.im;
+            self.re.put(x.re);
+            self.im.put(x.im);
         }
     }
     unsafe fn product(
@@ -346,7 +346,7 @@ impl<T: Number> Place for Planes<T> {
         beta: f64,
         c: Operand<Self>,
     ) {
-        fn part<T: Number>(x: &Operand<Planes<T>>, im: bool) -> Operand<Ptr<T>> {
+        fn part<T: Precision>(x: &Operand<Planes<T>>, im: bool) -> Operand<Ptr<T>> {
             Operand {
                 at: if im { x.at.im } else { x.at.re },
                 rs: x.rs,

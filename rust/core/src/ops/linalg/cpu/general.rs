@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of any square matrix.
 
 use super::schur::Schur;
-use super::{columns_mut, params, Number, Room, SEQ};
+use super::{columns_mut, params, Precision, Room, SEQ};
 use crate::alloc::{full, gathered};
 use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors, EvdParams};
@@ -18,7 +18,7 @@ type Found = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Real and imaginary parts of the eigenvalues, and vectors one after another, by double steps on a
 /// matrix of S.
-fn cached<T: Number, S: Number>(a: &[T], n: usize, vectors: bool) -> Option<Found> {
+fn cached<T: Precision, S: Precision>(a: &[T], n: usize, vectors: bool) -> Option<Found> {
     let s = Schur::<S>::new(a.iter().map(|x| x.to_f64()), n, vectors, T::EPS)?;
     let found = match vectors {
         true => gathered(s.vectors().iter().map(|x| x.to_f64())),
@@ -28,7 +28,7 @@ fn cached<T: Number, S: Number>(a: &[T], n: usize, vectors: bool) -> Option<Foun
 }
 
 /// The same by `faer`.
-fn blocked<T: Number>(a: &[T], n: usize, vectors: bool, room: &mut Room<T>) -> Option<Found> {
+fn blocked<T: Precision>(a: &[T], n: usize, vectors: bool, room: &mut Room<T>) -> Option<Found> {
     let (mut re, mut im) = (full(T::default(), n), full(T::default(), n));
     let mut found = full(T::of_f64(1.0), if vectors { n * n } else { 0 });
     if n == 1 {
@@ -54,7 +54,7 @@ fn blocked<T: Number>(a: &[T], n: usize, vectors: bool, room: &mut Room<T>) -> O
 
 /// Eigenvalues into `w` and eigenvectors into the columns of `v`, as pairs of real numbers; `false`
 /// where it did not converge. A vector has length 1 and its largest element is real.
-pub fn eig<T: Number>(
+pub fn eig<T: Precision>(
     a: &[T],
     n: usize,
     w: &mut [T],

@@ -2,14 +2,14 @@
 //! zeros to whole vectors.
 
 use super::lanes::{add, get, put, scale_add, sum, Lanes, LANES};
-use super::{plain, Number};
+use super::{plain, Precision};
 use crate::alloc::full;
 use crate::per_isa;
 
 /// R rows minus what the last reflector does to them; their products with the next, `x`, and what
 /// they add to the products of columns with it.
 #[inline(always)]
-unsafe fn pass<T: Number, const R: usize>(
+unsafe fn pass<T: Precision, const R: usize>(
     rows: *mut T,
     (from, width): (usize, usize),
     [x, dots, v, d]: [*mut T; 4],
@@ -44,7 +44,7 @@ per_isa! {
     /// # Safety
     /// `t` has `n` rows of `width`, a multiple of [`LANES`], zero from column `n` on; `v` has as many
     /// or none, `tau` has `n` elements.
-    pub unsafe fn hessenberg[T: Number](
+    pub unsafe fn hessenberg[T: Precision](
         t: &mut [T], n: usize, width: usize, v: &mut [T], tau: &mut [T],
     ) {
         let zeros = || full(T::default(), width);

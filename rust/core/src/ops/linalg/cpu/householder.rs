@@ -3,7 +3,7 @@
 
 use super::lanes::{dot, LANES};
 use super::plain;
-use super::Number;
+use super::Precision;
 use crate::alloc::{Scratch, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -54,7 +54,7 @@ fn transpose_of<P>(x: P, n: usize) -> Mat<P> {
 
 /// C = alpha A B + beta C of `m` rows and `n` columns.
 // SAFETY: the operands have elements for these sizes, those of C no other's.
-unsafe fn multiply<T: Number>(
+unsafe fn multiply<T: Precision>(
     (m, n, k): (usize, usize, usize),
     alpha: f64,
     a: Mat<*const T>,
@@ -78,7 +78,7 @@ unsafe fn multiply<T: Number>(
     unsafe { product(&p) }
 }
 
-impl<T: Number> Reflected<T> {
+impl<T: Precision> Reflected<T> {
     /// Brings the first `n` columns of `x`, `m` rows of `all`, to a triangle; the columns after them
     /// are reflected, too. What is below the triangle is zero.
     pub fn new(x: &mut [T], m: usize, all: usize, n: usize) -> Self {
@@ -92,7 +92,7 @@ impl<T: Number> Reflected<T> {
             block,
             panels: Vec::new(),
         };
-        let (count, to) = (m.min(n), Ptr(x.as_mut_ptr()));
+        let (count, to) = (m.min(n), Ptr::new(x.as_mut_ptr()));
         if count > 0 {
             // SAFETY: `x` has `m` rows of `all`.
             out.panels
@@ -156,7 +156,7 @@ impl<T: Number> Reflected<T> {
         for (i, row) in q.chunks_exact_mut(height.max(1)).take(height).enumerate() {
             row[i] = T::of_f64(1.0);
         }
-        let to = Ptr(q.as_mut_ptr());
+        let to = Ptr::new(q.as_mut_ptr());
         for p in self.panels.iter().rev() {
             let n = height - p.at;
             let parts = n.div_ceil(WIDE).max(1);
@@ -173,7 +173,7 @@ impl<T: Number> Reflected<T> {
     }
 }
 
-impl<T: Number> Panel<T> {
+impl<T: Precision> Panel<T> {
     /// Reduces the columns from `at` on, `block` of them or as many as there are, of which those before
     /// `end` get reflectors. What is below the triangle becomes zero.
     // SAFETY: `x` has `m` rows of `all`; nobody else uses these columns.
@@ -241,7 +241,7 @@ impl<T: Number> Panel<T> {
 ///
 /// # Safety
 /// V has elements for these sizes, one column for each of `tau`.
-pub unsafe fn triangle<T: Number>(
+pub unsafe fn triangle<T: Precision>(
     v: Mat<*const T>,
     high: usize,
     tau: &[T],
@@ -268,7 +268,7 @@ pub unsafe fn triangle<T: Number>(
 per_isa! {
     /// T, of products of `count` reflectors, at most [`MOST`], and their factors: column after column,
     /// each of those before it times the products.
-    fn accumulate[T: Number](products: &[T], tau: &[T], t: &mut [T], step: usize) {
+    fn accumulate[T: Precision](products: &[T], tau: &[T], t: &mut [T], step: usize) {
         let count = tau.len();
         let mut columns = [[T::default(); MOST]; MOST];
         for j in 0..count {
@@ -293,7 +293,7 @@ per_isa! {
 ///
 /// # Safety
 /// The operands have elements for these sizes; nobody else uses those rows of `x`.
-pub unsafe fn reflect_all<T: Number>(
+pub unsafe fn reflect_all<T: Precision>(
     v: Mat<*const T>,
     t: Mat<*const T>,
     (high, count): (usize, usize),
@@ -323,7 +323,7 @@ struct Ahead<T> {
     unit: f64,
 }
 
-impl<T: Number> Ahead<T> {
+impl<T: Precision> Ahead<T> {
     /// The column's new element in its own row, the reflector's factor, and what its other elements
     /// are multiplied by; `None` where squares, or products with columns of another size, may have
     /// left the range of numbers.
@@ -351,7 +351,7 @@ fn unit_of(x: f64) -> f64 {
 /// The reflectors of some of the `count` columns of a panel of `m` rows of `wide`: of the first half of
 /// its last C vectors. One pass over the rows reflects them and sums up what the next column needs.
 #[inline(always)]
-unsafe fn columns<T: Number, V: Simd<Elem = T>, const C: usize>(
+unsafe fn columns<T: Precision, V: Simd<Elem = T>, const C: usize>(
     x: *mut T,
     (m, wide, count): (usize, usize, usize),
     v: *mut T,
@@ -454,7 +454,7 @@ per_isa! {
     /// # Safety
     /// `wide` is a power of two up to [`MOST`], and not less than the longest vector; `x` has `m` rows
     /// of it, at least `count`, and `v` as many columns of `m`.
-    unsafe fn reduce[T: Number; in V](
+    unsafe fn reduce[T: Precision; in V](
         x: &mut [T], m: usize, wide: usize, count: usize, v: &mut [T], tau: &mut [T; MOST],
     ) {
         let (x, v, size) = (x.as_mut_ptr(), v.as_mut_ptr(), (m, wide, count));
@@ -477,7 +477,7 @@ per_isa! {
 
 per_isa! {
     /// (R' R)^-1 x, for a triangle above the diagonal, with zeros below it, in `n` rows of `step`.
-    fn solve_squared[T: Number](r: &[T], step: usize, n: usize, x: &mut [f64]) {
+    fn solve_squared[T: Precision](r: &[T], step: usize, n: usize, x: &mut [f64]) {
         for i in 0..n {
             let (own, rest) = x[i..n].split_at_mut(1);
             own[0] /= r[i * step + i].to_f64();
@@ -497,7 +497,7 @@ per_isa! {
 
 per_isa! {
     /// R' R x, for rows as those of [`solve_squared`].
-    fn squared[T: Number](r: &[T], step: usize, n: usize, x: &mut [f64]) {
+    fn squared[T: Precision](r: &[T], step: usize, n: usize, x: &mut [f64]) {
         let mut y = Workspace::full(0.0, n);
         for i in 0..n {
             // From where whole lanes begin: what is below the diagonal is zero.
@@ -536,7 +536,7 @@ const STEPS: usize = 16;
 
 /// A triangle above the diagonal is far enough from a singular one: its least singular value is above
 /// `rcond` times the largest, by more than what both are known to, and by more than rounding.
-pub fn regular<T: Number>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
+pub fn regular<T: Precision>(r: &[T], step: usize, n: usize, rcond: f64) -> bool {
     let most = radius(n, |x| squared(r, step, n, x));
     let least = 1.0 / radius(n, |x| solve_squared(r, step, n, x));
     // NaN is not regular.

@@ -1,6 +1,6 @@
 //! Rows as vectors of a width that every machine's divides.
 
-use super::Number;
+use super::Precision;
 use crate::per_isa;
 
 pub const LANES: usize = 8;
@@ -27,19 +27,19 @@ pub unsafe fn put<T: Copy>(p: *mut T, x: Lanes<T>) {
 
 /// x + f y.
 #[inline(always)]
-pub fn scale_add<T: Number>(x: Lanes<T>, f: T, y: Lanes<T>) -> Lanes<T> {
+pub fn scale_add<T: Precision>(x: Lanes<T>, f: T, y: Lanes<T>) -> Lanes<T> {
     std::array::from_fn(|l| x[l] + f * y[l])
 }
 
 /// s + x y.
 #[inline(always)]
-pub fn add<T: Number>(s: Lanes<T>, x: Lanes<T>, y: Lanes<T>) -> Lanes<T> {
+pub fn add<T: Precision>(s: Lanes<T>, x: Lanes<T>, y: Lanes<T>) -> Lanes<T> {
     std::array::from_fn(|l| s[l] + x[l] * y[l])
 }
 
 /// Halves are added, so that it is a few instructions.
 #[inline(always)]
-pub fn sum<T: Number>(x: Lanes<T>) -> T {
+pub fn sum<T: Precision>(x: Lanes<T>) -> T {
     let x: [T; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
     (x[0] + x[2]) + (x[1] + x[3])
 }
@@ -47,7 +47,7 @@ pub fn sum<T: Number>(x: Lanes<T>) -> T {
 /// R rows minus `tau` times their products with `v`, times `v`.
 // SAFETY: R rows of `width` elements, a multiple of LANES, begin at `rows`, and `v` has as many.
 #[inline(always)]
-pub unsafe fn reflect_rows<T: Number, const R: usize>(
+pub unsafe fn reflect_rows<T: Precision, const R: usize>(
     rows: *mut T,
     (from, width): (usize, usize),
     v: *const T,
@@ -79,7 +79,7 @@ pub unsafe fn reflect_rows<T: Number, const R: usize>(
 
 per_isa! {
     /// The product of two vectors.
-    pub fn dot[T: Number](a: &[T], x: &[f64]) -> f64 {
+    pub fn dot[T: Precision](a: &[T], x: &[f64]) -> f64 {
         let (mut sums, n) = ([0.0; LANES], a.len().min(x.len()));
         let whole = n / LANES * LANES;
         // Of a known length, so that the compiler makes vectors of them.

@@ -2,7 +2,7 @@
 
 use super::blocks::Part;
 use super::plain::{self, SMALL};
-use super::{blocks, columns, columns_mut, params, small, transpose, Number, Room, SEQ};
+use super::{blocks, columns, columns_mut, params, small, transpose, Precision, Room, SEQ};
 use crate::alloc::{self, full};
 use crate::cpu::pool::{parallel_chunks, Ptr};
 use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
@@ -23,7 +23,7 @@ pub struct Lu<T> {
     inverse: Vec<usize>,
 }
 
-impl<T: Number> Lu<T> {
+impl<T: Precision> Lu<T> {
     /// Of the matrix whose rows (`by_rows`) or columns lie in `a` one after another.
     pub fn new(
         a: &[T],
@@ -66,7 +66,7 @@ impl<T: Number> Lu<T> {
                 blocks::exchanges(&out.perm, &mut out.pivots);
             } else {
                 let all = Part {
-                    at: Ptr(out.x.as_mut_ptr()),
+                    at: Ptr::new(out.x.as_mut_ptr()),
                     m,
                     n,
                     step: m,
@@ -198,12 +198,12 @@ impl<T: Number> Lu<T> {
         }
         if n >= blocks::LEAST {
             let lu = Part {
-                at: Ptr(self.x.as_ptr().cast_mut()),
+                at: Ptr::read(self.x.as_ptr()),
                 m: n,
                 n,
                 step: n,
             };
-            let to = Ptr(y.as_mut_ptr());
+            let to = Ptr::new(y.as_mut_ptr());
             // SAFETY: the factors are only read, and each column has one place in `y`.
             return unsafe {
                 blocks::inverse(lu, &self.perm, |j, x| {
@@ -255,7 +255,7 @@ impl<T: Number> Lu<T> {
     }
 }
 
-fn identity<T: Number>(x: &mut [T], n: usize) {
+fn identity<T: Precision>(x: &mut [T], n: usize) {
     x.fill(T::default());
     for i in 0..n {
         x[i * n + i] = T::of_f64(1.0);

@@ -51,7 +51,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tridiagonal::Tridiagonal;
 
 /// A type that factorisations compute in.
-pub trait Number:
+pub trait Precision:
     Compute
     + Vectors
     + GemmElem<Acc = Self>
@@ -70,7 +70,7 @@ pub trait Number:
 }
 macro_rules! numbers {
     ($($t:ident),*) => {$(
-        impl Number for $t {
+        impl Precision for $t {
             const TINY: Self = $t::MIN_POSITIVE;
             const EPS: f64 = $t::EPSILON as f64;
             #[inline(always)]
@@ -114,7 +114,7 @@ fn params<P: Auto<T>, T>() -> Spec<P, T> {
     Spec::new(<P as Auto<T>>::auto())
 }
 
-fn svd_params<T: Number>(leaf: usize) -> Spec<SvdParams, T> {
+fn svd_params<T: Precision>(leaf: usize) -> Spec<SvdParams, T> {
     let mut p: SvdParams = Auto::<T>::auto();
     p.recursion_threshold = leaf;
     Spec::new(p)
@@ -163,7 +163,7 @@ fn transpose<T: Copy>(x: &[T], m: usize, n: usize, y: &mut [T]) {
         "there is room for the matrix"
     );
     if m * n >= LARGE && size_of::<T>() <= 8 {
-        let (from, to) = (Ptr(x.as_ptr().cast_mut()), Ptr(y.as_mut_ptr()));
+        let (from, to) = (Ptr::read(x.as_ptr()), Ptr::new(y.as_mut_ptr()));
         return parallel_for(n.div_ceil(WIDTH), LARGE / (m * WIDTH) + 1, |range| {
             let (first, end) = (range.start * WIDTH, n.min(range.end * WIDTH));
             // SAFETY: columns from `first` on become rows, which are this task's own.
@@ -194,7 +194,7 @@ fn columns_mut<T>(x: &mut [T], m: usize, n: usize) -> MatMut<'_, T> {
 }
 
 /// Overwrites B with the solution of T X = B for a triangle of A.
-fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
+fn triangular<T: Precision>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
     let sound = |i: usize| a[i * n + i].abs() >= T::TINY;
     if n <= SMALL || n.max(k) <= small::MOST || !(unit || (0..n).all(sound)) {
         return plain::triangular(a, n, b, k, upper, unit);
@@ -209,7 +209,7 @@ fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, 
     }
 }
 
-fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room<T>) -> i32 {
+fn cholesky<T: Precision>(a: &[T], n: usize, l: &mut [T], room: &mut Room<T>) -> i32 {
     if n > small::MOST {
         // Rows of the lower triangle become columns.
         let mut x = Workspace::full(T::default(), n * n);
@@ -228,7 +228,7 @@ fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room<T>) -> i3
     plain::cholesky(a, n, l)
 }
 
-fn scale<T: Number>(x: &mut [f64], by: &[T]) {
+fn scale<T: Precision>(x: &mut [f64], by: &[T]) {
     for (x, by) in x.iter_mut().zip(by) {
         *x *= by.to_f64();
     }
@@ -237,7 +237,7 @@ fn scale<T: Number>(x: &mut [f64], by: &[T]) {
 /// Eigenvalues and, into rows, eigenvectors as columns; `false` where it did not converge.
 /// Runs on `a` in the middle of the type's range, and brings the values back from there: squares of
 /// what lies near its ends are infinite or zero. `read` are the elements that count.
-fn at_scale<'a, T: Number>(
+fn at_scale<'a, T: Precision>(
     a: &'a [T],
     read: impl Iterator<Item = &'a T>,
     values: &mut [T],
@@ -262,7 +262,7 @@ fn lower<T>(a: &[T], n: usize) -> impl Iterator<Item = &T> {
     (0..n).flat_map(move |i| &a[i * n..=i * n + i])
 }
 
-fn eigh<T: Number>(
+fn eigh<T: Precision>(
     a: &[T],
     n: usize,
     w: &mut [T],
@@ -293,7 +293,7 @@ fn eigh<T: Number>(
 }
 
 /// Singular values and vectors of `m` rows of `n`: `u` has `p` columns, `vh` has `q` rows.
-fn svd<T: Number>(
+fn svd<T: Precision>(
     a: &[T],
     (m, n): (usize, usize),
     s: &mut [T],
@@ -347,7 +347,7 @@ fn svd<T: Number>(
     true
 }
 
-fn qr<T: Number>(a: &[T], (m, n): (usize, usize), q: &mut [T], r: &mut [T], full_size: bool) {
+fn qr<T: Precision>(a: &[T], (m, n): (usize, usize), q: &mut [T], r: &mut [T], full_size: bool) {
     let k = m.min(n);
     let height = if full_size { m } else { k };
     r.fill(T::default());
@@ -362,7 +362,7 @@ fn qr<T: Number>(a: &[T], (m, n): (usize, usize), q: &mut [T], r: &mut [T], full
 }
 
 /// The X for which A X comes nearest to B; `false` where A may lack columns.
-fn least_squares<T: Number>(
+fn least_squares<T: Precision>(
     (a, b): (&[T], &[T]),
     (m, n): (usize, usize),
     x: &mut [T],
@@ -389,7 +389,7 @@ fn least_squares<T: Number>(
 }
 
 /// The matrix of cofactors, which exists for singular A too.
-fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room<T>) -> bool {
+fn cofactors<T: Precision>(a: &[T], n: usize, y: &mut [T], room: &mut Room<T>) -> bool {
     let mut s = full(T::default(), n);
     let (mut u, mut vh) = (full(T::default(), n * n), full(T::default(), n * n));
     if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
@@ -422,7 +422,7 @@ struct Case<'a, T> {
 }
 
 /// One computation; `false` where it did not converge.
-fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
+fn compute<T: Precision>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
     let (m, n) = (c.m, c.n);
     let ([y, y1, y2], [info, info1]) = (c.y, c.ints);
     match kind {
@@ -535,15 +535,18 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<T>) -> bool {
 
 /// Runs a computation on every element of a batch; `false` where one did not converge. Inputs are
 /// contiguous with the same batch; results are contiguous.
-pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
+pub fn run<T: Precision>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
     let (m, n) = (super::rows(&x[0]), super::cols(&x[0]));
     let real: Vec<_> = y.iter().filter(|t| t.dtype().is_float()).collect();
     let ints: Vec<_> = y.iter().filter(|t| !t.dtype().is_float()).collect();
     let part = |t: &Tensor| t.numel() / count.max(1);
-    let real: Vec<_> = real.iter().map(|t| (Ptr(t.ptr::<T>()), part(t))).collect();
+    let real: Vec<_> = real
+        .iter()
+        .map(|t| (Ptr::new(t.ptr::<T>()), part(t)))
+        .collect();
     let ints: Vec<_> = ints
         .iter()
-        .map(|t| (Ptr(t.ptr::<i32>()), part(t)))
+        .map(|t| (Ptr::new(t.ptr::<i32>()), part(t)))
         .collect();
     let converged = AtomicBool::new(true);
     let work = m * n * n.max(1);
@@ -608,7 +611,7 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
 /// of these there are, to the result and what is said of each.
 type Together<T> = fn([&[T]; 2], [usize; 2], &mut [T], &mut [i32]);
 
-fn together<T: Number>(kind: Kind) -> Option<Together<T>> {
+fn together<T: Precision>(kind: Kind) -> Option<Together<T>> {
     Some(match kind {
         Kind::Solve => |[a, b], [n, k], y, info| batched::solve(a, Some(b), n, k, y, info),
         Kind::Inverse => |[a, _], [n, _], y, info| batched::solve(a, None, n, n, y, info),

@@ -4,7 +4,7 @@
 
 use super::field::{Entry, Place};
 use super::wide::Wide;
-use super::Number;
+use super::Precision;
 use crate::cpu::simd::{Simd, Vectors, MOST};
 use crate::per_isa;
 
@@ -134,7 +134,7 @@ per_isa! {
     ///
     /// # Safety
     /// Nobody else uses the columns.
-    pub unsafe fn factor[T: Number, P: Place<Part = T>; in V](
+    pub unsafe fn factor[T: Precision, P: Place<Part = T>; in V](
         a: P, m: usize, n: usize, step: usize, pivots: &mut [usize],
     ) {
         // SAFETY: nobody else uses the columns.
@@ -192,7 +192,7 @@ per_isa! {
     ///
     /// # Safety
     /// Nobody else uses the columns.
-    pub unsafe fn cholesky[T: Number, P: Place<Part = T>; in V](
+    pub unsafe fn cholesky[T: Precision, P: Place<Part = T>; in V](
         a: P, m: usize, n: usize, step: usize,
     ) -> Option<usize> {
         // SAFETY: nobody else uses the columns.
@@ -206,7 +206,7 @@ per_isa! {
                 reduce_column::<P, V>(x, (j, m), a, step, &minus[..j]);
                 let d = x.add(j).get().re();
                 // Neither is NaN.
-                if !(d >= T::TINY && Number::finite(d)) {
+                if !(d >= T::TINY && Precision::finite(d)) {
                     return Some(j);
                 }
                 let root = d.root();
@@ -224,7 +224,7 @@ per_isa! {
     ///
     /// # Safety
     /// Nobody else uses the columns of `b`.
-    pub unsafe fn solve[T: Number, P: Place<Part = T>; in V](
+    pub unsafe fn solve[T: Precision, P: Place<Part = T>; in V](
         left: (P, usize), k: usize, right: (P, usize), n: usize,
     ) {
         let ((l, step), (b, b_step), lanes) = (left, right, V::LANES);
@@ -278,7 +278,7 @@ per_isa! {
     ///
     /// # Safety
     /// As for [`solve`].
-    pub unsafe fn solve_upper[T: Number, P: Place<Part = T>; in V](
+    pub unsafe fn solve_upper[T: Precision, P: Place<Part = T>; in V](
         left: (P, usize), k: usize, right: (P, usize), n: usize,
     ) {
         let ((u, step), (b, b_step), lanes) = (left, right, V::LANES);
@@ -383,7 +383,7 @@ per_isa! {
     ///
     /// # Safety
     /// Nobody else uses the columns of `c`.
-    pub unsafe fn subtract[T: Number, P: Place<Part = T>; in V](
+    pub unsafe fn subtract[T: Precision, P: Place<Part = T>; in V](
         size: (usize, usize, usize), l: P, u: P, c: P, step: usize,
     ) {
         const COLUMNS: usize = 4;

@@ -2,14 +2,14 @@
 //! those with zeros, NaN or infinities where blocks would not tell which pivot failed.
 
 use super::small;
-use super::Number;
+use super::Precision;
 
 /// The size up to which plain loops are quicker.
 pub const SMALL: usize = 16;
 
 /// Row `i` minus `f` times row `k`, from column `from` on.
 #[inline(always)]
-fn subtract<T: Number>(x: &mut [T], n: usize, i: usize, k: usize, f: T, from: usize) {
+fn subtract<T: Precision>(x: &mut [T], n: usize, i: usize, k: usize, f: T, from: usize) {
     let (a, b) = x.split_at_mut(i.max(k) * n);
     let lo = &mut a[i.min(k) * n + from..i.min(k) * n + n];
     let hi = &mut b[from..n];
@@ -28,7 +28,7 @@ fn swap_rows<T: Copy>(x: &mut [T], n: usize, i: usize, k: usize) {
 
 /// Gaussian elimination of `m` rows of `n` in place: multipliers below the diagonal, U on and
 /// above it, and in `pivots` the row that was exchanged with each.
-pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
+pub fn lu<T: Precision>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
     pivots.clear();
     if m.min(n) > 0 && m.max(n) <= small::MOST {
         // SAFETY: all sizes are at most MOST.
@@ -61,7 +61,7 @@ pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut 
 
 /// Overwrites the `k` columns of B with the solution of T X = B for a triangle of A, whose
 /// diagonal is taken as ones where `unit`.
-pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
+pub fn triangular<T: Precision>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
     if k > 0 && n.max(k) <= small::MOST {
         // SAFETY: all sizes are at most MOST.
         return unsafe { small::triangular(a, n, b, k, upper, unit) };
@@ -82,7 +82,7 @@ pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bo
 
 /// Writes the lower Cholesky factor to `l`, zeros at first; gives the order of the first leading
 /// minor that is not positive, or 0.
-pub fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T]) -> i32 {
+pub fn cholesky<T: Precision>(a: &[T], n: usize, l: &mut [T]) -> i32 {
     if n > 0 && n <= small::MOST {
         // SAFETY: all sizes are at most MOST.
         return unsafe { small::cholesky(a, n, l) };
@@ -109,7 +109,7 @@ pub fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T]) -> i32 {
 /// Makes of a column the reflector that leaves only its first element, not zero: that element
 /// and the factor of the reflector. `None` where there is nothing to reflect.
 #[inline(always)]
-pub fn reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
+pub fn reflector<T: Precision>(x: &mut [T]) -> Option<(T, T)> {
     let alpha = x[0].to_f64();
     let tail = x[1..]
         .iter()
@@ -135,7 +135,7 @@ pub fn reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
 
 /// [`reflector`] of a column that is small, large or not finite.
 #[cold]
-fn far_reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
+fn far_reflector<T: Precision>(x: &mut [T]) -> Option<(T, T)> {
     let tail = x[1..].iter().map(|v| v.to_f64().abs());
     let most = tail.fold(0.0f64, |s, v| if v > s || v.is_nan() { v } else { s });
     if most == 0.0 {

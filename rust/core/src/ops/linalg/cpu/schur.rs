@@ -4,7 +4,7 @@
 
 use super::hessenberg::hessenberg;
 use super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
-use super::{tridiagonal, Number};
+use super::{tridiagonal, Precision};
 use crate::alloc::{full, Workspace};
 use crate::cpu::gemm::gemm;
 use crate::per_isa;
@@ -23,7 +23,7 @@ pub struct Schur<T> {
     pub im: Vec<f64>,
 }
 
-impl<T: Number> Schur<T> {
+impl<T: Precision> Schur<T> {
     /// `None` where it does not converge.
     pub fn new(a: impl Iterator<Item = f64>, n: usize, vectors: bool, eps: f64) -> Option<Self> {
         let width = width(n);
@@ -305,7 +305,12 @@ const LATE: usize = 8;
 
 /// Three rows minus their reflection.
 #[inline(always)]
-unsafe fn rows<T: Number>(p: *mut T, width: usize, (from, to): (usize, usize), [b, c, f]: Step<T>) {
+unsafe fn rows<T: Precision>(
+    p: *mut T,
+    width: usize,
+    (from, to): (usize, usize),
+    [b, c, f]: Step<T>,
+) {
     // SAFETY: three rows of `width` begin at `p`, and the range ends with a vector there.
     unsafe {
         for i in (from..to).step_by(LANES) {
@@ -321,14 +326,14 @@ unsafe fn rows<T: Number>(p: *mut T, width: usize, (from, to): (usize, usize), [
 
 /// Three numbers minus their reflection.
 #[inline(always)]
-fn three<T: Number>(x: &mut [T; 3], [b, c, f]: Step<T>) {
+fn three<T: Precision>(x: &mut [T; 3], [b, c, f]: Step<T>) {
     let s = f * (x[0] + b * x[1] + c * x[2]);
     *x = [x[0] - s, x[1] - b * s, x[2] - c * s];
 }
 
 /// The last two numbers of a block.
 #[inline(always)]
-fn two<T: Number>(x: &mut T, y: &mut T, [b, _, f]: Step<T>) {
+fn two<T: Precision>(x: &mut T, y: &mut T, [b, _, f]: Step<T>) {
     let s = f * (*x + b * *y);
     (*x, *y) = (*x - s, *y - b * s);
 }
@@ -336,7 +341,7 @@ fn two<T: Number>(x: &mut T, y: &mut T, [b, _, f]: Step<T>) {
 /// Columns from `k` on of some rows, reflected by one step after another: eight rows at a time, each
 /// column of them a vector.
 #[inline(always)]
-unsafe fn columns<T: Number>(
+unsafe fn columns<T: Precision>(
     p: *mut T,
     width: usize,
     (top, end): (usize, usize),
@@ -384,7 +389,7 @@ per_isa! {
     ///
     /// # Safety
     /// T and Q have rows of `width`, a multiple of [`LANES`], up to `i`, or Q none; l <= m <= i - 2.
-    unsafe fn sweep[T: Number](
+    unsafe fn sweep[T: Precision](
         t: &mut [T], q: &mut [T], width: usize, block: (usize, usize, usize), first: [f64; 3],
     ) {
         let (l, m, i) = block;
@@ -500,7 +505,7 @@ per_isa! {
     ///
     /// # Safety
     /// T and X have `n` rows of `width`, a multiple of [`LANES`].
-    unsafe fn substitute[T: Number](
+    unsafe fn substitute[T: Precision](
         t: &[T], n: usize, width: usize, re: &[f64], im: &[f64], x: &mut [T],
     ) {
         let at = |i: usize, j: usize| t[i * width + j].to_f64();

@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::plain;
-use super::Number;
+use super::Precision;
 use crate::per_isa;
 
 /// The most rows and columns.
@@ -13,7 +13,7 @@ pub const MOST: usize = 32;
 /// Rows of a matrix, with zeros where it has no elements.
 struct Rows<T, const W: usize>([[T; W]; W]);
 
-impl<T: Number, const W: usize> Rows<T, W> {
+impl<T: Precision, const W: usize> Rows<T, W> {
     #[inline(always)]
     fn load(x: &[T], m: usize, n: usize) -> Self {
         let mut rows = [[T::default(); W]; W];
@@ -46,7 +46,7 @@ impl<T: Number, const W: usize> Rows<T, W> {
 
 /// `to` minus `f` times `of`.
 #[inline(always)]
-fn subtract<T: Number, const W: usize>(to: &mut [T; W], f: T, of: &[T; W]) {
+fn subtract<T: Precision, const W: usize>(to: &mut [T; W], f: T, of: &[T; W]) {
     for c in 0..W {
         to[c] = to[c] - f * of[c];
     }
@@ -54,7 +54,7 @@ fn subtract<T: Number, const W: usize>(to: &mut [T; W], f: T, of: &[T; W]) {
 
 /// `row` with zeros up to and with column `j`.
 #[inline(always)]
-fn after<T: Number, const W: usize>(row: &[T; W], j: usize) -> [T; W] {
+fn after<T: Precision, const W: usize>(row: &[T; W], j: usize) -> [T; W] {
     let mut y = [T::default(); W];
     for c in 0..W {
         y[c] = if c > j { row[c] } else { T::default() };
@@ -64,7 +64,7 @@ fn after<T: Number, const W: usize>(row: &[T; W], j: usize) -> [T; W] {
 
 /// Subtracts in the columns after `j` only: zeros there would not do for an infinite `f`.
 #[inline(always)]
-fn subtract_after<T: Number, const W: usize>(to: &mut [T; W], f: T, of: &[T; W], j: usize) {
+fn subtract_after<T: Precision, const W: usize>(to: &mut [T; W], f: T, of: &[T; W], j: usize) {
     if f.finite() {
         subtract(to, f, of);
     } else {
@@ -75,7 +75,7 @@ fn subtract_after<T: Number, const W: usize>(to: &mut [T; W], f: T, of: &[T; W],
 }
 
 #[inline(always)]
-fn lu_rows<T: Number, const W: usize>(
+fn lu_rows<T: Precision, const W: usize>(
     x: &mut [T],
     m: usize,
     n: usize,
@@ -114,7 +114,7 @@ fn lu_rows<T: Number, const W: usize>(
 }
 
 #[inline(always)]
-fn triangular_rows<T: Number, const W: usize>(
+fn triangular_rows<T: Precision, const W: usize>(
     a: &[T],
     n: usize,
     b: &mut [T],
@@ -141,7 +141,7 @@ fn triangular_rows<T: Number, const W: usize>(
 }
 
 #[inline(always)]
-fn cholesky_rows<T: Number, const W: usize>(a: &[T], n: usize, l: &mut [T]) -> i32 {
+fn cholesky_rows<T: Precision, const W: usize>(a: &[T], n: usize, l: &mut [T]) -> i32 {
     let mut rows = Rows::<T, W>::load(a, n, n);
     let x = &mut rows.0;
     let mut info = 0;
@@ -175,7 +175,7 @@ fn cholesky_rows<T: Number, const W: usize>(a: &[T], n: usize, l: &mut [T]) -> i
 
 /// Applies reflector `v`, zero above row `j`, to the columns of `y` that `dots` keeps.
 #[inline(always)]
-fn reflect<T: Number, const W: usize>(
+fn reflect<T: Precision, const W: usize>(
     y: &mut [[T; W]; W],
     m: usize,
     j: usize,
@@ -206,7 +206,7 @@ fn reflect<T: Number, const W: usize>(
 }
 
 #[inline(always)]
-fn qr_rows<T: Number, const W: usize>(
+fn qr_rows<T: Precision, const W: usize>(
     a: &[T],
     (m, n): (usize, usize),
     q: &mut [T],
@@ -263,7 +263,7 @@ per_isa! {
     ///
     /// # Safety
     /// `m` and `n` are at most [`MOST`].
-    pub unsafe fn lu[T: Number](x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
+    pub unsafe fn lu[T: Precision](x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
         by_width!(m.max(n), lu_rows(x, m, n, pivot, pivots))
     }
 }
@@ -272,7 +272,7 @@ per_isa! {
     ///
     /// # Safety
     /// `n` and `k` are at most [`MOST`].
-    pub unsafe fn triangular[T: Number](
+    pub unsafe fn triangular[T: Precision](
         a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool,
     ) {
         by_width!(n.max(k), triangular_rows(a, n, b, k, upper, unit))
@@ -283,7 +283,7 @@ per_isa! {
     ///
     /// # Safety
     /// `n` is at most [`MOST`].
-    pub unsafe fn cholesky[T: Number](a: &[T], n: usize, l: &mut [T]) -> i32 {
+    pub unsafe fn cholesky[T: Precision](a: &[T], n: usize, l: &mut [T]) -> i32 {
         by_width!(n, cholesky_rows(a, n, l))
     }
 }
@@ -292,7 +292,7 @@ per_isa! {
     ///
     /// # Safety
     /// `m` and `n` are from 1 to [`MOST`].
-    pub unsafe fn qr[T: Number](
+    pub unsafe fn qr[T: Precision](
         a: &[T], size: (usize, usize), q: &mut [T], r: &mut [T], height: usize,
     ) {
         by_width!(size.0.max(size.1), qr_rows(a, size, q, r, height))

@@ -5,7 +5,7 @@
 use super::conquer::conquer;
 use super::householder::{reflect_all, triangle};
 use super::lanes::{get, put, reflect_rows, sum, Lanes, LANES};
-use super::Number;
+use super::Precision;
 use crate::alloc::{full, room, Workspace};
 use crate::cpu::gemm::Mat;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -30,11 +30,11 @@ pub struct Tridiagonal<T> {
 }
 
 /// Rounding, relative: T and rotations are computed in float64 for all types.
-fn rounding<T: Number>() -> f64 {
+fn rounding<T: Precision>() -> f64 {
     T::EPS / 2.0
 }
 
-impl<T: Number> Tridiagonal<T> {
+impl<T: Precision> Tridiagonal<T> {
     /// Of the symmetric matrix whose lower triangle lies in the `n` rows of `a`.
     pub fn new(a: &[T], n: usize) -> Self {
         let width = n.next_multiple_of(MOST);
@@ -117,13 +117,13 @@ impl<T: Number> Tridiagonal<T> {
 }
 
 /// Eigenvalues of what is to be found to the rounding of T in place of the diagonal; `false` where it does not converge.
-pub fn eigenvalues<T: Number>(d: &mut [f64], e: &mut [f64]) -> bool {
+pub fn eigenvalues<T: Precision>(d: &mut [f64], e: &mut [f64]) -> bool {
     ql::<false>(d, e, rounding::<T>(), |_| ())
 }
 
 /// Eigenvalues in place of the diagonal, and the rows of `q` rotated as vectors of the matrix are;
 /// `false` where it does not converge.
-pub fn eigenvectors<T: Number>(
+pub fn eigenvectors<T: Precision>(
     d: &mut [f64],
     e: &mut [f64],
     eps: f64,
@@ -168,7 +168,7 @@ pub fn scale(d: &mut [f64], e: &mut [f64]) -> f64 {
 
 /// The first reflector of what follows the diagonal in a row: its first element and its factor.
 #[inline(always)]
-fn reflector<T: Number>(x: &mut [T]) -> (f64, T) {
+fn reflector<T: Precision>(x: &mut [T]) -> (f64, T) {
     match super::plain::reflector(x) {
         Some((beta, tau)) => {
             x[0] = T::of_f64(1.0);
@@ -214,7 +214,7 @@ unsafe fn update_vector<V: Simd, const R: usize, const BESIDE: bool>(
 /// like them add to the product with `x`. Of the matrix there is what lies right of the diagonal, and
 /// the squares on it that are as wide as a vector.
 #[inline(always)]
-unsafe fn update<T: Number, V: Simd<Elem = T>, const R: usize>(
+unsafe fn update<T: Precision, V: Simd<Elem = T>, const R: usize>(
     rows: *mut T,
     width: usize,
     given: [*const T; 3],
@@ -247,7 +247,7 @@ per_isa! {
     ///
     /// # Safety
     /// Rows are of `width`, a multiple of [`MOST`], and the others are as wide.
-    unsafe fn update_rows[T: Number; in V](
+    unsafe fn update_rows[T: Precision; in V](
         rows: *mut T, width: usize, given: [*const T; 3], range: Range<usize>, y: *mut T,
     ) {
         let (mut i, first) = (range.start, range.start);
@@ -274,7 +274,7 @@ per_isa! {
 ///
 /// # Safety
 /// As for [`update_rows`].
-unsafe fn update_all<T: Number>(
+unsafe fn update_all<T: Precision>(
     (rows, width): (*mut T, usize),
     given: [*const T; 3],
     (first, end): (usize, usize),
@@ -296,9 +296,9 @@ unsafe fn update_all<T: Number>(
         }
     };
     let (rows, sums, given) = (
-        Ptr(rows),
-        Ptr(parts.as_mut_ptr()),
-        given.map(|x| Ptr(x.cast_mut())),
+        Ptr::new(rows),
+        Ptr::new(parts.as_mut_ptr()),
+        given.map(|x| Ptr::read(x)),
     );
     parallel_for(PARTS, 1, |range| {
         for i in range {
@@ -331,7 +331,7 @@ per_isa! {
     /// # Safety
     /// There are `n` rows of `width`, a multiple of [`MOST`] from `n` on, zero from column `n` on;
     /// `tau`, `d` and `e` have `n` elements.
-    unsafe fn reduce[T: Number](
+    unsafe fn reduce[T: Precision](
         a: &mut [T], n: usize, width: usize, tau: &mut [T], d: &mut [f64], e: &mut [f64],
     ) {
         let zero = T::default();
@@ -386,7 +386,7 @@ per_isa! {
     ///
     /// # Safety
     /// As for [`reduce`]; `q` is as large as `a`.
-    pub unsafe fn collect[T: Number](a: &[T], n: usize, width: usize, tau: &[T], q: &mut [T]) {
+    pub unsafe fn collect[T: Precision](a: &[T], n: usize, width: usize, tau: &[T], q: &mut [T]) {
         for i in 0..n {
             q[i * width + i] = T::of_f64(1.0);
         }
@@ -415,7 +415,7 @@ per_isa! {
 }
 
 /// Columns of `x`, of `n` rows, reflected from the last reflector to the first, in blocks.
-fn back<T: Number>(a: &mut [T], n: usize, width: usize, tau: &[T], x: &mut [T]) {
+fn back<T: Precision>(a: &mut [T], n: usize, width: usize, tau: &[T], x: &mut [T]) {
     const BLOCK: usize = 32;
     let count = n.saturating_sub(1);
     let mut t = Workspace::full(T::default(), BLOCK * BLOCK);
@@ -542,7 +542,7 @@ fn ql<const TURNS: bool>(
 /// Rotates pairs of neighbouring rows, from the last on, in C vectors of columns that stay in
 /// registers from one pair to the next.
 #[inline(always)]
-unsafe fn turn<T: Number, const C: usize>(at: *mut T, width: usize, turns: &[(T, T)]) {
+unsafe fn turn<T: Precision, const C: usize>(at: *mut T, width: usize, turns: &[(T, T)]) {
     // SAFETY: there are rows up to that of the number of turns, with C vectors from `at` on.
     unsafe {
         let mut p = at.add(turns.len() * width);
@@ -570,7 +570,7 @@ per_isa! {
     ///
     /// # Safety
     /// `width` is a multiple of [`LANES`], and there is a row more than turns.
-    unsafe fn turn_all[T: Number](
+    unsafe fn turn_all[T: Precision](
         rows: &mut [T], width: usize, squares: &[(f64, f64)], turns: &mut Vec<(T, T)>,
     ) {
         let root = |x: f64| T::of_f64(x.abs().sqrt().copysign(x));

@@ -1,7 +1,7 @@
 //! Vectors of numbers, real or complex. Each method asks of its caller what those of [`Simd`] do.
 
 use super::field::{Complex, Entry, Place, Planes};
-use super::Number;
+use super::Precision;
 use crate::cpu::pool::Ptr;
 use crate::cpu::simd::{Simd, MOST};
 
@@ -48,7 +48,7 @@ pub struct Real<V>(V);
 
 impl<V: Simd> Wide<V> for Real<V>
 where
-    V::Elem: Number,
+    V::Elem: Precision,
 {
     type At = Ptr<V::Elem>;
     type Entry = V::Elem;
@@ -62,22 +62,22 @@ where
     #[inline(always)]
     unsafe fn load(at: Self::At) -> Self {
         // SAFETY: the machine has the instructions of V; a vector of numbers lies there.
-        unsafe { Real(V::load(at.0)) }
+        unsafe { Real(V::load(Ptr::get(&at))) }
     }
     #[inline(always)]
     unsafe fn store(self, at: Self::At) {
         // SAFETY: the machine has the instructions of V; a vector of numbers has room there.
-        unsafe { self.0.store(at.0) }
+        unsafe { self.0.store(Ptr::get(&at)) }
     }
     #[inline(always)]
     unsafe fn load_first(at: Self::At, n: usize) -> Self {
         // SAFETY: the machine has the instructions of V; `n` numbers lie there.
-        unsafe { Real(V::load_first(at.0, n)) }
+        unsafe { Real(V::load_first(Ptr::get(&at), n)) }
     }
     #[inline(always)]
     unsafe fn store_first(self, at: Self::At, n: usize) {
         // SAFETY: the machine has the instructions of V; `n` numbers have room there.
-        unsafe { self.0.store_first(at.0, n) }
+        unsafe { self.0.store_first(Ptr::get(&at), n) }
     }
     #[inline(always)]
     unsafe fn by(x: V::Elem) -> V {
@@ -153,7 +153,7 @@ pub struct Triple<V> {
 
 impl<V: Simd> Wide<V> for Pair<V>
 where
-    V::Elem: Number,
+    V::Elem: Precision,
 {
     type At = Planes<V::Elem>;
     type Entry = Complex<V::Elem>;
@@ -170,8 +170,8 @@ where
         // SAFETY: the machine has the instructions of V; a vector of numbers lies there.
         unsafe {
             Pair {
-                re: V::load(at.re.0),
-                im: V::load(at.im.0),
+                re: V::load(Ptr::get(&at.re)),
+                im: V::load(Ptr::get(&at.im)),
             }
         }
     }
@@ -179,8 +179,8 @@ where
     unsafe fn store(self, at: Self::At) {
         // SAFETY: the machine has the instructions of V; a vector of numbers has room there.
         unsafe {
-            self.re.store(at.re.0);
-            self.im.store(at.im.0);
+            self.re.store(Ptr::get(&at.re));
+            self.im.store(Ptr::get(&at.im));
         }
     }
     #[inline(always)]
@@ -188,8 +188,8 @@ where
         // SAFETY: the machine has the instructions of V; `n` numbers lie there.
         unsafe {
             Pair {
-                re: V::load_first(at.re.0, n),
-                im: V::load_first(at.im.0, n),
+                re: V::load_first(Ptr::get(&at.re), n),
+                im: V::load_first(Ptr::get(&at.im), n),
             }
         }
     }
@@ -197,8 +197,8 @@ where
     unsafe fn store_first(self, at: Self::At, n: usize) {
         // SAFETY: the machine has the instructions of V; `n` numbers have room there.
         unsafe {
-            self.re.store_first(at.re.0, n);
-            self.im.store_first(at.im.0, n);
+            self.re.store_first(Ptr::get(&at.re), n);
+            self.im.store_first(Ptr::get(&at.im), n);
         }
     }
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::long::{self, Long};
 #[cfg(target_arch = "x86_64")]
 use super::wide;
 #[cfg(target_arch = "x86_64")]
-use super::{passes::Real, stockham::Stockham};
+use super::{passes::FftFloat, stockham::Stockham};
 use super::{Fft, Half};
 use crate::alloc::Workspace;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -16,7 +16,7 @@ use crate::{alloc, machine, per_isa};
 use rustfft::algorithm::butterflies::Butterfly1;
 use rustfft::num_complex::Complex;
 #[cfg(not(target_arch = "x86_64"))]
-use rustfft::FftNum as Real;
+use rustfft::FftNum as FftFloat;
 use rustfft::{Fft as Plan, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
 use std::collections::HashMap;
 use std::f64::consts::TAU;
@@ -24,14 +24,14 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::{Arc, Mutex};
 
 /// A real or complex number.
-pub(super) trait Number<T>: Copy + Send + Sync {
+pub(super) trait Sample<T>: Copy + Send + Sync {
     const REAL: bool;
     fn widen(self) -> Complex<T>;
     fn narrow(z: Complex<T>) -> Self;
 }
 macro_rules! numbers {
     ($($t:ty)*) => {$(
-        impl Number<$t> for $t {
+        impl Sample<$t> for $t {
             const REAL: bool = true;
             fn widen(self) -> Complex<$t> {
                 Complex::new(self, 0.0)
@@ -40,7 +40,7 @@ macro_rules! numbers {
                 z.re
             }
         }
-        impl Number<$t> for Complex<$t> {
+        impl Sample<$t> for Complex<$t> {
             const REAL: bool = false;
             fn widen(self) -> Complex<$t> {
                 self
@@ -54,9 +54,9 @@ macro_rules! numbers {
 numbers! { f32 f64 }
 
 /// Plans that were made, and the sum of their lengths.
-pub(super) struct Plans<T: Real>(pub Mutex<Option<Made<T>>>);
+pub(super) struct Plans<T: FftFloat>(pub Mutex<Option<Made<T>>>);
 
-pub(super) struct Made<T: Real> {
+pub(super) struct Made<T: FftFloat> {
     planner: Planner<T>,
     plans: HashMap<(usize, bool), Line<T>>,
     roots: HashMap<(usize, bool), Arc<Roots<T>>>,
@@ -65,7 +65,7 @@ pub(super) struct Made<T: Real> {
 
 /// The transform of a line, and the same one by its own type where it is ours.
 #[derive(Clone)]
-struct Line<T: Real> {
+struct Line<T: FftFloat> {
     plan: Arc<dyn Plan<T>>,
     #[cfg(target_arch = "x86_64")]
     own: Option<Arc<Stockham<T>>>,
@@ -76,7 +76,7 @@ enum Planner<T: FftNum> {
     Portable(FftPlannerScalar<T>),
 }
 
-impl<T: Real> Planner<T> {
+impl<T: FftFloat> Planner<T> {
     fn line(&mut self, n: usize, forward: bool) -> Line<T> {
         #[cfg(target_arch = "x86_64")]
         if let Some(own) = Stockham::new(n, forward).map(Arc::new) {
@@ -125,7 +125,7 @@ impl<T: FftNum> Roots<T> {
     }
 }
 
-impl<T: Real> Plans<T> {
+impl<T: FftFloat> Plans<T> {
     /// The sum of lengths up to which plans are kept; then all but the newest are forgotten.
     const KEPT: usize = 1 << 22;
 
@@ -316,7 +316,7 @@ struct Room<T> {
 }
 
 /// One transform as its lines see it.
-struct Lines<'a, T: Real> {
+struct Lines<'a, T: FftFloat> {
     op: &'a Fft,
     line: Line<T>,
     roots: Arc<Roots<T>>,
@@ -326,7 +326,7 @@ struct Lines<'a, T: Real> {
     written: usize,
 }
 
-impl<T: Real> Lines<'_, T> {
+impl<T: FftFloat> Lines<'_, T> {
     /// `direct`: from complex numbers to complex ones.
     fn room(&self, direct: bool) -> Room<T> {
         let zero = Complex::new(T::zero(), T::zero());
@@ -349,7 +349,7 @@ impl<T: Real> Lines<'_, T> {
     }
 
     /// The elements of a line that are read, to all that it has.
-    fn line<X: Number<T>, Y: Number<T>>(&self, x: &[X], y: &mut [Y], room: &mut Room<T>) {
+    fn line<X: Sample<T>, Y: Sample<T>>(&self, x: &[X], y: &mut [Y], room: &mut Room<T>) {
         let halved = self.op.is_halved::<T, X, Y>();
         // SAFETY: a number that is real is `T`, one that is not is `Complex<T>`, which is two of them.
         unsafe {
@@ -466,7 +466,7 @@ impl<T: Real> Lines<'_, T> {
     }
 
     /// To an even number of real values.
-    fn signal<X: Number<T>>(&self, x: &[X], y: &mut [T], room: &mut Room<T>) {
+    fn signal<X: Sample<T>>(&self, x: &[X], y: &mut [T], room: &mut Room<T>) {
         let (n, m) = (self.op.n, self.op.n / 2);
         let zero = Complex::new(T::zero(), T::zero());
         let Room { given, z, scratch } = room;
@@ -544,7 +544,7 @@ impl<T: Real> Lines<'_, T> {
     }
 
     /// By complex values in any case.
-    fn any<X: Number<T>, Y: Number<T>>(&self, x: &[X], y: &mut [Y], room: &mut Room<T>) {
+    fn any<X: Sample<T>, Y: Sample<T>>(&self, x: &[X], y: &mut [Y], room: &mut Room<T>) {
         let n = self.op.n;
         let zero = Complex::new(T::zero(), T::zero());
         let two = T::one() + T::one();
@@ -574,13 +574,13 @@ impl<T: Real> Lines<'_, T> {
 
 impl Fft {
     /// Whether lines go through a transform of half their length.
-    fn is_halved<T, X: Number<T>, Y: Number<T>>(&self) -> bool {
+    fn is_halved<T, X: Sample<T>, Y: Sample<T>>(&self) -> bool {
         let one = X::REAL != Y::REAL || (Y::REAL && self.half != Half::Output);
         self.n.is_multiple_of(2) && one
     }
 
     /// Transforms `x`, of which `span` is the shape, into `y`.
-    pub(super) fn lines<T: Real, X: Number<T>, Y: Number<T>>(
+    pub(super) fn lines<T: FftFloat, X: Sample<T>, Y: Sample<T>>(
         &self,
         plans: &Plans<T>,
         span: Span,
@@ -614,7 +614,7 @@ impl Fft {
         let block = BLOCK.min(inner);
         let blocks = inner.div_ceil(block);
         let work = n * block * 8;
-        let (to, direct) = (Ptr(y.as_mut_ptr()), !X::REAL && !Y::REAL);
+        let (to, direct) = (Ptr::new(y.as_mut_ptr()), !X::REAL && !Y::REAL);
         parallel_for(outer * blocks, (1 << 17) / work.max(1) + 1, |range| {
             let (zero, mut room) = (Complex::new(T::zero(), T::zero()), lines.room(direct));
             let together = if block > 1 { block } else { 0 };

@@ -103,7 +103,7 @@ impl<T: FftNum> Long<T> {
     unsafe fn transform(&self, x: *const Complex<T>, z: *mut Complex<T>, y: *mut Complex<T>) {
         let [first, second] = &self.parts;
         let (a, b) = (first.len(), second.len());
-        let (x, y, z) = (Ptr(x.cast_mut()), Ptr(y), Ptr(z));
+        let (x, y, z) = (Ptr::read(x), Ptr::new(y), Ptr::new(z));
         Self::blocks(first, b, |i, width, near, scratch| {
             let ys = pitch(a);
             // SAFETY: columns i to i + width of `a` rows, and as many rows of `z`, this call's own.

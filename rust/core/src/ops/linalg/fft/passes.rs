@@ -8,13 +8,13 @@ use std::arch::x86_64::*;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_8};
 
 /// What transforms are computed in.
-pub(super) trait Real: FftNum {
+pub(super) trait FftFloat: FftNum {
     type Wide: Pairs<Elem = Self>;
 }
-impl Real for f32 {
+impl FftFloat for f32 {
     type Wide = __m512;
 }
-impl Real for f64 {
+impl FftFloat for f64 {
     type Wide = __m512d;
 }
 
@@ -264,7 +264,7 @@ impl<V: Pairs> Parts<V> {
 #[inline(always)]
 unsafe fn butterfly<V: Pairs, const R: usize>(x: &mut [Parts<V>; R])
 where
-    V::Elem: Real,
+    V::Elem: FftFloat,
 {
     // SAFETY: the machine has the instructions of the vector; indices stay below R.
     unsafe {
@@ -353,7 +353,7 @@ compiled! { avx512:
         x: Parts<*mut V::Elem>, m: usize, w: *const V::Elem, y: Parts<*mut V::Elem>
     )
     where
-        V::Elem: Real,
+        V::Elem: FftFloat,
     {
         // SAFETY: the caller gives `m * R` numbers, their roots and room for as many; `m` is a
         // multiple of the lanes, which are R.
@@ -392,7 +392,7 @@ compiled! { avx512:
         x: Parts<*mut V::Elem>, m: usize, s: usize, w: *const V::Elem, y: Parts<*mut V::Elem>
     )
     where
-        V::Elem: Real,
+        V::Elem: FftFloat,
     {
         // SAFETY: the caller gives `m * s * R` numbers, their roots and room for as many; `s` is a
         // multiple of the lanes.
@@ -423,7 +423,7 @@ compiled! { avx512:
         x: Parts<*mut V::Elem>, s: usize, scale: V::Elem, y: Parts<*mut V::Elem>
     )
     where
-        V::Elem: Real,
+        V::Elem: FftFloat,
     {
         // SAFETY: the caller gives `s * R` numbers and room for as many; `s` is a multiple of the
         // lanes.
@@ -452,7 +452,7 @@ compiled! { avx512:
         z: Parts<*mut V::Elem>, m: usize, w: Parts<*mut V::Elem>, y: *mut V::Elem
     )
     where
-        V::Elem: Real,
+        V::Elem: FftFloat,
     {
         // SAFETY: `z` has `m` values, and roots go up to their middle; `y` has room for one more. The
         // last vector may be computed twice, as `y` overlaps nothing.
@@ -482,7 +482,7 @@ compiled! { avx512:
         x: *const V::Elem, m: usize, w: Parts<*mut V::Elem>, ends: V::Elem, z: Parts<*mut V::Elem>
     )
     where
-        V::Elem: Real,
+        V::Elem: FftFloat,
     {
         // SAFETY: as for `tell_apart`; `z` has room for `m` values.
         unsafe {

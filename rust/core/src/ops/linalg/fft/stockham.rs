@@ -3,7 +3,7 @@
 //! Swarztrauber 1984, Parallel Computing 1.
 
 use super::long::root;
-use super::passes::{bring_together, first, last, middle, tell_apart, Parts, Real};
+use super::passes::{bring_together, first, last, middle, tell_apart, FftFloat, Parts};
 use crate::cpu::simd::Simd;
 use crate::isa::Level;
 use crate::{alloc, machine};
@@ -27,7 +27,7 @@ pub(super) struct Stockham<T> {
     roots: Vec<T>,
 }
 
-impl<T: Real> Stockham<T> {
+impl<T: FftFloat> Stockham<T> {
     /// Numbers between parts, so that those of one place do not meet in the caches.
     const GAP: usize = 32;
     const LANES: usize = <T::Wide as Simd>::LANES;
@@ -215,13 +215,13 @@ fn roots_of<T>(m: usize, re: &[T], im: &[T]) -> Parts<*mut T> {
     Parts { re, im }
 }
 
-impl<T: Real> Length for Stockham<T> {
+impl<T: FftFloat> Length for Stockham<T> {
     fn len(&self) -> usize {
         self.n
     }
 }
 
-impl<T: Real> Direction for Stockham<T> {
+impl<T: FftFloat> Direction for Stockham<T> {
     fn fft_direction(&self) -> FftDirection {
         match self.forward {
             true => FftDirection::Forward,
@@ -230,7 +230,7 @@ impl<T: Real> Direction for Stockham<T> {
     }
 }
 
-impl<T: Real> Plan<T> for Stockham<T> {
+impl<T: FftFloat> Plan<T> for Stockham<T> {
     fn process_with_scratch(&self, buffer: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         for line in buffer.chunks_exact_mut(self.n) {
             let at = line.as_mut_ptr();

@@ -17,6 +17,7 @@ use plan::{Plan, Stack};
 
 use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::gemm::{product, Mat, Problem};
+use crate::cpu::pool::Ptr;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -569,12 +570,7 @@ impl Op for MatMul {
             Strides::new()
         };
         let plan = Plan::new(&p, &q, &batch, self.sum, &added);
-        let at = (
-            a.bytes_ptr() as usize,
-            b.bytes_ptr() as usize,
-            x[0].bytes_ptr() as usize,
-            y.bytes_ptr() as usize,
-        );
+        let at = [a, b, x[0], y].map(|t| Ptr::new(t.bytes_ptr()));
         let beta = if plus { self.beta } else { Scalar::Int(0) };
         macro_rules! run {
             ($T:ty, $Acc:ty, $get:ident) => {

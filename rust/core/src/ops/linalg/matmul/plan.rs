@@ -1,7 +1,7 @@
 //! From tensors to products: batches, broadcasting and what is added.
 
 use crate::cpu::gemm::{product, GemmElem, Mat, Problem};
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::layout::contiguous_strides;
 use crate::meta::Meta;
 use smallvec::SmallVec;
@@ -172,7 +172,7 @@ impl Plan {
     /// read where `beta` is zero.
     pub unsafe fn run<T: GemmElem>(
         &self,
-        at: (usize, usize, usize, usize),
+        at: [Ptr<u8>; 4],
         alpha: T::Acc,
         beta: T::Acc,
         one: T::Acc,
@@ -180,8 +180,7 @@ impl Plan {
         let count: usize = self.batch.iter().map(|s| s.0).product();
         let k = if count == 0 { 0 } else { self.k };
         let one_of = |i: usize| {
-            let (mut a, mut b, mut y) = (at.0 as *const T, at.1 as *const T, at.3 as *mut T);
-            let mut d = at.2 as *const T;
+            let [mut a, mut b, mut d, mut y] = at.map(|p| p.get().cast::<T>());
             let mut rest = i;
             for (n, s) in self.batch.iter().rev().filter(|s| s.0 > 0) {
                 let j = (rest % n) as isize;

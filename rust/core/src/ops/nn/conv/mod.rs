@@ -26,7 +26,6 @@ use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::transfer::{self, small_floats};
 use crate::{bail, ensure};
-pub use cpu::Number;
 use smallvec::SmallVec;
 
 type Sizes = SmallVec<[usize; 3]>;

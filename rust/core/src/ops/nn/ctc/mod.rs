@@ -316,7 +316,7 @@ impl Op for CtcGrad {
         // SAFETY: contiguous host memory of this type.
         let (g, p) = unsafe { (g.slice::<f64>(), p.slice::<f64>()) };
         let out = Tensor::zeros(x[1].shape(), DType::F64, x[1].device())?;
-        let to = Ptr(out.ptr::<f64>());
+        let to = Ptr::new(out.ptr::<f64>());
         parallel_for(n, batch.grain(), |range| {
             let mut sums = alloc::full(NEVER, c);
             for b in range {

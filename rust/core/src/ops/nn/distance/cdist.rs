@@ -219,7 +219,7 @@ impl Distances {
     // SAFETY: `out` has room for m rows of n, or for the pairs, and is this call's.
     unsafe fn matrix<T: Float>(&self, x: &[T], y: &[T], size: [usize; 3], out: *mut T) {
         let [m, n, width] = size;
-        let to = Ptr(out);
+        let to = Ptr::new(out);
         if self.product {
             let squares = |x: &[T]| -> Vec<T> {
                 gathered(x.chunks(width).map(|row| {
@@ -277,7 +277,7 @@ impl Distances {
         let size = sizes(&a, &b);
         let [m, n, width] = size;
         let count = batches(&a);
-        let out = Ptr(y.ptr::<T>());
+        let out = Ptr::new(y.ptr::<T>());
         let each = if self.pairs { y.numel() } else { m * n };
         // SAFETY: contiguous tensors of this type; each batch has its own part of the result.
         let (a, b) = unsafe { (a.slice::<T>(), b.slice::<T>()) };
@@ -336,7 +336,7 @@ impl Distances {
             };
             let to = Tensor::empty(x.shape(), T::DTYPE, Device::Cpu)?;
             let work = (n * width).saturating_mul(self.cost());
-            let place = Ptr(to.ptr::<T>());
+            let place = Ptr::new(to.ptr::<T>());
             crate::host::unlocked(|| {
                 parallel_for(count * m, GRAIN / work.max(1) + 1, |rows| {
                     for r in rows {
@@ -355,7 +355,7 @@ impl Distances {
                                 d: &d.slice::<T>()[b * m * n..],
                                 g: &g.slice::<T>()[b * m * n..],
                                 strides,
-                                out: Ptr(place.at(b * m * width)),
+                                out: Ptr::new(place.at(b * m * width)),
                             };
                             backward(&s, i);
                         }

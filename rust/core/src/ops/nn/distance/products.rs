@@ -3,7 +3,6 @@
 use super::to_last;
 use crate::autograd::jvp::along;
 use crate::autograd::{Jvp, Tangents, Vjp};
-use crate::cpu::elements::Compute;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
 use crate::dispatch;
@@ -12,22 +11,17 @@ use crate::error::Result;
 use crate::host;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Keep, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::Float;
 use crate::per_isa;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
-use std::ops::{Mul, Sub};
 use std::sync::Arc;
-
-/// A number that products are made of as it is.
-trait Factor: Compute + Mul<Output = Self> + Sub<Output = Self> {}
-impl Factor for f32 {}
-impl Factor for f64 {}
 
 /// Results below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
 
 per_isa! {
-    fn cross_rows[T: Factor](x: &[T], y: &[T], out: &mut [T]) {
+    fn cross_rows[T: Float](x: &[T], y: &[T], out: &mut [T]) {
         for ((x, y), out) in x.chunks_exact(3).zip(y.chunks_exact(3)).zip(out.chunks_exact_mut(3)) {
             out[0] = x[1] * y[2] - x[2] * y[1];
             out[1] = x[2] * y[0] - x[0] * y[2];
@@ -90,11 +84,11 @@ impl Op for Cross {
     }
 }
 
-fn crossed<T: Factor>(x: &[&Tensor], out: &Tensor) -> Result<()> {
+fn crossed<T: Float>(x: &[&Tensor], out: &Tensor) -> Result<()> {
     let (x, y) = (x[0].prepared(T::DTYPE)?, x[1].prepared(T::DTYPE)?);
     // SAFETY: contiguous host memory of this type.
     let (x, y) = unsafe { (x.slice::<T>(), y.slice::<T>()) };
-    let to = Ptr(out.ptr::<T>());
+    let to = Ptr::new(out.ptr::<T>());
     parallel_for(x.len() / 3, GRAIN / 3, |rows| {
         let part = rows.start * 3..rows.end * 3;
         // SAFETY: the result is as large as either, and each range has its own part of it.
@@ -130,7 +124,7 @@ const PART: usize = 16;
 
 per_isa! {
     /// All of `y`, whose length is a multiple of [`PART`], times each of `x`.
-    fn outer_row[T: Factor](x: &[T], y: &[T], out: &mut [T]) {
+    fn outer_row[T: Float](x: &[T], y: &[T], out: &mut [T]) {
         for (&x, out) in x.iter().zip(out.chunks_exact_mut(y.len())) {
             for (y, out) in y.chunks_exact(PART).zip(out.chunks_exact_mut(PART)) {
                 for i in 0..PART {
@@ -155,14 +149,14 @@ pub(super) fn kron(x: &Tensor, y: &Tensor) -> Option<Result<Tensor>> {
     })
 }
 
-fn outer_rows<T: Factor>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn outer_rows<T: Float>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (n, m) = (x.size(1), y.size(1));
     let (high, low) = (x.size(0), y.size(0));
     let out = Tensor::empty(&[high * low, n * m], T::DTYPE, x.device())?;
     let (x, y) = (x.prepared(T::DTYPE)?, y.prepared(T::DTYPE)?);
     // SAFETY: contiguous host memory of this type.
     let (x, y) = unsafe { (x.slice::<T>(), y.slice::<T>()) };
-    let to = Ptr(out.ptr::<T>());
+    let to = Ptr::new(out.ptr::<T>());
     host::unlocked(|| {
         parallel_for(high * low, GRAIN / (n * m) + 1, |rows| {
             for row in rows {

@@ -10,6 +10,7 @@ use crate::cpu::convert::{load, store};
 use crate::cpu::copy;
 use crate::cpu::elements::Element;
 use crate::cpu::indices::Indices;
+use crate::cpu::number::Number;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::device::Device;
@@ -23,7 +24,6 @@ use crate::op::{
     TensorMeta, Tensors, Traits,
 };
 use crate::ops::index::gpu::{index_add, index_select};
-use crate::ops::nn::conv::Number;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Maximum;
 use crate::ops::pointwise::compare::Eq;
@@ -177,7 +177,7 @@ impl Op for Rows {
         let at = Indices::of(&at);
         in_range(at.iter(), table.size(0))?;
         let bytes = table.shape()[1..].iter().product::<usize>() * table.dtype().size();
-        let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
+        let (from, to) = (Ptr::new(table.bytes_ptr()), Ptr::new(y[0].bytes_ptr()));
         let (rows, changed) = (table.size(0), AtomicBool::new(false));
         let run = copy::runs(bytes);
         parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
@@ -318,8 +318,8 @@ impl Op for SumRows {
             }
         }
         let width: usize = y[0].shape()[1..].iter().product();
-        let (from, size) = (Ptr(g.bytes_ptr()), g.dtype().size());
-        let (to, bytes) = (Ptr(y[0].bytes_ptr()), width * own.size());
+        let (from, size) = (Ptr::new(g.bytes_ptr()), g.dtype().size());
+        let (to, bytes) = (Ptr::new(y[0].bytes_ptr()), width * own.size());
         with_compute!(t, T => {
             parallel_for(self.count, (1 << 16) / bytes.max(1) + 1, |rows| {
                 let mut sum = alloc::full(T::default(), width);

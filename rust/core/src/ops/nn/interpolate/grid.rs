@@ -185,7 +185,7 @@ impl Op for GridSample {
         with_float!(t, "grid_sampler", T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
             let (x, grid, to) =
-                unsafe { (a.slice::<T>(), grid.slice::<T>(), Ptr(out.ptr::<T>())) };
+                unsafe { (a.slice::<T>(), grid.slice::<T>(), Ptr::new(out.ptr::<T>())) };
             let job = Sampling { of: *self, own, x, grid, size, channels, points };
             let grain = (1 << 13) / ((channels + 8) << n) + 1;
             parallel_for(grid.len() / n, grain, |range| {
@@ -250,7 +250,7 @@ impl Op for GridSampleGrad {
         with_float!(t, "grid_sampler_backward", T => {
             // SAFETY: contiguous tensors of type T; the outputs are this call's own.
             let (g, x, grid) = unsafe { (g.slice::<T>(), a.slice::<T>(), grid.slice::<T>()) };
-            let (dx, dgrid) = (Ptr(own_dx.ptr::<T>()), Ptr(own_dgrid.ptr::<T>()));
+            let (dx, dgrid) = (Ptr::new(own_dx.ptr::<T>()), Ptr::new(own_dgrid.ptr::<T>()));
             let sample = channels * size.iter().product::<usize>();
             let job = Sampling { of: self.0, own, x, grid, size, channels, points };
             let work = points * (channels + 8) * (1 << n);

@@ -457,7 +457,7 @@ impl Op for MarginGrad {
             let factor = factors::<T>(weight, c)?;
             let (margin, square) = (T::of_f64(self.of.margin.0), self.of.square);
             let out = y[0].draft(T::DTYPE)?;
-            let to = Ptr(out.ptr::<T>());
+            let to = Ptr::new(out.ptr::<T>());
             let count = T::of_f64(self.count.0);
             parallel_for(n, GRAIN / c + 1, |range| {
                 let width = if many { c } else { 0 };

@@ -1,11 +1,12 @@
 //! The operator of all normalisations and its gradient.
 
-use super::cpu::{Columns, Data, Line, Rows, RowsBackward, Sizes};
+use super::cpu::{Columns, Line, Rows, RowsBackward, Sizes};
 use super::gpu::{self, Groups};
 use crate::autograd::jvp::plus;
 use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::Ptr;
+use crate::cpu::rows::Data;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -401,7 +402,7 @@ impl Op for Norm {
         let w = values(x[1..].first().filter(|_| self.weight), t)?;
         let b = values(x.get(1 + self.weight as usize).filter(|_| self.bias), t)?;
         let s = self.sizes();
-        let (from, to) = (Data::new(&a), Data::new(&y[0]));
+        let (from, to) = (Data::of(&a), Data::of(&y[0]));
         with_float!(t, "norm", T => {
             // SAFETY: contiguous tensors of type T or of that of x; the outputs are this call's
             // own, and there is one statistic for each row or channel.
@@ -416,10 +417,10 @@ impl Op for Norm {
                     let [mean, var] = self.given(|i| x[i].prepared(t))?;
                     let rstd = self.rstd(var.slice::<T>());
                     let lines: Vec<_> = rstd.iter().enumerate().map(|(c, &k)| affine(c, k)).collect();
-                    Columns { s, x: from, g: None, mean: Ptr(mean.ptr::<T>()), y: to }.write(&lines);
+                    Columns { s, x: from, g: None, mean: Ptr::new(mean.ptr::<T>()), y: to }.write(&lines);
                     return Ok(());
                 }
-                let stats = [1, 2, 3].map(|i| Ptr(y[i].ptr::<T>()));
+                let stats = [1, 2, 3].map(|i| Ptr::new(y[i].ptr::<T>()));
                 if let Over::Rows { centered } = self.over {
                     Rows { s, eps: self.eps.0, stills: self.stills(), centered, x: from, weight: w, bias: b, y: to, stats }
                         .run();
@@ -435,7 +436,7 @@ impl Op for Norm {
                     *var.at(c) = T::of_f64(v);
                     affine(c, k)
                 };
-                let job = Columns { s, x: from, g: None, mean: Ptr(mean.at(0)), y: to };
+                let job = Columns { s, x: from, g: None, mean: Ptr::new(mean.at(0)), y: to };
                 let count = (s.n * s.inner) as f64;
                 job.run(|c, [m, square]| {
                     *mean.at(c) = T::of_f64(m);
@@ -623,7 +624,7 @@ impl Op for NormGrad {
         let (g, a) = (x[0].prepared(own)?, x[1].prepared(own)?);
         let w = values(x.get(4), t)?;
         let s = self.norm.sizes();
-        let (g, a, to) = (Data::new(&g), Data::new(&a), Data::new(&y[0]));
+        let (g, a, to) = (Data::of(&g), Data::of(&a), Data::of(&y[0]));
         with_float!(t, "norm", T => {
             // SAFETY: contiguous tensors of type T or of that of x; the outputs are this call's own.
             unsafe {
@@ -646,10 +647,10 @@ impl Op for NormGrad {
                     return Ok(());
                 }
                 let training = self.norm.over == Over::Columns;
-                let job = Columns { s, x: a, g: Some((g, rstd)), mean: Ptr(x[2].ptr::<T>()), y: to };
+                let job = Columns { s, x: a, g: Some((g, rstd)), mean: Ptr::new(x[2].ptr::<T>()), y: to };
                 let count = (s.n * s.inner) as f64;
                 let (dw, db) = match self.affine {
-                    true => (Some(Ptr(y[1].ptr::<T>())), Some(Ptr(y[2].ptr::<T>()))),
+                    true => (Some(Ptr::new(y[1].ptr::<T>())), Some(Ptr::new(y[2].ptr::<T>()))),
                     false => (None, None),
                 };
                 let line = |c: usize, [sum, normal]: [f64; 2]| {

@@ -3,7 +3,8 @@
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::fold::{Kind, Reducible};
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::Ptr;
+use crate::cpu::rows::share_with;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
@@ -17,13 +18,13 @@ use crate::ops::pointwise::compare::{Ge, LogicalAnd};
 use crate::ops::pointwise::expr::sgn;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
-use crate::ops::pointwise::{apply, c, k, pointwise, Pw, Real};
+use crate::ops::pointwise::{apply, c, k, pointwise, Float, Pw, Real};
 use crate::ops::reduce::reduced_shape;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{ensure, host, per_isa};
 use smallvec::smallvec;
-use std::ops::{Div, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Whether a length divides, and has a slope: it is not below eps, and not 0.
@@ -222,19 +223,13 @@ impl Op for Unit {
     }
 }
 
-trait Divides: Reducible + Div<Output = Self> + PartialOrd {}
-impl Divides for f32 {}
-impl Divides for f64 {}
-
 /// Lengths of rows that the kernel of a row takes in one call, and is worth one for.
 const WIDTHS: RangeInclusive<usize> = 16..=4096;
 /// Elements whose rows are read a second time before they leave the first cache.
 const BLOCK: usize = 1 << 12;
-/// Elements below which a second thread costs more than it gains.
-const GRAIN: usize = 1 << 15;
 
 per_isa! {
-    fn over[T: Divides](x: &[T], width: usize, lengths: &[T], out: &mut [T]) {
+    fn over[T: Float](x: &[T], width: usize, lengths: &[T], out: &mut [T]) {
         let rows = x.chunks_exact(width).zip(out.chunks_exact_mut(width));
         for ((x, out), &d) in rows.zip(lengths) {
             for (&x, out) in x.iter().zip(out) {
@@ -245,7 +240,7 @@ per_isa! {
 }
 
 /// Writes rows over their lengths, and the lengths where they are asked for.
-fn rows<T: Divides>(
+fn rows<T: Reducible + Float>(
     x: &Tensor,
     width: usize,
     eps: f64,
@@ -255,19 +250,19 @@ fn rows<T: Divides>(
     let x = x.prepared(T::DTYPE)?;
     // SAFETY: contiguous host memory of this type.
     let x = unsafe { x.slice::<T>() };
-    let to = Ptr(y.ptr::<T>());
-    let norms = norms.map(|n| Ptr(n.ptr::<T>()));
+    let to = Ptr::new(y.ptr::<T>());
+    let norms = norms.map(|n| Ptr::new(n.ptr::<T>()));
     let row = T::kernels(Kind::SumSquares, T::DTYPE).row;
     let least = T::of_f64(eps);
     host::unlocked(|| {
-        parallel_for(x.len() / width, GRAIN / width, |range| {
-            let step = BLOCK / width;
-            let mut lengths = alloc::full(T::default(), step);
+        let step = BLOCK / width;
+        let lengths = || alloc::full(T::default(), step);
+        share_with(x.len() / width, width / 2, lengths, |range, lengths| {
             for start in range.clone().step_by(step) {
                 let n = step.min(range.end - start);
                 let part = start * width..(start + n) * width;
                 let x = &x[part.clone()];
-                for ((i, d), x) in (start..).zip(&mut lengths).zip(x.chunks_exact(width)) {
+                for ((i, d), x) in (start..).zip(lengths.iter_mut()).zip(x.chunks_exact(width)) {
                     // SAFETY: the row has so many elements; the kernel is one of this machine's.
                     let squares = unsafe { row(x.as_ptr().cast(), width, T::default()) };
                     let length = T::of_f64(squares.to_f64().sqrt());
@@ -275,7 +270,7 @@ fn rows<T: Divides>(
                         // SAFETY: there is a length for each row, and each row is one range's.
                         unsafe { *norms.at(i) = length };
                     }
-                    *d = match length >= least || length.is_nan() {
+                    *d = match length >= least || Real::is_nan(length) {
                         true => length,
                         false => least,
                     };

@@ -173,7 +173,7 @@ impl Op for Scatter {
         let bad = AtomicBool::new(false);
         with_compute!(t, T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
-            let (x, out) = unsafe { (x.slice::<T>(), Ptr(out.ptr::<T>())) };
+            let (x, out) = unsafe { (x.slice::<T>(), Ptr::new(out.ptr::<T>())) };
             let planes = x.len() / small.max(1);
             parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
                 for p in range {

@@ -4,12 +4,13 @@ mod parts;
 
 use super::gpu;
 use super::indices::{Gather, Scatter, NOWHERE};
-use super::regular::{lines, wins, Backward, Forward, Indices, Least, Regular};
+use super::regular::{lines, wins, Backward, Forward, Indices, Regular};
 use super::windows::Span;
 use super::{check_input, windows, Windows};
 use crate::arg;
 use crate::autograd::{mode, Jvp, Tangents, Vjp};
 use crate::cpu::elements::Element;
+use crate::cpu::number::Number;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::DType;
@@ -243,7 +244,7 @@ impl Op for MaxPool {
         }
         let least = y[0].dtype().limits().0;
         with_compute!(x.dtype(), T => {
-            let least = if T::DTYPE.is_float() { T::least() } else { T::of_i64(least) };
+            let least = if T::DTYPE.is_float() { T::LEAST } else { T::of_i64(least) };
             // SAFETY: contiguous tensors of these types; outputs are this call's own.
             unsafe { self.planes(sizes, least, x.slice(), out.slice_mut(), y[1].slice_mut()) };
         });
@@ -330,7 +331,7 @@ impl MaxPool {
         Ok(())
     }
 
-    pub(super) fn planes<T: Least>(
+    pub(super) fn planes<T: Number>(
         &self,
         [d, h, w]: [usize; 3],
         least: T,
@@ -341,7 +342,7 @@ impl MaxPool {
         let [zs, ys, xs] = &*self.spans;
         let (small, large) = (zs.len() * ys.len() * xs.len(), d * h * w);
         let planes = y.len() / small;
-        let (y, at) = (Ptr(y.as_mut_ptr()), Ptr(at.as_mut_ptr()));
+        let (y, at) = (Ptr::new(y.as_mut_ptr()), Ptr::new(at.as_mut_ptr()));
         parallel_for(planes, (1 << 13) / large.max(1) + 1, |range| {
             for p in range {
                 let x = &x[p * large..(p + 1) * large];

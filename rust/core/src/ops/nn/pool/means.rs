@@ -4,13 +4,13 @@
 
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::cpu::number::Number;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta, Traits};
-use crate::ops::nn::conv::Number;
 use crate::tensor::Tensor;
 use crate::{per_isa, with_compute};
 use std::sync::Arc;
@@ -301,7 +301,7 @@ impl Line {
     /// The windows over the rows, of `n` elements, of each of the planes of `x`.
     fn columns<T: Number>(&self, x: &[T], plane: usize, n: usize, y: &mut [T]) {
         let (planes, runs, rows) = (x.len() / plane, n.div_ceil(RUN), self.sizes().1);
-        let to = Ptr(y.as_mut_ptr());
+        let to = Ptr::new(y.as_mut_ptr());
         parallel_for(planes * runs, (1 << 14) / (plane / runs) + 1, |range| {
             for at in range {
                 let (p, first) = (at / runs, at % runs * RUN);
@@ -340,7 +340,7 @@ impl Line {
         };
         let (runs, lines) = (to.div_ceil(run), y.len() / to);
         let work = 4 * run.min(to) * (from / to).max(1);
-        let to_y = Ptr(y.as_mut_ptr());
+        let to_y = Ptr::new(y.as_mut_ptr());
         parallel_for(lines * runs, (1 << 14) / work.max(1) + 1, |range| {
             for at in range {
                 let (line, first) = (at / runs, at % runs * run);

@@ -4,10 +4,10 @@ pub mod lines;
 
 use crate::alloc;
 use crate::cpu::convert::{load, store};
+use crate::cpu::number::Number;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::simd::Lane;
 use crate::dtype::DType;
-use crate::ops::nn::conv::Number;
 use crate::per_isa;
 
 /// What a max pool tells of where it found its elements.
@@ -34,26 +34,6 @@ pub struct Regular {
     pub stride: [usize; 3],
     pub padding: [usize; 3],
     pub dilation: [usize; 3],
-}
-
-/// A type with a least value.
-pub trait Least: Number {
-    fn least() -> Self;
-}
-impl Least for f32 {
-    fn least() -> f32 {
-        f32::NEG_INFINITY
-    }
-}
-impl Least for f64 {
-    fn least() -> f64 {
-        f64::NEG_INFINITY
-    }
-}
-impl Least for i64 {
-    fn least() -> i64 {
-        i64::MIN
-    }
 }
 
 impl Regular {
@@ -188,7 +168,7 @@ unsafe impl Sync for Forward {}
 impl Forward {
     /// # Safety
     /// The tensors have the sizes and types that the fields name; outputs are this call's own.
-    pub unsafe fn run<T: Least>(&self) {
+    pub unsafe fn run<T: Number>(&self) {
         let of = &self.of;
         let [_, oh, _] = of.output;
         if of.is_line()
@@ -228,7 +208,7 @@ impl Forward {
 
 impl Forward {
     /// Whether windows are a few rows of two or three elements that can be read where they lie.
-    fn whole<T: Least>(&self) -> bool {
+    fn whole<T: Number>(&self) -> bool {
         let of = &self.of;
         of.kernel[0] == 1
             && of.kernel[1] <= 3
@@ -243,7 +223,7 @@ impl Forward {
 }
 
 per_isa! {
-    unsafe fn rows_of[T: Least; const R: usize, const K: usize, const S: usize](job: &Forward, range: std::ops::Range<usize>) {
+    unsafe fn rows_of[T: Number; const R: usize, const K: usize, const S: usize](job: &Forward, range: std::ops::Range<usize>) {
         // SAFETY: windows lie inside the input; the rows of outputs belong to this thread.
         unsafe {
             let of = &job.of;
@@ -271,7 +251,7 @@ per_isa! {
 /// One row of outputs, at least `N`; the last vector overlaps the one before. Windows of `K` elements,
 /// `S` apart, of so many rows of `x`, so far apart; of `R` rows unless `R` is 0.
 #[inline(always)]
-unsafe fn row_of<T: Least, const R: usize, const K: usize, const S: usize, const N: usize>(
+unsafe fn row_of<T: Number, const R: usize, const K: usize, const S: usize, const N: usize>(
     x: *const T,
     (rows, apart): (usize, usize),
     n: usize,
@@ -283,7 +263,7 @@ unsafe fn row_of<T: Least, const R: usize, const K: usize, const S: usize, const
     unsafe {
         for o in (0..n).step_by(N) {
             let o = o.min(n - N);
-            let (mut top, mut number) = ([T::least(); N], [0i32; N]);
+            let (mut top, mut number) = ([T::LEAST; N], [0i32; N]);
             for r in 0..if R > 0 { R } else { rows } {
                 // The first line has the first `S` elements of each window, the next ones end with one more.
                 for line in 0..=K - S {
@@ -310,13 +290,13 @@ unsafe fn row_of<T: Least, const R: usize, const K: usize, const S: usize, const
 
 #[inline(always)]
 #[allow(clippy::eq_op)]
-pub fn wins<T: Least>(v: T, best: T) -> bool {
+pub fn wins<T: Number>(v: T, best: T) -> bool {
     (v > best) | (v != v)
 }
 
 /// Deals the first `S * phase` of `n` elements out to `S` lines of `phase`; least values behind the last.
 #[inline(always)]
-unsafe fn deal<T: Least, const S: usize>(from: *const T, n: usize, to: &mut [T]) {
+unsafe fn deal<T: Number, const S: usize>(from: *const T, n: usize, to: &mut [T]) {
     let phase = to.len() / S;
     let whole = phase.min(n / S);
     let at = to.as_mut_ptr();
@@ -333,7 +313,7 @@ unsafe fn deal<T: Least, const S: usize>(from: *const T, n: usize, to: &mut [T])
                 *at.add(p * phase + i) = if inside {
                     *from.add(S * i + p)
                 } else {
-                    T::least()
+                    T::LEAST
                 };
             }
         }
@@ -341,7 +321,7 @@ unsafe fn deal<T: Least, const S: usize>(from: *const T, n: usize, to: &mut [T])
 }
 
 per_isa! {
-    unsafe fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
+    unsafe fn bands_of[T: Number](job: &Forward, range: std::ops::Range<usize>, band: usize) {
         // SAFETY: bands lie inside input and outputs, which belong to this thread; `dealt` and
         // `line` hold all that a band's windows see.
         unsafe {
@@ -355,9 +335,9 @@ per_isa! {
             let wide = ow.next_multiple_of(LANES);
             let phase = wide + (kw - 1) * lw / sw;
             let rows = (band - 1) * sh + (kh - 1) * lh + 1;
-            let mut dealt = alloc::full(T::least(), kd * rows * sw * phase);
-            let mut line = alloc::full(T::least(), (phase * sw).max(iw + pw));
-            let mut best = alloc::full(T::least(), wide);
+            let mut dealt = alloc::full(T::LEAST, kd * rows * sw * phase);
+            let mut line = alloc::full(T::LEAST, (phase * sw).max(iw + pw));
+            let mut best = alloc::full(T::LEAST, wide);
             let mut code = alloc::full(0i32, wide);
             let first: Vec<i32> = (0..wide)
                 .map(|o| if o < ow { of.inside(2, o).0 as i32 } else { 0 })
@@ -396,7 +376,7 @@ per_isa! {
                             _ => {
                                 for (i, to) in to.iter_mut().enumerate() {
                                     let at = i % phase * sw + i / phase;
-                                    *to = if at < n { *from.add(at) } else { T::least() };
+                                    *to = if at < n { *from.add(at) } else { T::LEAST };
                                 }
                             }
                         }
@@ -405,7 +385,7 @@ per_isa! {
                 for y in y0..y1 {
                     let (r0, r1) = of.inside(1, y);
                     for o in (0..wide).step_by(LANES) {
-                        let mut top = [T::least(); LANES];
+                        let mut top = [T::LEAST; LANES];
                         let mut number = [((z0 * kh + r0) * kw) as i32; LANES];
                         for j in 0..LANES {
                             number[j] += first[o + j];
@@ -476,7 +456,7 @@ unsafe impl Sync for Backward {}
 impl Backward {
     /// # Safety
     /// As for [`Forward::run`].
-    pub unsafe fn run<T: Least>(&self) {
+    pub unsafe fn run<T: Number>(&self) {
         let large: usize = self.of.input.iter().product();
         parallel_for(self.planes, (1 << 14) / large.max(1) + 1, |range| {
             // SAFETY: the fields are the tensors' sizes; planes of different ranges are disjoint.
@@ -497,7 +477,7 @@ impl Backward {
 }
 
 per_isa! {
-    unsafe fn planes_grad[T: Least](job: &Backward, range: std::ops::Range<usize>) {
+    unsafe fn planes_grad[T: Number](job: &Backward, range: std::ops::Range<usize>) {
         // SAFETY: planes lie inside the tensors and belong to this thread; a code names an element
         // of its window.
         unsafe {
@@ -573,7 +553,7 @@ per_isa! {
 /// Row `a` of windows `K` wide. In blocks that are read before any of them is written: what is
 /// written might else lie where the rest is read from, and nothing becomes vectors.
 #[inline(always)]
-fn spread<T: Least, const K: usize>(row: &mut [T], g: &[T], codes: &[u8], a: usize) {
+fn spread<T: Number, const K: usize>(row: &mut [T], g: &[T], codes: &[u8], a: usize) {
     const N: usize = 16;
     let window = |g: T, code: u8| -> [T; K] {
         std::array::from_fn(|c| {

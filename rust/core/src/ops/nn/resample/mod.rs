@@ -8,6 +8,7 @@ mod parts;
 
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::cpu::number::Number;
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::{self, Level};
 use crate::device::Device;
@@ -17,7 +18,6 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Cut, Derivative, Grads, Keep, Mask, Metas, Op, TensorMeta, Tensors, Traits};
-use crate::ops::nn::conv::Number;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa, transfer, with_compute};

@@ -24,7 +24,7 @@ const DEPTH: usize = 256;
 const GRAIN: usize = 1 << 17;
 
 /// A type that recurrent layers compute in.
-pub trait Real: Float {
+pub trait Recurrent: Float {
     /// Hidden units in a block.
     fn width() -> usize;
     /// # Safety
@@ -32,13 +32,13 @@ pub trait Real: Float {
     /// writes.
     unsafe fn forward(s: &Forward<Self>, block: usize);
     /// # Safety
-    /// As for [`Real::forward`].
+    /// As for [`Recurrent::forward`].
     unsafe fn backward(s: &Backward<Self>, block: usize);
 }
 
 macro_rules! real {
     ($t:ident, $zmm:ident $wide:literal, $ymm:ident $two:ident $middle:literal, $narrow:literal) => {
-        impl Real for $t {
+        impl Recurrent for $t {
             fn width() -> usize {
                 per_isa!(match avx512 => $wide, avx2 => $middle, neon => $middle,
                     portable => $narrow)
@@ -182,8 +182,8 @@ unsafe impl<T> Sync for Backward<T> {}
 /// Runs all blocks of a forward step.
 ///
 /// # Safety
-/// As for [`Real::forward`].
-pub unsafe fn step<T: Real>(s: &Forward<T>) {
+/// As for [`Recurrent::forward`].
+pub unsafe fn step<T: Recurrent>(s: &Forward<T>) {
     let work = s.n * s.cell.gates() * T::width() * s.width;
     let blocks = s.width.div_ceil(T::width());
     parallel_for(blocks, GRAIN / work.max(1) + 1, |range| {
@@ -195,8 +195,8 @@ pub unsafe fn step<T: Real>(s: &Forward<T>) {
 /// Runs all blocks of a backward step.
 ///
 /// # Safety
-/// As for [`Real::forward`].
-pub unsafe fn step_back<T: Real>(s: &Backward<T>) {
+/// As for [`Recurrent::forward`].
+pub unsafe fn step_back<T: Recurrent>(s: &Backward<T>) {
     let work = s.n * s.cell.gates() * T::width() * s.width;
     let blocks = s.width.div_ceil(T::width());
     parallel_for(blocks, GRAIN / work.max(1) + 1, |range| {
@@ -206,7 +206,7 @@ pub unsafe fn step_back<T: Real>(s: &Backward<T>) {
 }
 
 /// Elements of the packed weights of `gates` gates.
-pub fn packed_len<T: Real>(gates: usize, width: usize) -> usize {
+pub fn packed_len<T: Recurrent>(gates: usize, width: usize) -> usize {
     width.next_multiple_of(T::width()) * gates * width
 }
 
@@ -214,10 +214,10 @@ pub fn packed_len<T: Real>(gates: usize, width: usize) -> usize {
 ///
 /// # Safety
 /// `w` holds the matrix, `to` [`packed_len`] elements.
-pub unsafe fn pack<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T) {
+pub unsafe fn pack<T: Recurrent>(gates: usize, width: usize, w: *const T, to: *mut T) {
     // SAFETY: `w` has `gates * width` rows of `width`, and panels have parts of `to` of their own.
     unsafe {
-        let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
+        let (v, w, to) = (T::width(), Ptr::read(w), Ptr::new(to));
         let panels = width.div_ceil(v) * gates;
         parallel_for(panels, (1 << 15) / (v * width).max(1) + 1, |range| {
             for p in range {
@@ -247,10 +247,10 @@ pub unsafe fn pack<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T)
 ///
 /// # Safety
 /// As for [`pack`].
-pub unsafe fn pack_back<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T) {
+pub unsafe fn pack_back<T: Recurrent>(gates: usize, width: usize, w: *const T, to: *mut T) {
     // SAFETY: `w` has `gates * width` rows of `width`, and blocks have parts of `to` of their own.
     unsafe {
-        let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
+        let (v, w, to) = (T::width(), Ptr::read(w), Ptr::new(to));
         let depth = gates * width;
         parallel_for(
             width.div_ceil(v),
@@ -287,7 +287,7 @@ macro_rules! each {
 
 /// `w` elements, then zeros.
 #[inline(always)]
-unsafe fn get<T: Real, const W: usize>(p: *const T, w: usize) -> [T; W] {
+unsafe fn get<T: Recurrent, const W: usize>(p: *const T, w: usize) -> [T; W] {
     // SAFETY: `p` has `w` elements, at most W.
     unsafe {
         if w == W {
@@ -302,7 +302,7 @@ unsafe fn get<T: Real, const W: usize>(p: *const T, w: usize) -> [T; W] {
 }
 
 #[inline(always)]
-unsafe fn put<T: Real, const W: usize>(p: *mut T, w: usize, v: &[T; W]) {
+unsafe fn put<T: Recurrent, const W: usize>(p: *mut T, w: usize, v: &[T; W]) {
     // SAFETY: `p` has room for `w` elements, at most W.
     unsafe {
         if w == W {
@@ -316,7 +316,7 @@ unsafe fn put<T: Real, const W: usize>(p: *mut T, w: usize, v: &[T; W]) {
 }
 
 #[inline(always)]
-fn add<T: Real, const W: usize>(a: &[T; W], b: &[T; W]) -> [T; W] {
+fn add<T: Recurrent, const W: usize>(a: &[T; W], b: &[T; W]) -> [T; W] {
     each!(j => a[j] + b[j])
 }
 
@@ -358,7 +358,7 @@ unsafe fn tile<V: Simd, const W: usize, const R: usize>(
 
 /// `n` rows of A times a panel, in nearly equal tiles of at most M rows.
 #[inline(always)]
-unsafe fn product<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
+unsafe fn product<T: Recurrent, V: Simd<Elem = T>, const W: usize, const M: usize>(
     k: usize,
     a: *const T,
     stride: usize,
@@ -395,7 +395,7 @@ unsafe fn product<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
 
 /// Rows `from..from + n` of a state times a panel.
 #[inline(always)]
-unsafe fn product_of<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
+unsafe fn product_of<T: Recurrent, V: Simd<Elem = T>, const W: usize, const M: usize>(
     k: usize,
     s: &Before<T>,
     from: usize,
@@ -418,7 +418,7 @@ unsafe fn product_of<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>
 }
 
 #[inline(always)]
-unsafe fn forward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
+unsafe fn forward<T: Recurrent, V: Simd<Elem = T>, const W: usize, const M: usize>(
     s: &Forward<T>,
     block: usize,
 ) {
@@ -503,7 +503,7 @@ unsafe fn forward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
 }
 
 #[inline(always)]
-unsafe fn backward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
+unsafe fn backward<T: Recurrent, V: Simd<Elem = T>, const W: usize, const M: usize>(
     s: &Backward<T>,
     block: usize,
 ) {

@@ -3,7 +3,7 @@
 //! one product over all steps for each weight.
 
 use super::composite::{self, Cell, State, Weights};
-use super::cpu::{self, Backward, Before, Forward, Real, Rows};
+use super::cpu::{self, Backward, Before, Forward, Recurrent, Rows};
 use super::gpu;
 use crate::alloc;
 use crate::autograd::{engine, mode, Edge, Request, Vjp};
@@ -226,14 +226,14 @@ impl Plan {
     }
 }
 
-fn empty<T: Real>(shape: &[usize]) -> Result<Tensor> {
+fn empty<T: Recurrent>(shape: &[usize]) -> Result<Tensor> {
     Tensor::empty(shape, T::DTYPE, Device::Cpu)
 }
-fn zeros<T: Real>(shape: &[usize]) -> Result<Tensor> {
+fn zeros<T: Recurrent>(shape: &[usize]) -> Result<Tensor> {
     Tensor::zeros(shape, T::DTYPE, Device::Cpu)
 }
 
-fn forward<T: Real>(op: &Layer, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+fn forward<T: Recurrent>(op: &Layer, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let x: Vec<Tensor> = x
         .iter()
         .map(|t| t.prepared(T::DTYPE))
@@ -339,7 +339,7 @@ fn forward<T: Real>(op: &Layer, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 }
 
 /// Gradients of the inputs that need one.
-fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+fn gradients<T: Recurrent>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
     let states = op.states();
     // Inputs, the output, what was kept for this, and gradients of the outputs.
     let inputs = (0..3 + states).map(|i| cx.input(i).map(Some));
@@ -377,7 +377,12 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
 }
 
 /// The gradients of the inputs in `needs`, from those of `all` that are `there`.
-fn slopes<T: Real>(op: &Layer, needs: Mask, there: Mask, all: &[&Tensor]) -> Result<Vec<Tensor>> {
+fn slopes<T: Recurrent>(
+    op: &Layer,
+    needs: Mask,
+    there: Mask,
+    all: &[&Tensor],
+) -> Result<Vec<Tensor>> {
     let states = op.states();
     let count = op.inputs();
     let needs = |i: usize| needs >> i & 1 == 1;

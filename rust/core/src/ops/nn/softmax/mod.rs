@@ -2,13 +2,11 @@
 
 pub(super) mod gpu;
 
-use crate::alloc::Scratch;
 use crate::arg;
 use crate::autograd::jvp::along;
 use crate::autograd::{Jvp, Tangents, Vjp};
-use crate::cpu::convert::{load, store};
-use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
+use crate::cpu::rows::{map, Data, Kernel, Lines};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -26,7 +24,7 @@ use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, DimSet, Span};
 use crate::tensor::Tensor;
 use crate::{per_isa, transfer, with_float};
-use smallvec::smallvec;
+use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
 /// e^x divided by its sum along `dim`, or the logarithm of that.
@@ -49,6 +47,8 @@ const GROUP: usize = 16;
 
 /// Columns that are walked together where the dimension is not innermost.
 const TILE: usize = 128;
+/// What an element costs, as [`map`] counts.
+const COST: usize = 4;
 
 /// The logarithm of a sum of exponentials, as the system's library has it.
 #[inline(always)]
@@ -262,130 +262,44 @@ unsafe fn grad_columns<T: Float, const LOG: bool>(
     }
 }
 
-/// What a kernel gets: one or two inputs, the output, and the lines' place.
-#[derive(Clone, Copy)]
-struct Lines<T> {
-    x: *const T,
-    /// The result, for gradients.
-    y: *const T,
-    out: *mut T,
-    n: usize,
-    stride: usize,
-    /// Columns, or rows where the stride is one.
-    width: usize,
-}
-
+/// Lines of the input, or of the gradient and the result, and those that are written: `at` is where each begin.
+// SAFETY: they do, and those that are written are this thread's.
 #[inline(always)]
-unsafe fn lines<T: Float, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
-    // SAFETY: the pointers of `l` hold its lines, and no other thread writes them.
+unsafe fn lines<T: Float, const LOG: bool, const GRAD: bool>(l: Lines, at: &[*mut T]) {
+    let (x, y, out) = (at[0], at[at.len() - 2], at[at.len() - 1]);
+    let (n, stride, count) = (l.n, l.stride, l.count);
+    // SAFETY: the lines lie at these places, and no other thread writes them.
     unsafe {
-        match (GRAD, l.stride == 1) {
-            (false, true) if l.n <= SHORT => short_rows::<T, LOG>(l.x, l.out, l.n, l.width),
-            (false, true) => row::<T, LOG>(l.x, l.out, l.n),
-            (false, false) => columns::<T, LOG>(l.x, l.out, l.n, l.stride, l.width),
+        match (GRAD, stride == 1) {
+            (false, true) if n <= SHORT => short_rows::<T, LOG>(x, out, n, count),
+            (false, true) => row::<T, LOG>(x, out, n),
+            (false, false) => columns::<T, LOG>(x, out, n, stride, count),
             (true, true) => {
-                for r in 0..l.width {
-                    let at = r * l.n;
-                    grad_row::<T, LOG>(l.x.add(at), l.y.add(at), l.out.add(at), l.n);
+                for first in (0..count).map(|r| r * n) {
+                    grad_row::<T, LOG>(x.add(first), y.add(first), out.add(first), n);
                 }
             }
-            (true, false) => grad_columns::<T, LOG>(l.x, l.y, l.out, l.n, l.stride, l.width),
+            (true, false) => grad_columns::<T, LOG>(x, y, out, n, stride, count),
         }
     }
 }
-
-type Kernel<T> = unsafe fn(Lines<T>);
 
 per_isa! {
-    fn kernel[T: Float; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines<T>) {
-        // SAFETY: a kernel's caller has the lines of `l` at its pointers, and they are this
-        // thread's.
-        unsafe { lines::<T, LOG, GRAD>(l) }
+    fn kernel[T: Float; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines, at: &[*mut T]) {
+        // SAFETY: a kernel's caller has the lines at these places, and those that are written are
+        // this thread's.
+        unsafe { lines::<T, LOG, GRAD>(l, at) }
     }
 }
 
-/// A contiguous tensor of the type that is computed in, or of one that lines are converted from or to.
-#[derive(Clone, Copy)]
-struct Operand {
-    at: usize,
-    dtype: DType,
-}
-
-impl Operand {
-    fn of(t: &Tensor) -> Operand {
-        Operand {
-            at: t.bytes_ptr() as usize,
-            dtype: t.dtype(),
-        }
-    }
-    /// The address of an element.
-    fn element(&self, i: usize) -> *mut u8 {
-        (self.at as *mut u8).wrapping_add(i * self.dtype.size())
-    }
-}
-
-/// Runs a kernel over all lines along `dim` of `x`, one or two contiguous tensors, into `out`.
-fn over_lines<T: Float>(kernel: Kernel<T>, x: &[&Tensor], out: &Tensor, dim: usize) {
-    let Span {
-        outer,
-        length: n,
-        inner,
-    } = Span::of(out.shape(), dim);
-    if out.numel() == 0 {
-        return;
-    }
+/// Runs a kernel over all lines along `dim` of one or two contiguous tensors, into the last one.
+fn over_lines<T: Float>(kernel: Kernel<T>, all: &[&Tensor], dim: usize) {
+    let of = Span::of(all[0].shape(), dim);
+    let data: SmallVec<[Data; 3]> = all.iter().map(|t| Data::of(*t)).collect();
     // Short rows go together, as neighbouring columns do.
-    let group = if inner == 1 && n <= SHORT { GROUP } else { 1 };
-    let (units, tiles) = (outer.div_ceil(group), inner.div_ceil(TILE));
-    let most = n * group * inner.min(TILE);
-    let operands = [x[0], x[x.len() - 1], out].map(Operand::of);
-    let converted = operands.iter().any(|o| o.dtype != T::DTYPE);
-    parallel_for(units * tiles, (1 << 12) / most + 1, |range| {
-        let room = Scratch::<T>::new(if converted { 3 * most } else { 0 });
-        let rooms = [0, 1, 2].map(|i| room.ptr().wrapping_add(i * most));
-        for u in range {
-            let (o, t) = (u / tiles, u % tiles);
-            let at = o * group * n * inner + t * TILE;
-            let width = match inner {
-                1 => group.min(outer - o * group),
-                _ => TILE.min(inner - t * TILE),
-            };
-            let lines = |[x, y, out]: [*mut T; 3], stride| Lines {
-                x,
-                y,
-                out,
-                n,
-                stride,
-                width,
-            };
-            // SAFETY: the lines of this unit lie within the tensors and are written here alone; there is room
-            // for the largest unit of each.
-            unsafe {
-                if !converted {
-                    kernel(lines(operands.map(|o| o.element(at).cast()), inner));
-                    continue;
-                }
-                let (parts, len, stride) = match inner {
-                    1 => (1, n * width, 1),
-                    _ => (n, width, width),
-                };
-                let part = |i: usize, k: usize| {
-                    let Operand { dtype, .. } = operands[i];
-                    let element = operands[i].element(at + k * inner);
-                    (dtype, element, dtype.size() as isize, rooms[i].add(k * len))
-                };
-                for (i, k) in (0..x.len()).flat_map(|i| (0..parts).map(move |k| (i, k))) {
-                    let (dtype, from, step, to) = part(i, k);
-                    load(dtype, from, step, len, to);
-                }
-                kernel(lines(rooms, stride));
-                for k in 0..parts {
-                    let (dtype, to, step, from) = part(2, k);
-                    store(dtype, to, step, len, from);
-                }
-            }
-        }
-    });
+    let rows = if of.length <= SHORT { GROUP } else { 1 };
+    // SAFETY: all have this shape, and the last one is fresh; the kernel is one of this machine's.
+    unsafe { map(&data, of, (rows, TILE), COST, kernel) };
 }
 
 impl Derivative for Softmax {
@@ -448,7 +362,7 @@ impl Op for Softmax {
         with_float!(x[0].dtype(), name, T => {
             let x = x[0].prepared(x[0].dtype())?;
             let run = if self.log { kernel::<T, true, false>() } else { kernel::<T, false, false>() };
-            over_lines(run, &[&x], &y[0], self.dim);
+            over_lines(run, &[&x, &y[0]], self.dim);
         });
         Ok(())
     }
@@ -545,7 +459,7 @@ impl Op for SoftmaxGrad {
         with_float!(x[1].dtype(), "softmax_backward", T => {
             let (g, y) = (x[0].prepared(x[0].dtype())?, x[1].prepared(x[1].dtype())?);
             let run = if self.log { kernel::<T, true, true>() } else { kernel::<T, false, true>() };
-            over_lines(run, &[&g, &y], &d[0], self.dim);
+            over_lines(run, &[&g, &y, &d[0]], self.dim);
         });
         Ok(())
     }

@@ -5,8 +5,8 @@ use crate::dtype::DType;
 use crate::isa::Level;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::level;
+use crate::ops::pointwise::Float;
 use crate::per_isa;
-use std::ops::{Add, Mul, Neg, Sub};
 
 /// A loop over numbers that are pairs of parts: the operands, the results, and how many. The results may
 /// take the place of an operand.
@@ -14,33 +14,10 @@ pub type Parts = unsafe fn(x: *const *const u8, y: *mut u8, n: usize);
 /// Numbers that are read before the first of them is written.
 pub const BLOCK: usize = 128;
 
-/// The real or the imaginary part.
-trait Part:
-    Copy + Default + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
-{
-    fn wide(self) -> f64;
-    fn of(x: f64) -> Self;
-}
-macro_rules! parts {
-    ($($t:ty)*) => { $(
-        impl Part for $t {
-            #[inline(always)]
-            fn wide(self) -> f64 {
-                self as f64
-            }
-            #[inline(always)]
-            fn of(x: f64) -> $t {
-                x as $t
-            }
-        }
-    )* };
-}
-parts! { f32 f64 }
-
 /// Smith's method, as that of single numbers, by choices in the place of questions.
 #[inline(always)]
-fn quotient<R: Part>(a: [R; 2], b: [R; 2]) -> [R; 2] {
-    let (x, y, c, d) = (a[0].wide(), a[1].wide(), b[0].wide(), b[1].wide());
+fn quotient<R: Float>(a: [R; 2], b: [R; 2]) -> [R; 2] {
+    let (x, y, c, d) = (a[0].to_f64(), a[1].to_f64(), b[0].to_f64(), b[1].to_f64());
     let swapped = c.abs() < d.abs();
     let (large, small) = if swapped { (d, c) } else { (c, d) };
     let (u, v) = if swapped { (y, x) } else { (x, y) };
@@ -56,7 +33,7 @@ fn quotient<R: Part>(a: [R; 2], b: [R; 2]) -> [R; 2] {
     } else {
         (re, im)
     };
-    [R::of(re), R::of(im)]
+    [R::of_f64(re), R::of_f64(im)]
 }
 
 /// By squares in float64, which hold those of float32.
@@ -95,14 +72,14 @@ macro_rules! loops {
     )* };
 }
 loops! {
-    add[R: Part](a in 0, b in 1: [R; 2]) -> [R; 2] { [a[0] + b[0], a[1] + b[1]] }
-    subtract[R: Part](a in 0, b in 1: [R; 2]) -> [R; 2] { [a[0] - b[0], a[1] - b[1]] }
-    multiply[R: Part](a in 0, b in 1: [R; 2]) -> [R; 2] {
+    add[R: Float](a in 0, b in 1: [R; 2]) -> [R; 2] { [a[0] + b[0], a[1] + b[1]] }
+    subtract[R: Float](a in 0, b in 1: [R; 2]) -> [R; 2] { [a[0] - b[0], a[1] - b[1]] }
+    multiply[R: Float](a in 0, b in 1: [R; 2]) -> [R; 2] {
         [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
     }
-    divide[R: Part](a in 0, b in 1: [R; 2]) -> [R; 2] { quotient(a, b) }
-    negate[R: Part](a in 0: [R; 2]) -> [R; 2] { [-a[0], -a[1]] }
-    conjugate[R: Part](a in 0: [R; 2]) -> [R; 2] { [a[0], -a[1]] }
+    divide[R: Float](a in 0, b in 1: [R; 2]) -> [R; 2] { quotient(a, b) }
+    negate[R: Float](a in 0: [R; 2]) -> [R; 2] { [-a[0], -a[1]] }
+    conjugate[R: Float](a in 0: [R; 2]) -> [R; 2] { [a[0], -a[1]] }
     measure[](a in 0: [f32; 2]) -> f32 { modulus(a) }
 }
 

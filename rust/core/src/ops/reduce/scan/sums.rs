@@ -1,9 +1,9 @@
 //! Running sums of few long lines, in chains that need not wait for each other.
 
-use super::walk::Slots;
-use super::Widened;
 use crate::alloc;
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::number::Number;
+use crate::cpu::pool::{num_threads, Ptr};
+use crate::cpu::rows::share;
 use crate::cpu::simd::Lane;
 use crate::dtype::DType;
 use crate::per_isa;
@@ -15,8 +15,8 @@ const LENGTH: usize = 64;
 const BLOCK: usize = CHAINS * LENGTH;
 /// Elements of a line from which on threads share it.
 const SHARED: usize = 1 << 15;
-/// Blocks of a thread's share at least.
-const GRAIN: usize = 16;
+/// What a block costs, as [`share`] counts.
+const COST: usize = 2 * BLOCK;
 
 /// Whether lines are summed up here.
 pub fn is_long(shape: &[usize], dim: usize) -> bool {
@@ -34,11 +34,11 @@ fn place<const REVERSE: bool>(n: usize, i: usize) -> usize {
     }
 }
 
-type Wide<T> = <T as Widened>::Wide;
+type Wide<T> = <T as Number>::Wide;
 
 /// The running sums of each chain of the block from `at` on, and their totals.
 #[inline(always)]
-unsafe fn chains<T: Widened, const REVERSE: bool>(
+unsafe fn chains<T: Number, const REVERSE: bool>(
     x: *const T,
     n: usize,
     at: usize,
@@ -58,7 +58,7 @@ unsafe fn chains<T: Widened, const REVERSE: bool>(
 
 per_isa! {
     /// The sum of the block from `at` on, with the bits that [`write`] gives.
-    unsafe fn total[T: Widened; const REVERSE: bool](x: *const T, n: usize, at: usize) -> Wide<T> {
+    unsafe fn total[T: Number; const REVERSE: bool](x: *const T, n: usize, at: usize) -> Wide<T> {
         // SAFETY: the line has the block.
         unsafe {
             if at + BLOCK <= n && T::DTYPE != DType::I64 {
@@ -73,7 +73,7 @@ per_isa! {
 
 per_isa! {
     /// Writes the running sums of the block from `at` on, which begin at `before`; the block's sum.
-    unsafe fn write[T: Widened; const REVERSE: bool](
+    unsafe fn write[T: Number; const REVERSE: bool](
         x: *const T,
         y: *mut T,
         n: usize,
@@ -88,7 +88,7 @@ per_isa! {
                 for i in at..n.min(at + BLOCK) {
                     let i = place::<REVERSE>(n, i);
                     sum = sum.plus((*x.add(i)).wide());
-                    *y.add(i) = T::narrow(before.plus(sum));
+                    *y.add(i) = T::narrow_from(before.plus(sum));
                 }
                 return sum;
             }
@@ -97,7 +97,7 @@ per_isa! {
                 let before = before.plus(sum);
                 for (k, &s) in sums.iter().enumerate() {
                     let i = place::<REVERSE>(n, at + j * LENGTH + k);
-                    *y.add(i) = T::narrow(before.plus(s));
+                    *y.add(i) = T::narrow_from(before.plus(s));
                 }
                 sum = sum.plus(last);
             }
@@ -107,49 +107,43 @@ per_isa! {
 }
 
 /// Running sums of lines of `shape` along `dim`, the last one.
-pub fn long<T: Widened>(shape: &[usize], dim: usize, reverse: bool, x: Slots<T>, y: Slots<T>) {
+pub fn long<T: Number>(shape: &[usize], (dim, reverse): (usize, bool), x: Ptr<T>, y: Ptr<T>) {
     match reverse {
         true => lines::<T, true>(Span::of(shape, dim), x, y),
         false => lines::<T, false>(Span::of(shape, dim), x, y),
     }
 }
 
-fn lines<T: Widened, const REVERSE: bool>(of: Span, x: Slots<T>, y: Slots<T>) {
+fn lines<T: Number, const REVERSE: bool>(of: Span, x: Ptr<T>, y: Ptr<T>) {
     let (n, plus) = (of.length, Lane::plus);
-    for o in 0..of.outer {
-        let (from, to) = (
-            x.0 as usize + o * n * size_of::<T>(),
-            y.0 as usize + o * n * size_of::<T>(),
-        );
-        let (from, to) = (move || from as *const T, move || to as *mut T);
-        let mut before = Wide::<T>::default();
+    for at in (0..of.outer).map(|o| o * n) {
+        let begin = |b: usize, before: Wide<T>| {
+            // SAFETY: blocks lie within the line, and each is written once.
+            unsafe { write::<T, REVERSE>(x.at(at), y.at(at), n, b * BLOCK, before) }
+        };
+        let (blocks, mut before) = (n.div_ceil(BLOCK), Wide::<T>::default());
         if n < SHARED || num_threads() == 1 {
-            for at in (0..n).step_by(BLOCK) {
-                // SAFETY: blocks lie within the line.
-                before = plus(before, unsafe {
-                    write::<T, REVERSE>(from(), to(), n, at, before)
-                });
+            for b in 0..blocks {
+                before = plus(before, begin(b, before));
             }
             continue;
         }
         // The sums of blocks first, then each block from the sum of those before.
-        let mut sums = alloc::full(before, n.div_ceil(BLOCK));
-        let blocks = Slots::of(&mut sums);
-        parallel_for(n.div_ceil(BLOCK), GRAIN, |range| {
+        let mut sums = alloc::full(before, blocks);
+        let to = Ptr::new(sums.as_mut_ptr());
+        share(blocks, COST, |range| {
             for b in range {
-                // SAFETY: blocks lie within the line.
-                blocks.set(b, unsafe { total::<T, REVERSE>(from(), n, b * BLOCK) });
+                // SAFETY: blocks lie within the line, and each has its own sum.
+                unsafe { *to.at(b) = total::<T, REVERSE>(x.at(at), n, b * BLOCK) };
             }
         });
-        for b in 0..n.div_ceil(BLOCK) {
-            let sum = blocks.get(b);
-            blocks.set(b, before);
-            before = plus(before, sum);
+        for sum in &mut sums {
+            let own = std::mem::replace(sum, before);
+            before = plus(before, own);
         }
-        parallel_for(n.div_ceil(BLOCK), GRAIN, |range| {
+        share(blocks, COST, |range| {
             for b in range {
-                // SAFETY: blocks lie within the line; each block is written once.
-                unsafe { write::<T, REVERSE>(from(), to(), n, b * BLOCK, blocks.get(b)) };
+                begin(b, sums[b]);
             }
         });
     }

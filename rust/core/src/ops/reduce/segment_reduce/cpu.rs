@@ -4,13 +4,11 @@ use super::{Combine, Extent, SegmentReduce, SegmentSpread};
 use crate::alloc;
 use crate::cpu::elements::Element;
 use crate::cpu::indices::Indices;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::Ptr;
+use crate::cpu::rows::{share, share_with};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
-
-/// Elements that are worth a thread of their own.
-const GRAIN: usize = 1 << 14;
 
 /// Where segment `s` begins and ends; within the elements, whatever the bounds say.
 fn segment(bounds: &[i64], s: usize, length: usize) -> (usize, usize) {
@@ -68,9 +66,9 @@ fn run<T: Element>(
     last: impl Fn(f64, usize) -> f64 + Sync,
 ) {
     let each = (e.length / e.segments.max(1) + 1) * e.inner;
-    let to = Ptr(y.as_mut_ptr());
-    parallel_for(e.outer * e.segments, GRAIN / each.max(1) + 1, |jobs| {
-        let mut row = alloc::full(first, e.inner);
+    let to = Ptr::new(y.as_mut_ptr());
+    let row = || alloc::full(first, e.inner);
+    share_with(e.outer * e.segments, each, row, |jobs, row| {
         for job in jobs {
             let (o, s) = (job / e.segments, job % e.segments);
             let (from, end) = segment(&bounds[o * (e.segments + 1)..], s, e.length);
@@ -84,7 +82,7 @@ fn run<T: Element>(
             }
             // SAFETY: each job has its own row of the result.
             let part = unsafe { to.part(job * e.inner..(job + 1) * e.inner) };
-            for (y, &a) in part.iter_mut().zip(&row) {
+            for (y, &a) in part.iter_mut().zip(row.iter()) {
                 *y = T::of_f64(last(a, end - from));
             }
         }
@@ -113,8 +111,8 @@ pub fn spread(op: &SegmentSpread, g: &Tensor, bounds: &Tensor, y: &Tensor) -> Re
 }
 
 fn give<T: Element>(e: Extent, mean: bool, g: &[T], bounds: &[i64], y: &mut [T]) {
-    let to = Ptr(y.as_mut_ptr());
-    parallel_for(e.outer * e.length, GRAIN / e.inner.max(1) + 1, |places| {
+    let to = Ptr::new(y.as_mut_ptr());
+    share(e.outer * e.length, e.inner, |places| {
         for place in places {
             let (o, at) = (place / e.length, place % e.length);
             let bounds = &bounds[o * (e.segments + 1)..(o + 1) * (e.segments + 1)];

@@ -3,7 +3,7 @@
 use crate::alloc;
 use crate::arg;
 use crate::autograd::{Jvp, Tangents, Vjp};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::strided_copy::strided_copy;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -394,7 +394,7 @@ impl Op for Triangle {
         lead.offset = 0;
         let mut starts = alloc::room(lead.numel());
         each_offset(&lead, |o| starts.push(o));
-        let (to, size) = (y.bytes_ptr() as usize, y.dtype().size());
+        let (to, size) = (Ptr::new(y.bytes_ptr()), y.dtype().size());
         parallel_for(starts.len(), (1 << 14) / n + 1, |range| {
             for i in range {
                 let row = (i % rows) as i64;
@@ -405,14 +405,14 @@ impl Op for Triangle {
                         .clamp(0, n as i64) as usize
                 };
                 let zeros = if self.upper { 0..edge(0) } else { edge(1)..n };
-                let row = to + starts[i] * size;
                 // SAFETY: columns of a row of the result, which belongs to this range.
                 unsafe {
+                    let place = |j: usize| to.at((starts[i] + j * step) * size);
                     if step == 1 {
-                        ((row + zeros.start * size) as *mut u8).write_bytes(0, zeros.len() * size);
+                        place(zeros.start).write_bytes(0, zeros.len() * size);
                     } else {
                         for j in zeros {
-                            ((row + j * step * size) as *mut u8).write_bytes(0, size);
+                            place(j).write_bytes(0, size);
                         }
                     }
                 }

@@ -220,9 +220,9 @@ impl Assemble {
     /// Copies the inputs to their parts, `rows` rows of all of them at a time.
     fn place_in_bands(&self, x: &[&Tensor], y: &Tensor, rows: usize) {
         let (n, size) = (self.shape[0], self.dtype.size());
-        let to = Ptr(y.bytes_ptr());
+        let to = Ptr::new(y.bytes_ptr());
         let wide = x.iter().zip(&self.parts).map(|(x, part)| {
-            let from = Ptr(x.bytes_ptr());
+            let from = Ptr::new(x.bytes_ptr());
             (from, x.layout().expand_to(&part.shape), part)
         });
         let wide: SmallVec<[_; 4]> = wide.collect();

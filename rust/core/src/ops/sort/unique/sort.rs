@@ -1,7 +1,7 @@
 //! Distinct elements by counting, where they are integers of a small range, and by sorting.
 
 use crate::alloc;
-use crate::cpu::pool::{parallel_chunks, parallel_for};
+use crate::cpu::pool::{parallel_chunks, parallel_for, Ptr};
 use crate::cpu::radix::{bounds_of, tally, Key, Ordinal, Sorter};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -135,8 +135,8 @@ fn by_sorting<T: Ordinal>(
     let found = starts[parts];
     let values = Tensor::empty(&[found], T::DTYPE, Device::Cpu)?;
     let first = indices(if counts { found } else { 0 })?;
-    let (to, at) = (values.ptr::<T>() as usize, first.ptr::<i64>() as usize);
-    let back = back.map(|b| b.as_mut_ptr() as usize);
+    let (to, at) = (Ptr::new(values.ptr::<T>()), Ptr::new(first.ptr::<i64>()));
+    let back = back.map(|b| Ptr::new(b.as_mut_ptr()));
     parallel_for(parts, 1, |range| {
         for p in range {
             let mut group = starts[p];
@@ -144,14 +144,14 @@ fn by_sorting<T: Ordinal>(
                 // SAFETY: groups that begin in this part, and the elements in it, are its own.
                 unsafe {
                     if marks[i / BITS] >> (i % BITS) & 1 != 0 {
-                        *(to as *mut T).add(group) = line.value(i);
+                        *to.at(group) = line.value(i);
                         if counts {
-                            *(at as *mut i64).add(group) = i as i64;
+                            *at.at(group) = i as i64;
                         }
                         group += 1;
                     }
                     if let Some(back) = back {
-                        *(back as *mut i64).add(line.index(i)) = group as i64 - 1;
+                        *back.at(line.index(i)) = group as i64 - 1;
                     }
                 }
             }

@@ -5,7 +5,7 @@ use super::super::conquer::conquer;
 use super::super::field::{Complex, Entry, Held, Operand, Place, Planes};
 use super::super::tridiagonal::{eigenvalues, scale};
 use super::super::wide::Wide;
-use super::super::{blocks, Number};
+use super::super::{blocks, Precision};
 use super::reflected::{reflect, reflector, triangle};
 use crate::alloc::{full, gathered};
 use crate::cpu::pool::parallel_for;
@@ -32,7 +32,7 @@ struct Tridiagonal<P: Place> {
 
 /// Eigenvalues in ascending order and, as columns, eigenvectors, of the matrix whose lower triangle lies in
 /// the rows of `a`; `false` where they did not converge.
-pub fn eigh<T: Number>(
+pub fn eigh<T: Precision>(
     a: &[Complex<T>],
     n: usize,
     w: &mut [T],
@@ -67,7 +67,7 @@ pub fn eigh<T: Number>(
     true
 }
 
-impl<T: Number> Tridiagonal<Planes<T>> {
+impl<T: Precision> Tridiagonal<Planes<T>> {
     fn new(a: &[Complex<T>], n: usize) -> Self {
         let width = n.next_multiple_of(MOST);
         let mut rows = Held::<Planes<T>>::zeros(n * width);
@@ -195,7 +195,7 @@ per_isa! {
     ///
     /// # Safety
     /// Rows are of `width`, a multiple of [`MOST`], and the others are as wide.
-    unsafe fn update_rows[T: Number, P: Place<Part = T>; in V](
+    unsafe fn update_rows[T: Precision, P: Place<Part = T>; in V](
         rows: P, width: usize, given: [P; 3], range: Range<usize>, y: P,
     ) {
         let (mut i, first) = (range.start, range.start);
@@ -280,7 +280,7 @@ per_isa! {
     /// # Safety
     /// There are `n` rows of `width`, a multiple of [`MOST`] from `n` on, zero from column `n` on;
     /// `tau`, `d` and `e` have `n` elements.
-    unsafe fn reduce[T: Number, P: Place<Part = T>; in V](
+    unsafe fn reduce[T: Precision, P: Place<Part = T>; in V](
         a: P, n: usize, width: usize, tau: &mut [P::Entry], d: &mut [f64], e: &mut [f64],
     ) {
         let mut work = Held::<P>::zeros((4 + if n < TALL { 0 } else { PARTS }) * width);

@@ -1,7 +1,7 @@
 //! Singular values of complex matrices, and eigenvalues of general ones, by `faer`.
 
 use super::super::field::{Complex, Entry};
-use super::super::{columns_mut, params, transpose, Number, Room, ITERATE, SEQ};
+use super::super::{columns_mut, params, transpose, Precision, Room, ITERATE, SEQ};
 use super::{one, zero};
 use crate::alloc::full;
 use faer::diag::DiagMut;
@@ -23,7 +23,7 @@ fn far_mut<T>(x: &mut [Complex<T>]) -> &mut [Far<T>] {
 }
 
 /// The 2-norm, whose squares stay in range.
-fn norm<T: Number>(x: &[Complex<T>]) -> f64 {
+fn norm<T: Precision>(x: &[Complex<T>]) -> f64 {
     let top = x.iter().fold(0.0, |top: f64, z| top.max(z.size().to_f64()));
     match top > 0.0 && top.is_finite() {
         true => {
@@ -40,7 +40,7 @@ fn norm<T: Number>(x: &[Complex<T>]) -> f64 {
 type Pair<'a, T> = (&'a mut [Complex<T>], &'a mut [Complex<T>]);
 
 /// Singular values, descending, and vectors: columns of `u`, conjugated rows of `vh`.
-pub fn svd<T: Number>(
+pub fn svd<T: Precision>(
     a: &[Complex<T>],
     (m, n): (usize, usize),
     s: &mut [T],
@@ -84,7 +84,7 @@ pub fn svd<T: Number>(
 }
 
 /// Eigenvalues and, as columns of length 1 whose largest element is real, eigenvectors.
-pub fn eig<T: Number>(
+pub fn eig<T: Precision>(
     a: &[Complex<T>],
     n: usize,
     w: &mut [Complex<T>],

@@ -2,7 +2,7 @@
 
 use super::super::blocks;
 use super::super::field::{Complex, Entry, Place};
-use super::super::Number;
+use super::super::Precision;
 use super::parts::Columns;
 use super::{one, zero};
 use crate::alloc::{self, gathered};
@@ -11,7 +11,7 @@ use crate::alloc::{self, gathered};
 const SMALL: usize = 4;
 
 /// Row `i` minus `f` times row `k`, from column `from` on.
-fn subtract<T: Number>(
+fn subtract<T: Precision>(
     x: &mut [Complex<T>],
     n: usize,
     (i, k): (usize, usize),
@@ -28,19 +28,19 @@ fn subtract<T: Number>(
 }
 
 /// What a number needs to have an inverse.
-fn invertible<T: Number>(d: Complex<T>) -> bool {
+fn invertible<T: Precision>(d: Complex<T>) -> bool {
     d.in_range() && d.size() >= T::TINY
 }
 
 /// P A = L U, and the row that was exchanged with each.
-pub struct Lu<T: Number> {
+pub struct Lu<T: Precision> {
     x: Columns<T>,
     pub pivots: Vec<usize>,
     /// Whether no pivot lacks an inverse.
     sound: bool,
 }
 
-impl<T: Number> Lu<T> {
+impl<T: Precision> Lu<T> {
     pub fn new(a: &[Complex<T>], m: usize, n: usize, pivot: bool) -> Lu<T> {
         let k = m.min(n);
         let mut out = Lu {
@@ -162,7 +162,7 @@ impl<T: Number> Lu<T> {
 }
 
 /// Overwrites B with the solution of T X = B for a triangle of A.
-pub fn triangular<T: Number>(
+pub fn triangular<T: Precision>(
     a: &[Complex<T>],
     n: usize,
     b: &mut [Complex<T>],
@@ -192,7 +192,7 @@ pub fn triangular<T: Number>(
     right.store(b, k, reversed);
 }
 
-fn plain_triangular<T: Number>(
+fn plain_triangular<T: Precision>(
     a: &[Complex<T>],
     n: usize,
     b: &mut [Complex<T>],
@@ -214,7 +214,7 @@ fn plain_triangular<T: Number>(
 
 /// The lower factor of a Hermitian matrix, of which the lower triangle is read; gives the order of the
 /// first leading minor that is not positive, or 0.
-pub fn cholesky<T: Number>(a: &[Complex<T>], n: usize, l: &mut [Complex<T>]) -> i32 {
+pub fn cholesky<T: Precision>(a: &[Complex<T>], n: usize, l: &mut [Complex<T>]) -> i32 {
     if n > SMALL {
         let mut x = Columns::of(a, n, n, false);
         let part = x.part();

@@ -9,7 +9,7 @@ mod reflected;
 
 use super::field::{Complex, Entry};
 use super::householder::regular;
-use super::{result, symmetric, Kind, Number, Room, LONG};
+use super::{result, symmetric, Kind, Precision, Room, LONG};
 use crate::alloc::{self, full, gathered};
 use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::cpu::simd::Lane;
@@ -22,14 +22,14 @@ use reflected::Reflected;
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-fn zero<T: Number>() -> Complex<T> {
+fn zero<T: Precision>() -> Complex<T> {
     Complex::default()
 }
-fn one<T: Number>() -> Complex<T> {
+fn one<T: Precision>() -> Complex<T> {
     Complex::of(Lane::UNIT)
 }
 
-fn qr<T: Number>(
+fn qr<T: Precision>(
     a: &[Complex<T>],
     (m, n): (usize, usize),
     q: &mut [Complex<T>],
@@ -54,7 +54,7 @@ fn qr<T: Number>(
 }
 
 /// The X for which A X comes nearest to B; `false` where A may lack columns.
-fn least_squares<T: Number>(
+fn least_squares<T: Precision>(
     (a, b): (&[Complex<T>], &[Complex<T>]),
     (m, n): (usize, usize),
     x: &mut [Complex<T>],
@@ -93,7 +93,7 @@ fn least_squares<T: Number>(
 }
 
 /// Runs on `a` in the middle of the range of numbers, and brings what it gives back from there.
-fn at_scale<T: Number, V: Entry<Part = T>>(
+fn at_scale<T: Precision, V: Entry<Part = T>>(
     a: &[Complex<T>],
     values: &mut [V],
     run: impl FnOnce(&[Complex<T>], &mut [V]) -> bool,
@@ -120,7 +120,7 @@ fn at_scale<T: Number, V: Entry<Part = T>>(
 }
 
 /// The matrix of cofactors, which exists for singular A too.
-fn cofactors<T: Number>(
+fn cofactors<T: Precision>(
     a: &[Complex<T>],
     n: usize,
     y: &mut [Complex<T>],
@@ -158,7 +158,7 @@ struct Case<'a, T> {
 }
 
 /// One computation; `false` where it did not converge.
-fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<Far<T>>) -> bool {
+fn compute<T: Precision>(kind: Kind, c: Case<T>, room: &mut Room<Far<T>>) -> bool {
     let (m, n) = (c.m, c.n);
     let ([y, y1, y2], [info, info1]) = (c.y, c.ints);
     match kind {
@@ -268,18 +268,18 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room<Far<T>>) -> bool {
 
 /// Runs a computation on every element of a batch; `false` where one did not converge. Inputs are
 /// contiguous with the same batch, of complex numbers of T; results are contiguous.
-pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
+pub fn run<T: Precision>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
     let (m, n) = (super::super::rows(&x[0]), super::super::cols(&x[0]));
     let part = |t: &Tensor| t.numel() / count.max(1);
     let of = |category: Category| y.iter().filter(move |t| t.dtype().category() == category);
     let complex: Vec<_> = of(Category::Complex)
-        .map(|t| (Ptr(t.ptr::<Complex<T>>()), part(t)))
+        .map(|t| (Ptr::new(t.ptr::<Complex<T>>()), part(t)))
         .collect();
     let reals: Vec<_> = of(Category::Float)
-        .map(|t| (Ptr(t.ptr::<T>()), part(t)))
+        .map(|t| (Ptr::new(t.ptr::<T>()), part(t)))
         .collect();
     let ints: Vec<_> = of(Category::Integer)
-        .map(|t| (Ptr(t.ptr::<i32>()), part(t)))
+        .map(|t| (Ptr::new(t.ptr::<i32>()), part(t)))
         .collect();
     let converged = AtomicBool::new(true);
     let work = m * n * n.max(1);

@@ -3,19 +3,19 @@
 
 use super::super::blocks::Part;
 use super::super::field::{Complex, Held, Place, Planes};
-use super::super::Number;
+use super::super::Precision;
 
 /// Rows and columns that are turned at once, which the first cache holds.
 const SQUARE: usize = 16;
 
 /// A matrix in columns of its own.
-pub struct Columns<T: Number> {
+pub struct Columns<T: Precision> {
     held: Held<Planes<T>>,
     pub m: usize,
     pub n: usize,
 }
 
-impl<T: Number> Columns<T> {
+impl<T: Precision> Columns<T> {
     /// Zeros.
     pub fn zeros(m: usize, n: usize) -> Self {
         Columns {

@@ -5,7 +5,7 @@
 use super::super::blocks::{each_chunk, Part};
 use super::super::field::{Entry, Held, Operand, Place};
 use super::super::wide::Wide;
-use super::super::Number;
+use super::super::Precision;
 use crate::cpu::elements::Element;
 use crate::cpu::simd::{Simd, Vectors};
 use crate::per_isa;
@@ -300,7 +300,7 @@ per_isa! {
     ///
     /// # Safety
     /// Nobody else uses the columns of both; there are no more columns than rows.
-    unsafe fn columns[T: Number, P: Place<Part = T>; in V](
+    unsafe fn columns[T: Precision, P: Place<Part = T>; in V](
         a: P, size: (usize, usize), step: usize, to: (P, usize), tau: &mut [P::Entry],
     ) {
         const TOGETHER: usize = 4;

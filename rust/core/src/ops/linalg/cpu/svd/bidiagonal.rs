@@ -2,7 +2,7 @@
 //! columns of C are the lines of memory. A line is padded with zeros to whole vectors.
 
 use super::super::lanes::{add, get, put, scale_add, sum, width, Lanes, LANES};
-use super::super::{plain, Number};
+use super::super::{plain, Precision};
 use super::reflectors::Reflectors;
 use crate::alloc::{full, Workspace};
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -32,7 +32,7 @@ struct Change<'a, T> {
 
 /// The reflector of a vector, and its first element afterwards.
 #[inline(always)]
-fn reflector<T: Number>(x: &mut [T]) -> (f64, T) {
+fn reflector<T: Precision>(x: &mut [T]) -> (f64, T) {
     match plain::reflector(x) {
         Some((beta, tau)) => {
             x[0] = T::of_f64(1.0);
@@ -46,7 +46,7 @@ fn reflector<T: Number>(x: &mut [T]) -> (f64, T) {
     }
 }
 
-impl<T: Number> Bidiagonal<T> {
+impl<T: Precision> Bidiagonal<T> {
     /// Of the matrix whose columns are the `n` rows of `a`.
     pub fn new(a: &[T], n: usize) -> Self {
         let (width, zero) = (width(n), T::default());
@@ -83,7 +83,7 @@ impl<T: Number> Bidiagonal<T> {
             let each = if n - k >= SHARED { LINES } else { n };
             let tasks = (k + 1) / each..n.div_ceil(each);
             let [to_x, to_r, to_sums, rest] =
-                [&mut x[..], &mut r, &mut sums, tail].map(|x| Ptr(x.as_mut_ptr()));
+                [&mut x[..], &mut r, &mut sums, tail].map(|x| Ptr::new(x.as_mut_ptr()));
             let factor = tau[k];
             parallel_for(tasks.len(), 1, |range| {
                 for t in range.start + tasks.start..range.end + tasks.start {
@@ -162,7 +162,7 @@ impl<T: Number> Bidiagonal<T> {
 }
 
 /// The product of two vectors.
-fn product<T: Number>(x: &[T], y: &[T]) -> T {
+fn product<T: Precision>(x: &[T], y: &[T]) -> T {
     let zero = T::default();
     let (mut sums, (xs, ys)) = (
         [zero; LANES],
@@ -181,7 +181,7 @@ fn product<T: Number>(x: &[T], y: &[T]) -> T {
 /// Changes R lines, multiplies them by the reflector `next` and adds them, times the row of the
 /// matrix that the reflection gives, to `sums`; gives the products and that row.
 #[inline(always)]
-unsafe fn four<T: Number, const R: usize>(
+unsafe fn four<T: Precision, const R: usize>(
     a: *mut T,
     (from, width, k): (usize, usize, usize),
     (u, z, next): (*const T, *const T, *const T),
@@ -225,7 +225,7 @@ per_isa! {
     ///
     /// # Safety
     /// All are as wide as `next`, a multiple of [`LANES`]; `to` has an element for each line.
-    unsafe fn pass[T: Number](
+    unsafe fn pass[T: Precision](
         a: &mut [T], change: &Change<'_, T>, next: &[T], k: usize, first: usize, tau: T,
         to: (&mut [T], &mut [T]), sums: &mut [T],
     ) {

@@ -7,18 +7,18 @@ mod values;
 
 use super::householder::Reflected;
 use super::lanes::LANES;
-use super::{transpose, Number};
+use super::{transpose, Precision};
 use crate::alloc::{gathered, Workspace};
 use crate::cpu::gemm::Mat;
 use bidiagonal::Bidiagonal;
 
 /// Rounding of what is computed in float64 for all types.
-fn rounding<T: Number>() -> f64 {
+fn rounding<T: Precision>() -> f64 {
     T::EPS / 8.0
 }
 
 /// The matrix with at least as many rows as columns: itself or its transpose.
-fn tall<T: Number>(a: &[T], (m, n): (usize, usize)) -> (Workspace<T>, usize, usize) {
+fn tall<T: Precision>(a: &[T], (m, n): (usize, usize)) -> (Workspace<T>, usize, usize) {
     if m >= n {
         return (Workspace::copied(a), m, n);
     }
@@ -28,12 +28,12 @@ fn tall<T: Number>(a: &[T], (m, n): (usize, usize)) -> (Workspace<T>, usize, usi
 }
 
 /// Makes the first rows of a tall matrix its triangle, and returns the reflectors that lead to it.
-fn triangle<T: Number>(x: &mut [T], m: usize, n: usize) -> Option<Reflected<T>> {
+fn triangle<T: Precision>(x: &mut [T], m: usize, n: usize) -> Option<Reflected<T>> {
     (m > n).then(|| Reflected::new(x, m, n, n))
 }
 
 /// Singular values of `m` rows of `n`, in descending order; `false` where they do not converge.
-pub fn values<T: Number>(a: &[T], size: (usize, usize), s: &mut [T]) -> bool {
+pub fn values<T: Precision>(a: &[T], size: (usize, usize), s: &mut [T]) -> bool {
     if s.is_empty() {
         return true;
     }
@@ -49,7 +49,7 @@ pub fn values<T: Number>(a: &[T], size: (usize, usize), s: &mut [T]) -> bool {
 
 /// Singular values and vectors of `m` rows of `n`: `u` has `p` columns, `vh` has `q` rows, all of
 /// them where `whole`; `false` where they do not converge.
-pub fn vectors<T: Number>(
+pub fn vectors<T: Precision>(
     a: &[T],
     size: (usize, usize),
     s: &mut [T],
@@ -93,7 +93,7 @@ pub fn vectors<T: Number>(
 }
 
 /// Singular values of a square matrix; left and right vectors as rows.
-fn square<T: Number>(x: &[T], n: usize, s: &mut [T]) -> Option<[Workspace<T>; 2]> {
+fn square<T: Precision>(x: &[T], n: usize, s: &mut [T]) -> Option<[Workspace<T>; 2]> {
     if n == 0 {
         return Some([Workspace::copied(&[]), Workspace::copied(&[])]);
     }
@@ -125,7 +125,7 @@ fn square<T: Number>(x: &[T], n: usize, s: &mut [T]) -> Option<[Workspace<T>; 2]
 
 /// A vector at the length of one, with a sign. Cosines and sines, being rounded, change lengths a
 /// little, which adds up.
-fn normalise<T: Number>(x: &[T], sign: f64, y: &mut [T]) {
+fn normalise<T: Precision>(x: &[T], sign: f64, y: &mut [T]) {
     let mut squares = [0.0; LANES];
     for x in x.chunks(LANES) {
         for (s, x) in squares.iter_mut().zip(x) {

@@ -2,7 +2,7 @@
 //! else in blocks by products.
 
 use super::super::lanes::{reflect_rows, LANES};
-use super::super::Number;
+use super::super::Precision;
 use crate::alloc::{full, Workspace};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::per_isa;
@@ -19,7 +19,7 @@ pub struct Reflectors<T> {
     pub offset: usize,
 }
 
-impl<T: Number> Reflectors<T> {
+impl<T: Precision> Reflectors<T> {
     /// The columns of their product, as rows.
     pub fn basis(&self) -> Workspace<T> {
         let (n, width, zero) = (self.tau.len(), self.width, T::default());
@@ -123,7 +123,7 @@ impl<T: Number> Reflectors<T> {
 
 /// C = alpha A B + beta C of `m` rows and `n` columns, C in rows of a step.
 // SAFETY: the operands have elements for these sizes, those of C no other's.
-pub unsafe fn multiply<T: Number>(
+pub unsafe fn multiply<T: Precision>(
     (m, n, k): (usize, usize, usize),
     alpha: f64,
     a: Mat<*const T>,
@@ -152,7 +152,7 @@ per_isa! {
     ///
     /// # Safety
     /// There are `n` rows of `width`, a multiple of [`LANES`], which is the length of `v`.
-    unsafe fn reflect[T: Number](
+    unsafe fn reflect[T: Precision](
         q: &mut [T], size: (usize, usize, usize), v: &[T], tau: T,
     ) {
         let (first, n, width) = size;

@@ -3,7 +3,7 @@
 //! sweeps are applied at once to columns that the first cache holds.
 
 use super::super::lanes::{get, put, Lanes, LANES};
-use super::super::Number;
+use super::super::Precision;
 use crate::alloc::{gathered, room, Workspace};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::per_isa;
@@ -54,7 +54,7 @@ fn guess(d: &[f64], e: &[f64], last: usize) -> f64 {
 
 /// One sweep from `first` to `last` with a shift, from the first row on.
 #[inline(always)]
-fn sweep<T: Number>(
+fn sweep<T: Precision>(
     d: &mut [f64],
     e: &mut [f64],
     (first, last): (usize, usize),
@@ -95,7 +95,7 @@ fn sweep<T: Number>(
 
 /// Makes the diagonal that of singular values, some negative, and turns the rows of `left` and
 /// `right`; `false` where it does not converge. `known` are the values, in descending order.
-pub fn diagonalise<T: Number>(
+pub fn diagonalise<T: Precision>(
     d: &mut [f64],
     e: &mut [f64],
     known: &[f64],
@@ -157,14 +157,14 @@ fn nearest(all: &[f64], x: f64) -> usize {
     }
 }
 
-impl<T: Number> Rotations<T> {
+impl<T: Precision> Rotations<T> {
     /// Rotates the rows of both, and begins anew.
     fn apply(&mut self, left: &mut [T], right: &mut [T], width: usize) {
         const WIDE: usize = VECTORS * LANES;
         let rows = left.len() / width;
         let tasks = width.div_ceil(WIDE);
         let all = [(left, &self.pairs[0]), (right, &self.pairs[1])];
-        let all = all.map(|(x, pairs)| (Ptr(x.as_mut_ptr()), pairs));
+        let all = all.map(|(x, pairs)| (Ptr::new(x.as_mut_ptr()), pairs));
         let grain = (1 << 15) / (self.pairs[0].len() * WIDE + 1) + 1;
         parallel_for(2 * tasks, grain, |range| {
             let mut part = Workspace::full(T::default(), rows * WIDE);
@@ -192,7 +192,7 @@ impl<T: Number> Rotations<T> {
 
 /// Rotates neighbouring rows of V vectors, from the first on.
 #[inline(always)]
-unsafe fn turn<T: Number, const V: usize>(rows: *mut T, pairs: &[(T, T)]) {
+unsafe fn turn<T: Precision, const V: usize>(rows: *mut T, pairs: &[(T, T)]) {
     // SAFETY: there is a row more than rotations.
     unsafe {
         let mut p = rows;
@@ -210,7 +210,7 @@ unsafe fn turn<T: Number, const V: usize>(rows: *mut T, pairs: &[(T, T)]) {
 /// Two sweeps that begin with the same row, the second one row behind the first: a row that both
 /// turn is read and written once. The first has at least as many rotations, and one or more.
 #[inline(always)]
-unsafe fn turn_two<T: Number, const V: usize>(rows: *mut T, one: &[(T, T)], two: &[(T, T)]) {
+unsafe fn turn_two<T: Precision, const V: usize>(rows: *mut T, one: &[(T, T)], two: &[(T, T)]) {
     // SAFETY: there is a row more than rotations of the first sweep.
     unsafe {
         let step = V * LANES;
@@ -235,14 +235,14 @@ unsafe fn turn_two<T: Number, const V: usize>(rows: *mut T, one: &[(T, T)], two:
 
 // SAFETY: V vectors lie at `p`.
 #[inline(always)]
-unsafe fn row<T: Number, const V: usize>(p: *const T) -> [Lanes<T>; V] {
+unsafe fn row<T: Precision, const V: usize>(p: *const T) -> [Lanes<T>; V] {
     // SAFETY: v vectors lie at `p`.
     std::array::from_fn(|i| unsafe { get(p.add(i * LANES)) })
 }
 
 // SAFETY: there is room for V vectors at `p`.
 #[inline(always)]
-unsafe fn put_row<T: Number, const V: usize>(p: *mut T, x: [Lanes<T>; V]) {
+unsafe fn put_row<T: Precision, const V: usize>(p: *mut T, x: [Lanes<T>; V]) {
     for (i, x) in x.into_iter().enumerate() {
         // SAFETY: there is room for V vectors at `p`.
         unsafe { put(p.add(i * LANES), x) };
@@ -251,7 +251,7 @@ unsafe fn put_row<T: Number, const V: usize>(p: *mut T, x: [Lanes<T>; V]) {
 
 /// The upper and the lower row, rotated.
 #[inline(always)]
-fn rotated<T: Number, const V: usize>(
+fn rotated<T: Precision, const V: usize>(
     (c, s): (T, T),
     x: [Lanes<T>; V],
     y: [Lanes<T>; V],
@@ -267,7 +267,7 @@ per_isa! {
     /// # Safety
     /// There are `rows` of `width` from `to` on with `wide` elements, a multiple of [`LANES`] up to
     /// VECTORS of them, and rotations for the sweeps.
-    unsafe fn turn_columns[T: Number](
+    unsafe fn turn_columns[T: Precision](
         to: *mut T, rows: usize, width: usize, wide: usize, sweeps: &[(usize, usize)],
         pairs: &[(T, T)], part: &mut [T],
     ) {

@@ -230,7 +230,7 @@ pub unsafe fn backward<T: Float>(a: &Attention, g: &Gradients<T>) {
         let (heads, key_heads) = (a.batch * a.heads, a.batch * a.heads / a.group);
         let rows = heads * a.queries;
         let mut dots = alloc::full(T::default(), rows);
-        let to = Ptr(dots.as_mut_ptr());
+        let to = Ptr::new(dots.as_mut_ptr());
         parallel_for(rows, (1 << 14) / ev.max(1) + 1, |range| {
             let mut room = Room::<T>::new(2 * evp);
             let (x, y) = (room.take(evp), room.take(evp));
@@ -257,7 +257,7 @@ pub unsafe fn backward<T: Float>(a: &Attention, g: &Gradients<T>) {
                 0
             }
         ];
-        let parts = Ptr(partial.as_mut_ptr());
+        let parts = Ptr::new(partial.as_mut_ptr());
         let work = a.group * a.queries * span.min(a.keys) * (ep + evp) * 2;
         parallel_for(key_heads * splits, GRAIN / work.max(1) + 1, |range| {
             let (tile, block) = (QUERIES.min(a.queries), KEYS.min(a.keys));

@@ -486,7 +486,7 @@ pub unsafe fn forward<T: Float>(a: &Attention, y: &Planes, stats: &mut [T]) {
     let chunks = a.queries.div_ceil(chunk);
     let (e, evp) = (a.width, a.value_width.next_multiple_of(PAD));
     let work = chunk.min(a.queries) * a.keys * (e + evp);
-    let stats = Ptr(stats.as_mut_ptr());
+    let stats = Ptr::new(stats.as_mut_ptr());
     parallel_for(heads * chunks, GRAIN / work.max(1) + 1, |range| {
         let (rows, tile) = (chunk.min(a.queries), QUERIES.min(a.queries));
         let block = KEYS.min(a.keys);

@@ -3,10 +3,10 @@
 //! table of offsets. A stride of the source splits the window; a stride of the result (the
 //! gradient of a strided convolution) makes one such product for each remainder.
 
-use super::super::Number;
 use super::lanes::{chain, panels, Cell, Kernels, Product, Spread};
 use super::window::{Tap, Window, LEAST, SLACK};
 use super::Geometry;
+use super::Loops;
 use crate::alloc::Scratch;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 
@@ -80,7 +80,7 @@ pub fn forward_taps(g: &Geometry) -> (Vec<Tap>, Window) {
     (taps, window)
 }
 
-impl<T: Number> Direct<T> {
+impl<T: Loops> Direct<T> {
     pub fn forward(g: &Geometry) -> Self {
         let (taps, window) = forward_taps(g);
         Direct {
@@ -244,7 +244,7 @@ impl<T: Number> Direct<T> {
                 starts.push(starts[starts.len() - 1] + size);
             }
             let packed = Scratch::<T>::new(starts[starts.len() - 1]);
-            let (w, to) = (Ptr(w as *mut T), Ptr(packed.ptr()));
+            let (w, to) = (Ptr::read(w), Ptr::new(packed.ptr()));
             let tasks = self.groups * panels.len();
             let each = starts[starts.len() - 1] / tasks.max(1);
             parallel_for(tasks, (1 << 15) / each.max(1) + 1, |range| {
@@ -309,7 +309,7 @@ impl<T: Number> Direct<T> {
             } else {
                 1
             };
-            let (x, bias, y) = (Ptr(x as *mut T), Ptr(bias as *mut T), Ptr(y));
+            let (x, bias, y) = (Ptr::read(x), Ptr::read(bias), Ptr::new(y));
             let plane: usize = product(self.window.size);
             let channels = self.window.channels;
             let grain = GRAIN / (work / shares).max(1) + 1;
@@ -376,7 +376,7 @@ impl<T: Number> Direct<T> {
                                 a: packed.ptr().add(starts[i] + channel * depth),
                                 b: std::ptr::null(),
                                 offsets: offsets[i].as_ptr(),
-                                bias: if bias.0.is_null() {
+                                bias: if bias.get().is_null() {
                                     std::ptr::null()
                                 } else {
                                     bias.at(channel)
@@ -520,7 +520,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn fit<T: Number>(&mut self, d: &Direct<T>, count: [usize; 3]) {
+    fn fit<T: Loops>(&mut self, d: &Direct<T>, count: [usize; 3]) {
         let [_, rows, width] = count;
         if (self.rows, self.width) == (rows, width) {
             return;

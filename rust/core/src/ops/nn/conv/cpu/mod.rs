@@ -9,10 +9,9 @@ pub mod window;
 pub mod winograd;
 
 use crate::alloc;
-use crate::cpu::elements::Compute;
-use crate::cpu::gemm::{gemm, Acc, GemmElem};
+use crate::cpu::gemm::gemm;
+use crate::cpu::number::Number;
 use crate::cpu::pool::{parallel_for, Ptr};
-use crate::cpu::simd::Lane;
 use lanes::{Kernels, CHAIN};
 
 /// Elements of a tile of patches: half of a 2 MB L2 in f32.
@@ -20,59 +19,21 @@ const TILE: usize = 1 << 18;
 /// Products of plain loops below which a second thread costs more than it gains.
 const FEW: usize = 1 << 14;
 
-/// A type that convolutions compute in.
-pub trait Number: Compute + GemmElem<Acc = Self> + Acc + Lane {
-    fn is_finite(self) -> bool;
-    /// The inner loops of convolutions.
+/// The inner loops of convolutions of a type.
+pub trait Loops: Number {
     #[doc(hidden)]
     fn kernels() -> &'static Kernels<Self>;
-    /// self + a * b.
-    #[inline(always)]
-    fn plus_product(self, a: Self, b: Self) -> Self {
-        self.plus(a.times(b))
-    }
-    /// self / d; 0 for integers divided by 0.
-    fn over(self, d: Self) -> Self;
 }
-impl Number for f32 {
-    fn kernels() -> &'static Kernels<Self> {
-        lanes::float()
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        self.is_finite()
-    }
-    #[inline(always)]
-    fn over(self, d: f32) -> f32 {
-        self / d
-    }
+macro_rules! loops {
+    ($($t:ident by $kernels:ident),*) => { $(
+        impl Loops for $t {
+            fn kernels() -> &'static Kernels<$t> {
+                lanes::$kernels()
+            }
+        }
+    )* };
 }
-impl Number for f64 {
-    fn kernels() -> &'static Kernels<Self> {
-        lanes::double()
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        self.is_finite()
-    }
-    #[inline(always)]
-    fn over(self, d: f64) -> f64 {
-        self / d
-    }
-}
-impl Number for i64 {
-    fn kernels() -> &'static Kernels<Self> {
-        lanes::whole()
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn over(self, d: i64) -> i64 {
-        self.checked_div(d).unwrap_or(0)
-    }
-}
+loops!(f32 by float, f64 by double, i64 by whole);
 
 /// Sizes of a convolution over three spatial dimensions; channel counts are per group.
 #[derive(Clone, Debug)]
@@ -91,7 +52,7 @@ pub struct Geometry {
 
 /// Adds what each of `channels` channels of `taps` products adds, a few channels at a time: the sum
 /// of one chain of products after another.
-fn in_chains<T: Number>(
+fn in_chains<T: Loops>(
     y: &mut [T],
     channels: usize,
     taps: usize,
@@ -201,7 +162,7 @@ impl Geometry {
     }
 
     /// Patches of `channels` channels for output positions `from..to`, one row per kernel element.
-    unsafe fn gather<T: Number>(
+    unsafe fn gather<T: Loops>(
         &self,
         x: *const T,
         channels: usize,
@@ -241,24 +202,19 @@ impl Geometry {
     ///
     /// # Safety
     /// The addresses hold tensors of these sizes, `bias` may be null; nobody else touches `y`.
-    pub unsafe fn forward<T: Number>(&self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
+    pub unsafe fn forward<T: Loops>(&self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
         // SAFETY: rows are planes of the result, which one thread writes, and taps that `runs`
         // names lie inside the input.
         unsafe {
             let (len, taps) = (self.output_len(), self.kernel_len());
-            let (x, w, bias, y) = (
-                Ptr(x as *mut T),
-                Ptr(w as *mut T),
-                Ptr(bias as *mut T),
-                Ptr(y),
-            );
+            let (x, w, bias, y) = (Ptr::read(x), Ptr::read(w), Ptr::read(bias), Ptr::new(y));
             let rows = self.batch * self.groups * self.outputs;
             let grain = FEW / (self.inputs * taps * len).max(1) + 1;
             parallel_for(rows, grain, |range| {
                 for row in range {
                     let (plane, channel) = (row / self.outputs, row % (self.groups * self.outputs));
                     let y = std::slice::from_raw_parts_mut(y.at(row * len), len);
-                    y.fill(if bias.0.is_null() {
+                    y.fill(if bias.get().is_null() {
                         T::default()
                     } else {
                         *bias.at(channel)
@@ -285,17 +241,12 @@ impl Geometry {
     ///
     /// # Safety
     /// As for [`Geometry::forward`].
-    pub unsafe fn input<T: Number>(&self, g: *const T, w: *const T, bias: *const T, x: *mut T) {
+    pub unsafe fn input<T: Loops>(&self, g: *const T, w: *const T, bias: *const T, x: *mut T) {
         // SAFETY: rows are planes of the gradient, which one thread writes, and taps that `runs`
         // names lie inside it.
         unsafe {
             let (len, taps) = (self.output_len(), self.kernel_len());
-            let (g, w, bias, x) = (
-                Ptr(g as *mut T),
-                Ptr(w as *mut T),
-                Ptr(bias as *mut T),
-                Ptr(x),
-            );
+            let (g, w, bias, x) = (Ptr::read(g), Ptr::read(w), Ptr::read(bias), Ptr::new(x));
             let rows = self.batch * self.groups * self.inputs;
             let grain = FEW / (self.outputs * taps * len).max(1) + 1;
             parallel_for(rows, grain, |range| {
@@ -304,7 +255,7 @@ impl Geometry {
                     let (group, c) = (channel / self.inputs, channel % self.inputs);
                     let x = x.at(row * self.input_len());
                     let x = std::slice::from_raw_parts_mut(x, self.input_len());
-                    x.fill(if bias.0.is_null() {
+                    x.fill(if bias.get().is_null() {
                         T::default()
                     } else {
                         *bias.at(channel)
@@ -332,7 +283,7 @@ impl Geometry {
     ///
     /// # Safety
     /// As for [`Geometry::forward`].
-    pub unsafe fn weight<T: Number>(&self, x: *const T, g: *const T, w: *mut T) {
+    pub unsafe fn weight<T: Loops>(&self, x: *const T, g: *const T, w: *mut T) {
         // SAFETY: samples, channels and tiles lie inside the tensors, `patches` has room for a
         // tile, and tasks have sums of their own.
         unsafe {
@@ -353,8 +304,8 @@ impl Geometry {
             let parts = (16 / (self.groups * blocks)).clamp(1, self.batch.max(1));
             let mut partial: Vec<T> = alloc::full(T::default(), (parts - 1) * total);
             let tile = (TILE / (block * taps).max(1)).max(64).min(len).max(1);
-            let (x, g, w) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(w));
-            let rest = Ptr(partial.as_mut_ptr());
+            let (x, g, w) = (Ptr::read(x), Ptr::read(g), Ptr::new(w));
+            let rest = Ptr::new(partial.as_mut_ptr());
             let direct = self.is_pointwise();
             let work = self.batch * self.outputs * self.inputs * taps * len / (blocks * parts);
             parallel_for(
@@ -372,7 +323,7 @@ impl Geometry {
                         let base = if part == 0 {
                             w
                         } else {
-                            Ptr(rest.at((part - 1) * total))
+                            Ptr::new(rest.at((part - 1) * total))
                         };
                         let w = base.at((group * self.outputs * self.inputs + first) * taps);
                         let samples = self.batch * part / parts..self.batch * (part + 1) / parts;
@@ -410,7 +361,7 @@ impl Geometry {
                     }
                 },
             );
-            let w = std::slice::from_raw_parts_mut(w.0, total);
+            let w = std::slice::from_raw_parts_mut(w.get(), total);
             for part in partial.chunks(total) {
                 for (a, &b) in w.iter_mut().zip(part) {
                     *a = a.plus(b);

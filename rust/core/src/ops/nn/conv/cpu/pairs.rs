@@ -59,7 +59,10 @@ pub unsafe fn run(
 unsafe fn paired(x: *const bf16, outer: usize, channels: usize, inner: usize) -> Scratch<f32> {
     let rows = outer * channels.div_ceil(2);
     let pairs = Scratch::<f32>::new(rows * inner);
-    let (x, to) = (Ptr(x as *mut u16), Ptr(pairs.ptr().cast::<u32>()));
+    let (x, to) = (
+        Ptr::read(x.cast::<u16>()),
+        Ptr::new(pairs.ptr().cast::<u32>()),
+    );
     parallel_for(rows, (1 << 15) / inner.max(1) + 1, |range| {
         // SAFETY: rows of different ranges are disjoint, and the caller gives the sizes.
         unsafe { pair_rows(x.get(), channels, inner, range, to.get()) };

@@ -1,10 +1,10 @@
 //! The gradient for a weight of one element for each pair of channels: a matrix product over all
 //! images and positions.
 
-use super::super::Number;
 use super::lanes::Rows;
 use super::window::SLACK;
 use super::Geometry;
+use super::Loops;
 use crate::alloc::Scratch;
 use crate::cpu::gemm::gemm;
 use crate::cpu::pool::{look, parallel_for, Ptr};
@@ -36,7 +36,7 @@ struct Side<T> {
 ///
 /// # Safety
 /// The addresses hold tensors of the geometry's sizes, none of them empty; nobody else touches `w`.
-pub unsafe fn single<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mut T) -> bool {
+pub unsafe fn single<T: Loops>(geo: &Geometry, x: *const T, g: *const T, w: *mut T) -> bool {
     let few = geo.outputs * geo.inputs < LEAST;
     if geo.kernel != [1; 3] || geo.padding != [0; 3] || few || T::set().is_none() {
         return false;
@@ -107,7 +107,7 @@ pub unsafe fn single<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
 }
 
 /// Adds the products of all groups to `w`; the first ones make it.
-unsafe fn multiply<T: Number>(
+unsafe fn multiply<T: Loops>(
     geo: &Geometry,
     [g, x]: [Side<T>; 2],
     depth: usize,
@@ -115,7 +115,7 @@ unsafe fn multiply<T: Number>(
     w: *mut T,
 ) {
     let beta = if more { T::ONE } else { T::ZERO };
-    let (g_at, x_at, w) = (Ptr(g.at.cast_mut()), Ptr(x.at.cast_mut()), Ptr(w));
+    let (g_at, x_at, w) = (Ptr::read(g.at), Ptr::read(x.at), Ptr::new(w));
     parallel_for(geo.groups, 1, |range| {
         for group in range {
             // SAFETY: both sides have `depth` positions of the group's channels, whose part of the
@@ -143,7 +143,7 @@ unsafe fn multiply<T: Number>(
 }
 
 /// Lays the positions of some images side by side, each channel in a row of `pitch`.
-unsafe fn lay<T: Number>(
+unsafe fn lay<T: Loops>(
     geo: &Geometry,
     from: &Side<T>,
     stride: Option<[isize; 3]>,
@@ -152,7 +152,7 @@ unsafe fn lay<T: Number>(
     pitch: usize,
 ) {
     let (kernels, len) = (T::kernels(), geo.output_len());
-    let (at, to) = (Ptr(from.at.cast_mut()), Ptr(to));
+    let (at, to) = (Ptr::read(from.at), Ptr::new(to));
     let (channel, image) = (from.channel, from.image);
     let grain = GRAIN.div_ceil(images.len() * len);
     parallel_for(geo.groups * from.channels, grain, |range| {

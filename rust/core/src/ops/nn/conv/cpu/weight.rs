@@ -1,11 +1,11 @@
 //! The gradient for the weight as dot products: a row of the result's gradient with a row of the
 //! window at each kernel element's offset, both read in place.
 
-use super::super::Number;
 use super::direct::forward_taps;
 use super::lanes::{panels, Dot, Rows};
 use super::window::{Window, SLACK};
 use super::Geometry;
+use super::Loops;
 use crate::alloc::Scratch;
 use crate::cpu::pool::{look, parallel_for, Ptr};
 
@@ -24,7 +24,7 @@ const PARTIAL: usize = 1 << 21;
 ///
 /// # Safety
 /// The addresses hold tensors of the geometry's sizes, none of them empty; nobody else touches `w`.
-pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mut T) -> bool {
+pub unsafe fn weight<T: Loops>(geo: &Geometry, x: *const T, g: *const T, w: *mut T) -> bool {
     // SAFETY: tiles, channels and images lie inside the tensors, windows and rows hold all that a
     // tile reads, and tasks have sums of their own.
     unsafe {
@@ -80,7 +80,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         let length = ((tile[1] - 1) * pitch + tile[2]).next_multiple_of(lanes);
         let row = images * tile[0] * length;
         let sums = Scratch::full(T::default(), parts * geo.groups * total);
-        let (x, g, out) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(sums.ptr()));
+        let (x, g, out) = (Ptr::read(x), Ptr::read(g), Ptr::new(sums.ptr()));
         let (in_plane, out_plane): (usize, usize) =
             (geo.input.iter().product(), full.iter().product());
         let tasks = parts * geo.groups * shares;
@@ -166,7 +166,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         });
 
         // Panels hold the sums of a column next to each other; the weight has those of a row so.
-        let w = Ptr(w);
+        let w = Ptr::new(w);
         let finite = std::sync::atomic::AtomicBool::new(true);
         let tasks = geo.groups * panels.len();
         parallel_for(

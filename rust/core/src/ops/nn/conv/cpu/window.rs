@@ -1,9 +1,9 @@
 //! A tile of the source laid out so that each kernel element reads it at one fixed offset: padded,
 //! and split by the remainder of the coordinates modulo the stride.
 
-use super::super::Number;
 use super::lanes::{Kernels, Rows};
 use crate::alloc;
+use crate::cpu::number::Number;
 
 /// An element of the kernel: `index` in its storage, which part of the split source it reads, and
 /// how far from the result's own place.

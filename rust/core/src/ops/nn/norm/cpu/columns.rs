@@ -5,10 +5,11 @@ use super::vectors::{
     self, each, AddMoments, AddProducts, AddRow, Affine, Moments, Normal, Place, Plain, Products,
     Running, Same, Scaled, Slope, Slopes, BF16, F16,
 };
-use super::{Data, Sizes, TOGETHER};
+use super::{Sizes, TOGETHER};
 use crate::alloc;
 use crate::cpu::pointwise::fusion::Fused;
-use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{num_threads, Ptr};
+use crate::cpu::rows::{share_with, Data};
 use crate::cpu::simd::{Simd, Vectors};
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;
@@ -48,7 +49,7 @@ pub struct Line<T> {
 /// Calls a function of `Columns` for places of the tensors' type.
 macro_rules! by_type {
     ($job:expr, $name:ident::<$T:ident>($($arg:expr),*)) => {
-        match $job.x.dtype {
+        match $job.x.dtype() {
             DType::F16 => $name::<$T, F16>($job, $($arg),*),
             DType::BF16 => $name::<$T, BF16>($job, $($arg),*),
             _ => $name::<$T, *mut $T>($job, $($arg),*),
@@ -59,10 +60,10 @@ macro_rules! by_type {
 impl<T: Float> Columns<'_, T> {
     /// What is fused, on parts of what is read (backward the gradient) and of the result.
     fn fused(&self) -> Fused<'_> {
-        let read = self.g.as_ref().map_or(&self.x, |(g, _)| g).ptr;
+        let read = self.g.as_ref().map_or(&self.x, |(g, _)| g).ptr();
         let count = self.s.n * self.s.channels() * self.s.inner;
         // SAFETY: used in the kernel's call alone.
-        unsafe { Fused::new(Some(read), self.y.ptr, count) }
+        unsafe { Fused::new(Some(read), self.y.ptr(), count) }
     }
 
     /// Elements of so many channels of sample `n` that lie next to each other.
@@ -72,8 +73,9 @@ impl<T: Float> Columns<'_, T> {
     }
 
     fn check(&self) {
-        let own = self.x.dtype;
-        let alike = self.y.dtype == own && self.g.as_ref().is_none_or(|(g, _)| g.dtype == own);
+        let own = self.x.dtype();
+        let alike = |d: &Data| d.dtype() == own;
+        let alike = alike(&self.y) && self.g.as_ref().is_none_or(|(g, _)| alike(g));
         assert!(alike && (own == T::DTYPE || own.is_half()), "one type");
     }
 
@@ -97,15 +99,15 @@ impl<T: Float> Columns<'_, T> {
                 b: none,
             };
             let mut lines = alloc::full(empty, c);
-            let to = Ptr(lines.as_mut_ptr());
+            let to = Ptr::new(lines.as_mut_ptr());
             // The more, the fewer samples are read in parts; as long as all threads have some.
             let block = c
                 .div_ceil(num_threads())
                 .next_multiple_of(BLOCK)
                 .clamp(BLOCK, 4 * BLOCK);
-            let grain = (1 << 14) / (s.n * inner * block).max(1) + 1;
-            parallel_for(c.div_ceil(block), grain, |range| {
-                let mut workers = fused.begin();
+            let (blocks, cost) = (c.div_ceil(block), s.n * inner * block);
+            let workers = || fused.begin();
+            share_with(blocks, cost, workers, |range, workers| {
                 for b in range {
                     let channels = b * block..((b + 1) * block).min(c);
                     for (at, len) in (0..s.n).map(|n| self.span(n, &channels)) {
@@ -154,8 +156,8 @@ impl<T: Float> Columns<'_, T> {
             true => count,
             false => (TOGETHER / each.max(1)).max(1),
         };
-        parallel_for(count, (1 << 14) / each.max(1) + 1, |range| {
-            let mut workers = fused.begin();
+        let workers = || fused.begin();
+        share_with(count, each, workers, |range, workers| {
             for first in range.clone().step_by(some) {
                 let part = first..(first + some).min(range.end);
                 let (at, len) = (part.start * each, part.len() * each);
@@ -164,7 +166,7 @@ impl<T: Float> Columns<'_, T> {
                     if unread {
                         workers.prologue(at, len);
                     }
-                    match self.x.dtype.is_half() && s.inner < SHORT {
+                    match self.x.dtype().is_half() && s.inner < SHORT {
                         _ if s.inner == 1 => by_type!(self, write_samples::<T>(part, lines)),
                         true => self.write_short(part, lines),
                         false => by_type!(self, write_planes::<T>(part, lines, 0)),
@@ -184,10 +186,7 @@ impl<T: Float> Columns<'_, T> {
         for first in planes.clone().step_by(most) {
             let part = first..(first + most).min(planes.end);
             let span = part.start * n..part.end * n;
-            let moved = |at: *const T| Data {
-                ptr: at.wrapping_sub(span.start).cast_mut().cast(),
-                dtype: T::DTYPE,
-            };
+            let moved = |at: *const T| Data::moved(at, span.start);
             // SAFETY: the planes lie inside the tensors; where they were converted to, they are found by the
             // same numbers.
             unsafe {
@@ -195,7 +194,7 @@ impl<T: Float> Columns<'_, T> {
                 let g = self.g.as_ref();
                 let g = g.map(|(g, rstd)| (moved(g.read(span.clone(), &mut bg).as_ptr()), *rstd));
                 let y = moved(self.y.place(span.clone(), &mut by).as_mut_ptr());
-                let mean = Ptr(self.mean.at(0));
+                let mean = Ptr::new(self.mean.at(0));
                 let job = Columns { s, x, g, mean, y };
                 write_planes::<T, *mut T>(&job, part, lines, 0);
                 self.y.keep(span, &by);
@@ -217,9 +216,9 @@ unsafe fn planes<T: Float, X: Place<T>>(
         // Channels that lie next to each other, whose planes are still in cache when they are written.
         let some = (TOGETHER / inner).min(CACHED / (s.n * inner)).min(c / MANY);
         let some = some.max(1);
-        let grain = (1 << 14) / (s.n * inner * some).max(1) + 1;
-        parallel_for(c.div_ceil(some), grain, |range| {
-            let mut workers = fused.begin();
+        let (blocks, cost) = (c.div_ceil(some), s.n * inner * some);
+        let workers = || fused.begin();
+        share_with(blocks, cost, workers, |range, workers| {
             for b in range {
                 let channels = b * some..((b + 1) * some).min(c);
                 let mut sums = alloc::full([0.0; 2], channels.len());
@@ -255,9 +254,8 @@ unsafe fn planes<T: Float, X: Place<T>>(
     };
     if c >= MANY {
         // A channel's planes are still in cache when they are written.
-        let grain = (1 << 14) / (s.n * inner).max(1) + 1;
-        parallel_for(c, grain, |range| {
-            let mut workers = fused.begin();
+        let workers = || fused.begin();
+        share_with(c, s.n * inner, workers, |range, workers| {
             for ch in range {
                 let plane = |n: usize| n * c + ch..n * c + ch + 1;
                 let mut each = (0..s.n).map(|n| {
@@ -282,9 +280,9 @@ unsafe fn planes<T: Float, X: Place<T>>(
         return;
     }
     let mut each = alloc::full([0.0; 2], s.n * c);
-    let to = Ptr(each.as_mut_ptr());
-    parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
-        let mut workers = fused.begin();
+    let to = Ptr::new(each.as_mut_ptr());
+    let workers = || fused.begin();
+    share_with(s.n * c, inner, workers, |range, workers| {
         // SAFETY: these planes belong to this range alone.
         unsafe {
             let out = std::slice::from_raw_parts_mut(to.at(range.start), range.len());
@@ -311,11 +309,11 @@ per_isa! {
         unsafe {
             let (n, c) = (job.s.inner, job.s.channels());
             for (p, out) in planes.zip(out) {
-                let x = X::of(job.x.ptr, p * n);
+                let x = X::of(job.x.ptr(), p * n);
                 if let Some((g, rstd)) = &job.g {
                     let ch = p % c;
                     let normal = Normal { x, mean: *job.mean.at(ch), rstd: rstd[ch] };
-                    let (g, weight) = (X::of(g.ptr, p * n), Same(T::of_f64(1.0)));
+                    let (g, weight) = (X::of(g.ptr(), p * n), Same(T::of_f64(1.0)));
                     *out = vectors::sums::<V, 2>(n, &Products { g, normal, weight, sums: None });
                     continue;
                 }
@@ -348,8 +346,8 @@ per_isa! {
                     for (i, sums) in sums.iter_mut().enumerate() {
                         let (ch, at) = (channels.start + i, at(sample, i));
                         let (mean, rstd) = (*job.mean.at(ch), rstd[ch]);
-                        let normal = Normal { x: X::of(job.x.ptr, at), mean, rstd };
-                        let (g, weight) = (X::of(g.ptr, at), Same(T::of_f64(1.0)));
+                        let normal = Normal { x: X::of(job.x.ptr(), at), mean, rstd };
+                        let (g, weight) = (X::of(g.ptr(), at), Same(T::of_f64(1.0)));
                         sums.add::<V, _>(n, &Products { g, normal, weight, sums: None });
                     }
                 }
@@ -359,7 +357,7 @@ per_isa! {
             let mut means = alloc::full(Running::<T, 1>::new(), width);
             for sample in 0..s.n {
                 for (i, mean) in means.iter_mut().enumerate() {
-                    mean.add::<V, _>(n, &Plain(X::of(job.x.ptr, at(sample, i))));
+                    mean.add::<V, _>(n, &Plain(X::of(job.x.ptr(), at(sample, i))));
                 }
             }
             let count = (s.n * n) as f64;
@@ -368,7 +366,7 @@ per_isa! {
             );
             for sample in 0..s.n {
                 for (i, sums) in sums.iter_mut().enumerate() {
-                    sums.add::<V, _>(n, &Moments(X::of(job.x.ptr, at(sample, i)), means[i]));
+                    sums.add::<V, _>(n, &Moments(X::of(job.x.ptr(), at(sample, i)), means[i]));
                 }
             }
             for ((out, sums), m) in out.iter_mut().zip(&mut sums).zip(means) {
@@ -396,14 +394,14 @@ per_isa! {
             for p in planes {
                 let ch = p % job.s.channels();
                 let Line { k, a, b } = lines[ch - first];
-                let (x, y) = (X::of(job.x.ptr, p * n), X::of(job.y.ptr, p * n));
+                let (x, y) = (X::of(job.x.ptr(), p * n), X::of(job.y.ptr(), p * n));
                 let off = Normal { x, mean: *job.mean.at(ch), rstd: one };
                 let Some((g, _)) = &job.g else {
                     let (weight, bias) = (Same(k), Same(a));
                     each::<V, _>(n, &Affine(off, weight, bias, y));
                     continue;
                 };
-                let g = X::of(g.ptr, p * n);
+                let g = X::of(g.ptr(), p * n);
                 if a == zero && b == zero {
                     // Given statistics: what x holds does not matter.
                     let g = Normal { x: g, mean: zero, rstd: one };
@@ -437,11 +435,11 @@ per_isa! {
             let (zero, none) = (T::default(), T::of_f64(-0.0));
             let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
             for n in range {
-                let (x, y) = (X::of(job.x.ptr, n * c), X::of(job.y.ptr, n * c));
+                let (x, y) = (X::of(job.x.ptr(), n * c), X::of(job.y.ptr(), n * c));
                 match &job.g {
                     None => each::<V, _>(c, &Scaled { x, mean, k, a, y }),
                     Some((g, _)) => {
-                        let g = X::of(g.ptr, n * c);
+                        let g = X::of(g.ptr(), n * c);
                         match fixed {
                             true => {
                                 let (mean, a) = (Same(zero), Same(none));
@@ -490,8 +488,8 @@ per_isa! {
                 let k = wide(&|ch| rstd[channels.start + ch]);
                 for n in 0..s.n {
                     let products = AddProducts {
-                        g: X::of(g.ptr, at(n)),
-                        x: X::of(job.x.ptr, at(n)),
+                        g: X::of(g.ptr(), at(n)),
+                        x: X::of(job.x.ptr(), at(n)),
                         mean: means.as_ptr(),
                         k: k.as_ptr(),
                         to: [some.as_mut_ptr(), more.as_mut_ptr()],
@@ -506,7 +504,7 @@ per_isa! {
                 return;
             }
             for n in 0..s.n {
-                each::<V, _>(width, &AddRow { x: X::of(job.x.ptr, at(n)), to: some.as_mut_ptr() });
+                each::<V, _>(width, &AddRow { x: X::of(job.x.ptr(), at(n)), to: some.as_mut_ptr() });
                 settle(&mut some, &mut one, n);
             }
             let mean = |i: usize| T::of_f64(fold(&one, i) / count);
@@ -515,7 +513,7 @@ per_isa! {
             one.fill(0.0);
             for n in 0..s.n {
                 let moments = AddMoments {
-                    x: X::of(job.x.ptr, at(n)),
+                    x: X::of(job.x.ptr(), at(n)),
                     mean: mean.as_ptr(),
                     to: [some.as_mut_ptr(), more.as_mut_ptr()],
                 };

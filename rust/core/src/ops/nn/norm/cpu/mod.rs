@@ -7,15 +7,13 @@ mod columns;
 mod vectors;
 
 use crate::alloc;
-use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::fusion::{Fused, Workers};
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::Ptr;
+use crate::cpu::rows::{self, Data};
 use crate::cpu::simd::{Simd, Vectors};
-use crate::dtype::DType;
 use crate::ops::pointwise::Float;
 use crate::per_isa;
-use crate::tensor::Tensor;
 pub use columns::{Columns, Line};
 use std::ops::Range;
 use vectors::{each, Affine, Asking, Moments, Normal, Plain, Products, Same, Slope, Squares};
@@ -49,77 +47,6 @@ impl Sizes {
     }
 }
 
-/// A contiguous tensor of any float type, read and written a row at a time.
-#[derive(Clone, Copy)]
-pub struct Data {
-    ptr: *mut u8,
-    dtype: DType,
-}
-
-// SAFETY: threads read, or write disjoint rows.
-unsafe impl Sync for Data {}
-
-impl Data {
-    pub fn new(t: &Tensor) -> Data {
-        Data {
-            ptr: t.bytes_ptr(),
-            dtype: t.dtype(),
-        }
-    }
-
-    fn direct<T: Float>(&self) -> bool {
-        self.dtype == T::DTYPE
-    }
-
-    /// Elements `range`, in `buffer` where they have to be converted.
-    #[inline(always)]
-    unsafe fn read<'a, T: Float>(&self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
-        // SAFETY: the range lies inside the tensor, which nobody writes meanwhile; the buffer has
-        // as many elements.
-        unsafe {
-            let n = range.len();
-            if self.direct::<T>() {
-                return std::slice::from_raw_parts(self.ptr.cast::<T>().add(range.start), n);
-            }
-            alloc::resize(buffer, n, T::default());
-            let size = self.dtype.size();
-            let from = self.ptr.add(range.start * size);
-            load(self.dtype, from, size as isize, n, buffer.as_mut_ptr());
-            buffer
-        }
-    }
-
-    /// Where to write elements `range`: `buffer`, where they have to be converted.
-    #[inline(always)]
-    unsafe fn place<'a, T: Float>(
-        &self,
-        range: Range<usize>,
-        buffer: &'a mut Vec<T>,
-    ) -> &'a mut [T] {
-        if self.direct::<T>() {
-            let to = self.ptr.cast::<T>().wrapping_add(range.start);
-            // SAFETY: the range lies inside the tensor and belongs to this thread.
-            return unsafe { std::slice::from_raw_parts_mut(to, range.len()) };
-        }
-        alloc::resize(buffer, range.len(), T::default());
-        buffer
-    }
-
-    /// Converts what has been written to [`Data::place`].
-    #[inline(always)]
-    unsafe fn keep<T: Float>(&self, range: Range<usize>, buffer: &[T]) {
-        if !self.direct::<T>() {
-            let size = self.dtype.size();
-            // SAFETY: the range lies inside the tensor and belongs to this thread; the buffer has
-            // as many elements.
-            unsafe {
-                let to = self.ptr.add(range.start * size);
-                store(self.dtype, to, size as isize, range.len(), buffer.as_ptr());
-            }
-        }
-    }
-}
-
 /// Normalisation of rows; `centered` also subtracts the mean.
 pub struct Rows<'a, T> {
     pub s: Sizes,
@@ -139,13 +66,13 @@ impl<T: Float> Rows<'_, T> {
     /// # Safety
     /// Tensors and slices have the sizes that `s` names; the outputs are this call's own.
     pub unsafe fn run(&self) {
-        let grain = (1 << 14) / self.s.row().max(1) + 1;
         let count = self.s.rows() * self.s.row();
         // SAFETY: used in this call alone.
-        let fused = unsafe { Fused::new(Some(self.x.ptr), self.y.ptr, count) };
-        parallel_for(self.s.rows(), grain, |range| {
+        let fused = unsafe { Fused::new(Some(self.x.ptr()), self.y.ptr(), count) };
+        let workers = || fused.begin();
+        rows::share_with(self.s.rows(), self.s.row(), workers, |range, workers| {
             // SAFETY: rows lie inside the tensors; those of different ranges are disjoint.
-            unsafe { normal_rows(self, range, &mut fused.begin()) }
+            unsafe { normal_rows(self, range, workers) }
         });
     }
 }
@@ -279,17 +206,18 @@ impl<T: Float> RowsBackward<'_, T> {
         let wanted = !dw.is_empty() || !db.is_empty();
         let width = if wanted { channels * 2 } else { 0 };
         let mut partial = alloc::full(T::default(), count * width);
-        let sums = Ptr(partial.as_mut_ptr());
+        let sums = Ptr::new(partial.as_mut_ptr());
         // SAFETY: used in this call alone.
-        let fused = unsafe { Fused::new(Some(self.g.ptr), self.dx.ptr, rows * self.s.row()) };
-        parallel_for(count, 1, |range| {
-            let mut workers = fused.begin();
+        let fused = unsafe { Fused::new(Some(self.g.ptr()), self.dx.ptr(), rows * self.s.row()) };
+        // Each part is worth a thread.
+        let workers = || fused.begin();
+        rows::share_with(count, usize::MAX, workers, |range, workers| {
             for part in range {
                 // SAFETY: each part has its own sums and rows.
                 unsafe {
                     let sums = std::slice::from_raw_parts_mut(sums.at(part * width), width);
                     let rows = (part * per).min(rows)..((part + 1) * per).min(rows);
-                    rows_grad(self, rows, sums, &mut workers);
+                    rows_grad(self, rows, sums, workers);
                 }
             }
         });

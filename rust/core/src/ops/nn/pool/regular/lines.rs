@@ -1,8 +1,9 @@
 //! Max pooling of long lines: windows along the last dimension alone, in runs of outputs that stay in the
 //! first cache, which threads share out.
 
-use super::{wins, Forward, Indices, Least};
+use super::{wins, Forward, Indices};
 use crate::alloc;
+use crate::cpu::number::Number;
 use crate::cpu::pool::parallel_for;
 use crate::per_isa;
 use std::ops::Range;
@@ -17,7 +18,7 @@ const LANES: usize = 16;
 ///
 /// # Safety
 /// As for [`Forward::run`]; windows have one row, and elements are of type T.
-pub unsafe fn run<T: Least>(job: &Forward) {
+pub unsafe fn run<T: Number>(job: &Forward) {
     let n = job.of.output[2];
     let lines = job.planes * job.of.output[0] * job.of.output[1];
     let runs = n.div_ceil(RUN);
@@ -33,8 +34,8 @@ pub const MANY: usize = 64;
 
 per_isa! {
     /// Where the first largest element is, or the last NaN.
-    pub fn largest[T: Least](x: &[T]) -> usize {
-        let mut tops = [T::least(); LANES];
+    pub fn largest[T: Number](x: &[T]) -> usize {
+        let mut tops = [T::LEAST; LANES];
         let mut each = x.chunks_exact(LANES);
         for x in &mut each {
             for l in 0..LANES {
@@ -42,7 +43,7 @@ per_isa! {
             }
         }
         let top = tops.iter().chain(each.remainder());
-        let top = top.fold(T::least(), |top, &v| best(top, v));
+        let top = top.fold(T::LEAST, |top, &v| best(top, v));
         #[allow(clippy::eq_op)]
         let found = match top != top {
             true => x.iter().rposition(|v| v != v),
@@ -54,7 +55,7 @@ per_isa! {
 
 /// The best of two elements, the first in order first.
 #[inline(always)]
-fn best<T: Least>(a: T, b: T) -> T {
+fn best<T: Number>(a: T, b: T) -> T {
     if wins(b, a) {
         b
     } else {
@@ -63,7 +64,7 @@ fn best<T: Least>(a: T, b: T) -> T {
 }
 
 per_isa! {
-    unsafe fn some_runs[T: Least](job: &Forward, range: Range<usize>, runs: usize) {
+    unsafe fn some_runs[T: Number](job: &Forward, range: Range<usize>, runs: usize) {
         let of = &job.of;
         let (n, k, s, p, l) = (
             of.input[2], of.kernel[2], of.stride[2], of.padding[2], of.dilation[2],
@@ -73,7 +74,7 @@ per_isa! {
         let whole = (RUN - 1) * s + reach + 1;
         // Maxima of two elements, of four and so on are fewer than those of each window.
         let doubled = job.indices == Indices::None && k >= LANES && k / s > 2 * k.ilog2() as usize;
-        let mut room = alloc::full(T::least(), whole);
+        let mut room = alloc::full(T::LEAST, whole);
         // SAFETY: runs lie inside input and outputs; what they read lies in a line or in `room`.
         unsafe {
             for at in range {
@@ -91,8 +92,8 @@ per_isa! {
                     false => {
                         let low = p.saturating_sub(begin).min(length);
                         let high = (n + p).saturating_sub(begin).clamp(low, length);
-                        room[..low].fill(T::least());
-                        room[high..length].fill(T::least());
+                        room[..low].fill(T::LEAST);
+                        room[high..length].fill(T::LEAST);
                         let own = std::slice::from_raw_parts(x.add(begin + low - p), high - low);
                         room[low..high].copy_from_slice(own);
                         room.as_ptr()
@@ -156,7 +157,7 @@ per_isa! {
 
 /// Each element becomes the best of itself and the one so far on, up to the last that has one.
 #[inline(always)]
-fn combine<T: Least>(x: &mut [T], apart: usize) {
+fn combine<T: Number>(x: &mut [T], apart: usize) {
     let n = x.len().saturating_sub(apart);
     let to = x.as_mut_ptr();
     let whole = n / LANES * LANES;
@@ -177,13 +178,13 @@ fn combine<T: Least>(x: &mut [T], apart: usize) {
 /// Sixteen elements that lie `S` apart.
 // SAFETY: they lie behind `x`.
 #[inline(always)]
-unsafe fn every<T: Least, const S: usize>(x: *const T) -> [T; LANES] {
+unsafe fn every<T: Number, const S: usize>(x: *const T) -> [T; LANES] {
     // SAFETY: they lie behind `x`.
     unsafe {
         if S == 1 {
             return x.cast::<[T; LANES]>().read_unaligned();
         }
-        let mut v = [T::least(); LANES];
+        let mut v = [T::LEAST; LANES];
         for j in 0..LANES {
             v[j] = *x.add(j * S);
         }
@@ -195,7 +196,7 @@ unsafe fn every<T: Least, const S: usize>(x: *const T) -> [T; LANES] {
 /// done.
 // SAFETY: the elements of `count` windows lie behind `x`, and `y` has room for the results.
 #[inline(always)]
-unsafe fn tops<T: Least, const S: usize>(
+unsafe fn tops<T: Number, const S: usize>(
     x: *const T,
     (k, l): (usize, usize),
     y: *mut T,
@@ -224,7 +225,7 @@ unsafe fn tops<T: Least, const S: usize>(
 /// Sixteen windows that begin `S` elements apart.
 // SAFETY: their elements lie behind `x`; `y`, and `codes` unless it is null, have room for the results.
 #[inline(always)]
-unsafe fn lanes<T: Least, const S: usize>(
+unsafe fn lanes<T: Number, const S: usize>(
     x: *const T,
     (k, l): (usize, usize),
     start: [i32; LANES],
@@ -234,7 +235,7 @@ unsafe fn lanes<T: Least, const S: usize>(
     // SAFETY: their elements lie behind `x`; `y`, and `codes` unless it is null, have room for the
     // results; Of the last window no more is read than its element.
     unsafe {
-        let (mut top, mut number) = ([T::least(); LANES], start);
+        let (mut top, mut number) = ([T::LEAST; LANES], start);
         for c in 0..k {
             let from = x.add(c * l);
             let v = every::<T, S>(from);
@@ -261,7 +262,7 @@ unsafe fn lanes<T: Least, const S: usize>(
 /// One window.
 // SAFETY: as for [`lanes`]; the code goes to the place `at`.
 #[inline(always)]
-unsafe fn one<T: Least>(
+unsafe fn one<T: Number>(
     x: *const T,
     (k, l): (usize, usize),
     start: i32,
@@ -272,7 +273,7 @@ unsafe fn one<T: Least>(
     // SAFETY: their elements lie behind `x`; `y`, and `codes` unless it is null, have room for the
     // results.
     unsafe {
-        let (mut top, mut number) = (T::least(), start);
+        let (mut top, mut number) = (T::LEAST, start);
         for c in 0..k {
             let v = *x.add(c * l);
             if wins(v, top) {

@@ -361,7 +361,7 @@ impl Plan {
             let (lanes, blocks) = (self.kernels.lanes, self.blocks()[1]);
             let packed = Scratch::<f32>::new(self.groups * POINTS * plane);
             let depth = self.slices * self.inputs;
-            let (w, to) = (Ptr(w as *mut f32), Ptr(packed.ptr()));
+            let (w, to) = (Ptr::read(w), Ptr::new(packed.ptr()));
             let calm = AtomicBool::new(true);
             let per_group = self.inputs * self.outputs * self.slices * TAPS;
             let each = 120 * depth;
@@ -442,7 +442,7 @@ impl Plan {
                     [2 * cut.most.rows, 2 * cut.most.columns],
                 ),
             );
-            let (x, bias, y) = (Ptr(x as *mut f32), Ptr(bias as *mut f32), Ptr(y));
+            let (x, bias, y) = (Ptr::read(x), Ptr::read(bias), Ptr::new(y));
             let calm = AtomicBool::new(true);
             let pieces = cut.len();
             let tasks = pieces * self.groups;
@@ -502,7 +502,7 @@ impl Plan {
                             let channel = group * self.outputs + block * lanes;
                             let channels = lanes.min(self.outputs - block * lanes);
                             let mut shift = [0f32; 16];
-                            if !bias.0.is_null() {
+                            if !bias.get().is_null() {
                                 for (i, s) in shift[..channels].iter_mut().enumerate() {
                                     *s = *bias.at(channel + i);
                                 }

@@ -58,10 +58,10 @@ pub unsafe fn weight(geo: &Geometry, x: *const f32, g: *const f32, w: *mut f32) 
         let result = Image::new(k, [plan.result[1], plan.result[2]], size);
         let sums = Scratch::<f32>::new(parts * plan.groups * total);
         let (x, g, out, w) = (
-            Ptr(x as *mut f32),
-            Ptr(g as *mut f32),
-            Ptr(sums.ptr()),
-            Ptr(w),
+            Ptr::read(x),
+            Ptr::read(g),
+            Ptr::new(sums.ptr()),
+            Ptr::new(w),
         );
         let calm = AtomicBool::new(true);
         let grain = GRAIN / (work / (parts * shares)).max(1) + 1;
