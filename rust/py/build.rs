@@ -31,6 +31,8 @@ fn main() {
     let target = env::var("TARGET").unwrap_or_default();
     let linker = target.to_uppercase().replace('-', "_");
     println!("cargo:rerun-if-changed=build.rs");
+    // `Py_GIL_DISABLED` among them.
+    pyo3_build_config::use_pyo3_cfgs();
     println!("cargo:rerun-if-env-changed=CARGO_TARGET_{linker}_LINKER");
     if env::var("PROFILE").is_ok_and(|p| p == "release") && sorts(&target) {
         let word = SORTED.trim_start_matches("link-arg=");

@@ -2,6 +2,7 @@
 
 import ctypes
 import re
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,20 @@ FIELDS = set(
 pytestmark = pytest.mark.skipif(not SOURCE.is_dir(), reason="there is no source here")
 
 
-def declared() -> list[str]:
-    return re.findall(r"pub fn (\w+)\(", (SOURCE / "libpython.rs").read_text())
+def declared() -> dict[str, str]:
+    """Return the functions of the list, each with the condition that it is there under."""
+    found = r"(?:#\[cfg\((.*Py_GIL_DISABLED.*)\)\]\s+)?pub fn (\w+)\("
+    text = (SOURCE / "libpython.rs").read_text()
+    return {name: condition for condition, name in re.findall(found, text)}
 
 
 def test_functions_of_the_list_are_in_this_interpreter() -> None:
-    assert len(declared()) == 4
-    assert not [name for name in declared() if not hasattr(ctypes.pythonapi, name)]
+    other = "not(Py_GIL_DISABLED)"
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        other = "Py_GIL_DISABLED"
+    here = [name for name, condition in declared().items() if condition != other]
+    assert len(here) == 4
+    assert not [name for name in here if not hasattr(ctypes.pythonapi, name)]
 
 
 def test_functions_of_cpython_stand_in_the_list_alone() -> None:

@@ -2,7 +2,7 @@
 //! is put into a class of Python's, so that modules are laid out like any other object.
 
 use crate::error::guard;
-use crate::libpython::{_PyObject_GenericGetAttrWithDict, _PyType_Lookup, PyDescr_NewWrapper};
+use crate::libpython::{_PyObject_GenericGetAttrWithDict, of_dict, of_type, PyDescr_NewWrapper};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -92,19 +92,17 @@ unsafe fn registered(
         }
         let mut found = std::ptr::null_mut();
         for key in &names.tables {
-            let table = ffi::PyDict_GetItemWithError(own, key.as_ptr());
+            // What is looked up, and whom, may run Python code that takes the table away.
+            let table = of_dict(own, key.as_ptr());
             if table.is_null() {
                 if ffi::PyErr_Occurred().is_null() {
                     continue;
                 }
                 break;
             }
-            // What is looked up, and whom, may run Python code that takes the table away.
-            ffi::Py_INCREF(table);
             let mut failed = false;
             if ffi::PyDict_CheckExact(table) != 0 {
-                found = ffi::PyDict_GetItemWithError(table, name);
-                ffi::Py_XINCREF(found);
+                found = of_dict(table, name);
             } else {
                 // Someone put a mapping of their own there.
                 match ffi::PySequence_Contains(table, name) {
@@ -227,9 +225,8 @@ unsafe fn forward(
     unsafe {
         let name = names.forward.as_ptr();
         let class = ffi::Py_TYPE(obj);
-        let function = _PyType_Lookup(class, name);
         // Looking at the instance may run Python code that takes it from the class.
-        ffi::Py_XINCREF(function);
+        let function = of_type(class, name);
         let n = ffi::PyTuple_GET_SIZE(args) as usize;
         const MOST: usize = 6;
         // A plain function of the class that the instance does not hide needs no bound method.
@@ -266,20 +263,19 @@ unsafe fn forward(
 /// Whether the instance has an attribute of its own by this name, or may have.
 // SAFETY: the caller is attached; module and name are alive.
 unsafe fn hides(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> bool {
-    // SAFETY: the interpreter is held; what is found is not used but compared with null.
+    // SAFETY: the interpreter is held, and keeps both during the call.
     unsafe {
         let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
         if own.is_null() {
             ffi::PyErr_Clear();
             return true;
         }
-        let found = ffi::PyDict_GetItemWithError(own, name);
+        let found = ffi::PyDict_Contains(own, name);
         ffi::Py_DECREF(own);
-        if found.is_null() && !ffi::PyErr_Occurred().is_null() {
+        if found < 0 {
             ffi::PyErr_Clear();
-            return true;
         }
-        !found.is_null()
+        found != 0
     }
 }
 
@@ -332,8 +328,13 @@ fn _fast_attributes(py: Python<'_>, class: &Bound<'_, PyType>) {
     // both methods behind it are the ones that it stands for.
     unsafe {
         let ty = class.as_type_ptr();
-        if _PyType_Lookup(ty, names.getattr.as_ptr()) == names.base_getattr.as_ptr()
-            && _PyType_Lookup(ty, names.getattribute.as_ptr()) == names.base_getattribute.as_ptr()
+        let has = |name: &Py<PyString>, method: &Py<PyAny>| {
+            let found = of_type(ty, name.as_ptr());
+            ffi::Py_XDECREF(found);
+            found == method.as_ptr()
+        };
+        if has(&names.getattr, &names.base_getattr)
+            && has(&names.getattribute, &names.base_getattribute)
         {
             (*ty).tp_getattro = Some(names.fast);
         }
