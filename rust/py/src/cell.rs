@@ -1,11 +1,13 @@
 //! `Tensor`, the Python class: an object around one of the core's.
 
+use crate::slot;
+#[cfg(Py_GIL_DISABLED)]
+use parking_lot::lock_api::RawMutex as _;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pytensorlib_core::tensor::Tensor;
 use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::Ordering;
 
 /// A multi-dimensional array of one element type, with automatic differentiation.
 ///
@@ -26,38 +28,72 @@ use std::sync::atomic::Ordering;
     weakref
 )]
 pub struct PyTensor {
-    pub(crate) inner: UnsafeCell<Tensor>,
+    inner: UnsafeCell<Tensor>,
     me: Cell<*mut ffi::PyObject>,
+    /// Held while `inner` is read or changed, for a few instructions in which nothing is waited for.
+    #[cfg(Py_GIL_DISABLED)]
+    lock: parking_lot::RawMutex,
 }
 
-// SAFETY: both cells are touched only while the interpreter is held.
+// SAFETY: `inner` is touched only while the interpreter is held, or the lock where there is no such thing; `me` is
+// set before anyone else has the object.
 unsafe impl Sync for PyTensor {}
-// SAFETY: an object may be dropped by another thread, which then holds the interpreter.
+// SAFETY: an object may be dropped by another thread, which then has it alone.
 unsafe impl Send for PyTensor {}
+
+/// The tensor behind an object: where the interpreter is held nobody puts another there, elsewhere it takes a handle.
+#[cfg(not(Py_GIL_DISABLED))]
+pub type Peeked<'a> = &'a Tensor;
+#[cfg(Py_GIL_DISABLED)]
+pub type Peeked<'a> = Tensor;
 
 impl PyTensor {
     pub fn new(t: Tensor) -> Self {
         PyTensor {
             inner: UnsafeCell::new(t),
             me: Cell::new(std::ptr::null_mut()),
+            #[cfg(Py_GIL_DISABLED)]
+            lock: parking_lot::RawMutex::INIT,
         }
     }
 
-    /// The content of a new object.
+    /// The content of a new object, which is in its tensor's slot, or comes there at once.
     #[inline]
     pub fn of(t: Tensor, me: *mut ffi::PyObject) -> Self {
-        t.wrapper().store(me.cast(), Ordering::Relaxed);
-        PyTensor {
-            inner: UnsafeCell::new(t),
-            me: Cell::new(me),
-        }
+        let new = PyTensor::new(t);
+        new.me.set(me);
+        new
+    }
+
+    /// Runs `f` on the tensor while no other thread touches it.
+    ///
+    /// # Safety
+    /// `f` runs nothing of Python's, and nothing that was borrowed of the tensor is in use.
+    #[inline(always)]
+    pub unsafe fn with<R>(&self, f: impl FnOnce(&mut Tensor) -> R) -> R {
+        #[cfg(Py_GIL_DISABLED)]
+        self.lock.lock();
+        // SAFETY: the interpreter is held, or the lock: nobody else is here.
+        let y = f(unsafe { &mut *self.inner.get() });
+        #[cfg(Py_GIL_DISABLED)]
+        // SAFETY: taken above.
+        unsafe {
+            self.lock.unlock()
+        };
+        y
+    }
+
+    /// Where the tensor lies; all zeros until the object is filled.
+    #[inline]
+    pub fn place(&self) -> *mut Tensor {
+        self.inner.get()
     }
 
     /// A handle to the tensor.
     #[inline]
     pub fn get(&self) -> Tensor {
-        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
-        unsafe { (*self.inner.get()).clone() }
+        // SAFETY: nothing of Python's runs.
+        unsafe { self.with(|t| t.clone()) }
     }
 
     /// A handle to a tensor that stands for one of Python's numbers.
@@ -71,66 +107,61 @@ impl PyTensor {
         }
     }
 
-    /// The tensor, borrowed.
+    /// The tensor, borrowed where it can be.
     ///
     /// # Safety
     /// As for [`crate::convert::peek`].
     #[inline]
-    pub unsafe fn peek(&self) -> &Tensor {
+    pub unsafe fn peek(&self) -> Peeked<'_> {
+        #[cfg(Py_GIL_DISABLED)]
+        return self.get();
         // SAFETY: nobody puts another tensor here while the reference lives.
-        unsafe { &*self.inner.get() }
+        #[cfg(not(Py_GIL_DISABLED))]
+        unsafe {
+            &*self.inner.get()
+        }
     }
 
     /// Puts another tensor behind this object (`x.data = y`, `x.resize_`).
     pub fn swap(&self, t: Tensor) {
         let me = self.me.get();
-        // SAFETY: the interpreter is held, and no reference into the cell outlives a call.
-        let old = unsafe { std::mem::replace(&mut *self.inner.get(), t) };
-        if !me.is_null() {
-            forget(&old, me);
-            // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
-            unsafe {
-                (*self.inner.get())
-                    .wrapper()
-                    .store(me.cast(), Ordering::Relaxed)
-            };
-        }
+        // SAFETY: nothing of Python's runs, and no reference into the cell outlives a call. An object that has noted
+        // itself forgets its tensor when it dies.
+        let old = unsafe {
+            self.with(|inner| {
+                let old = std::mem::replace(inner, t);
+                if !me.is_null() {
+                    slot::forget(old.wrapper(), me);
+                    slot::put(inner.wrapper(), me);
+                }
+                old
+            })
+        };
         drop(old);
     }
 
     /// Makes this object that of its tensor, if that has none.
     pub fn claim(&self, me: *mut ffi::PyObject) {
-        // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
-        let slot = unsafe { (*self.inner.get()).wrapper() };
-        if slot.load(Ordering::Relaxed).is_null() {
+        let t = self.get();
+        let old = slot::lock(t.wrapper());
+        slot::store(t.wrapper(), old);
+        if old.is_null() {
             self.adopt(me);
         }
     }
 
+    /// Makes this object that of its tensor. Nobody else has the object yet.
     pub fn adopt(&self, me: *mut ffi::PyObject) {
         self.me.set(me);
-        // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
-        unsafe {
-            (*self.inner.get())
-                .wrapper()
-                .store(me.cast(), Ordering::Relaxed)
-        };
-    }
-}
-
-/// The tensor has no object any more, if `me` was it.
-#[inline]
-fn forget(t: &Tensor, me: *mut ffi::PyObject) {
-    // The interpreter is held: nobody comes between.
-    if t.wrapper().load(Ordering::Relaxed) == me.cast() {
-        t.wrapper().store(std::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: the object forgets its tensor when it dies.
+        unsafe { self.with(|t| slot::put(t.wrapper(), me)) };
     }
 }
 
 impl Drop for PyTensor {
     fn drop(&mut self) {
         let me = self.me.get();
-        forget(self.inner.get_mut(), me);
+        slot::forget(self.inner.get_mut().wrapper(), me);
     }
 }
 

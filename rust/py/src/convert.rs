@@ -1,6 +1,6 @@
 //! Python objects to arguments and results to Python objects.
 
-use crate::cell::PyTensor;
+use crate::cell::{Peeked, PyTensor};
 use crate::dtype::{layout_object, PyDevice, PyLayout, PyMemoryFormat};
 use crate::error::IntoPy;
 use crate::generator::PyGenerator;
@@ -104,7 +104,7 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
 /// Nothing of Python's runs while the reference lives, for it could put another tensor behind the
 /// object.
 #[inline]
-pub unsafe fn peek<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
+pub unsafe fn peek<'a>(obj: &'a Bound<'_, PyAny>) -> Option<Peeked<'a>> {
     // SAFETY: the object is a tensor, and nothing of Python's runs while the reference lives.
     unsafe {
         let own = ffi::Py_TYPE(obj.as_ptr()) == TENSOR.load(Ordering::Relaxed);
@@ -219,7 +219,7 @@ pub fn exact_ints(_: Python<'_>, items: &[*mut ffi::PyObject]) -> Option<SmallVe
     items.iter().map(|&o| exact_int(o)).collect()
 }
 
-/// The items of a tuple or list.
+/// The items of a tuple, or of a list where no other thread can change it.
 fn items<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a [*mut ffi::PyObject]> {
     let p = obj.as_ptr();
     // SAFETY: both keep their items in an array, which stays while nothing runs Python code.
@@ -231,6 +231,7 @@ fn items<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a [*mut ffi::PyObject]> {
                 ffi::PyTuple_GET_SIZE(p) as usize,
             ));
         }
+        #[cfg(not(Py_GIL_DISABLED))]
         if ffi::PyList_CheckExact(p) != 0 && ffi::PyList_GET_SIZE(p) > 0 {
             let first = (*p.cast::<ffi::PyListObject>()).ob_item.cast_const();
             return Some(std::slice::from_raw_parts(

@@ -37,6 +37,7 @@ mod pickle;
 mod profile;
 mod settings;
 mod signature;
+mod slot;
 mod storage;
 mod tensor;
 mod thread;

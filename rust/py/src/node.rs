@@ -5,6 +5,7 @@ use crate::function::PyNode;
 use crate::hooks::{HookHandle, PyNodeHook, PySavedHooks};
 use crate::object::wrap;
 use crate::object::Held;
+use crate::slot::{self, Found};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -18,7 +19,7 @@ use pytensorlib_core::ops::table;
 use pytensorlib_core::schema::{Schema, Type};
 use pytensorlib_core::shared::Shared;
 use std::any::Any;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::Arc;
 
 /// A step of the graph that `backward` walks, as `Tensor.grad_fn` gives it. Its class is
@@ -39,7 +40,11 @@ use std::sync::Arc;
     weakref,
     subclass
 )]
-pub struct PyGraphNode(Shared<Node>);
+pub struct PyGraphNode {
+    node: Shared<Node>,
+    /// This object, once it is in the node's slot.
+    me: AtomicPtr<ffi::PyObject>,
+}
 
 /// Carries a node through `__new__` of a class of nodes.
 #[pyclass(frozen, name = "_RawNode")]
@@ -65,26 +70,28 @@ fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 
 /// The Python object of a node: the one it has, or a new one.
 pub fn node_object(py: Python<'_>, node: Shared<Node>) -> PyResult<Py<PyAny>> {
-    let old = node.wrapper.load(Ordering::Relaxed).cast::<ffi::PyObject>();
-    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
-    unsafe {
-        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
-            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
-        }
+    let found = |found| match found {
+        // SAFETY: what is found is the caller's.
+        Found::Living(me) => Some(unsafe { Bound::from_owned_ptr(py, me).unbind() }),
+        // Nodes have nothing left to them.
+        Found::Left(_) | Found::Nothing => None,
+    };
+    // SAFETY: the slot is cleared when its object dies.
+    if let Some(object) = found(unsafe { slot::find(&node.wrapper) }) {
+        return Ok(object);
     }
     let class = class_of(py, &node.func.name())?;
     let object = class.call1((Py::new(py, Raw(node.clone()))?,))?;
-    node.wrapper
-        .store(object.as_ptr().cast(), Ordering::Relaxed);
-    Ok(object.unbind())
+    let me = &object.cast::<PyGraphNode>()?.get().me;
+    me.store(object.as_ptr(), Ordering::Relaxed);
+    // SAFETY: the object forgets its node when it dies. Another thread may have made one meanwhile.
+    let other = unsafe { slot::find_or_put(&node.wrapper, object.as_ptr()) };
+    Ok(found(other).unwrap_or(object.unbind()))
 }
 
 impl Drop for PyGraphNode {
     fn drop(&mut self) {
-        // The only object of this node at a time, so the slot is its own.
-        self.0
-            .wrapper
-            .store(std::ptr::null_mut(), Ordering::Relaxed);
+        slot::forget(&self.node.wrapper, *self.me.get_mut());
     }
 }
 
@@ -97,7 +104,7 @@ fn schema_of(node: &str) -> Option<&'static Schema> {
 
 impl PyGraphNode {
     pub fn node(&self) -> &Shared<Node> {
-        &self.0
+        &self.node
     }
 
     fn handle(
@@ -107,15 +114,15 @@ impl PyGraphNode {
     ) -> HookHandle {
         let id = next_hook_id();
         let hook = Arc::new(PyNodeHook(Held::new(hook)));
-        list(&mut self.0.hooks().lock()).push((id, hook));
-        HookHandle::new(id, Place::Node(Shared::downgrade(&self.0)))
+        list(&mut self.node.hooks().lock()).push((id, hook));
+        HookHandle::new(id, Place::Node(Shared::downgrade(&self.node)))
     }
 
     /// What is saved under the names of the function's arguments and results: the name, whether it
     /// is a result, its number, and the tensor.
     fn saved(&self) -> PyResult<Vec<(String, bool, usize, Option<Saved>)>> {
-        let (inputs, outputs) = self.0.func.saved().py()?;
-        let schema = schema_of(&self.0.func.name());
+        let (inputs, outputs) = self.node.func.saved().py()?;
+        let schema = schema_of(&self.node.func.name());
         let tensors = |s: &'static Schema| {
             let is_tensor = |ty| matches!(ty, Type::Tensor | Type::Operand);
             s.params.iter().filter(move |p| is_tensor(p.ty))
@@ -148,7 +155,10 @@ impl PyGraphNode {
 impl PyGraphNode {
     #[new]
     fn __new__(raw: &Bound<'_, Raw>) -> Self {
-        PyGraphNode(raw.get().0.clone())
+        PyGraphNode {
+            node: raw.get().0.clone(),
+            me: AtomicPtr::default(),
+        }
     }
     /// The name of the operation.
     ///
@@ -163,7 +173,7 @@ impl PyGraphNode {
     /// >>> (2 * torch.ones(2, requires_grad=True)).grad_fn.name()
     /// 'MulBackward0'
     fn name(&self) -> String {
-        self.0.func.name()
+        self.node.func.name()
     }
     /// Where the gradients of the inputs go: for each input its node, or None, and which result
     /// of that node it is.
@@ -177,7 +187,7 @@ impl PyGraphNode {
     /// [('ExpBackward0', 0)]
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let shown = self.0.shown_edges().map(|i| match &self.0.edges[i] {
+        let shown = self.node.shown_edges().map(|i| match &self.node.edges[i] {
             Some(e) => Ok((Some(node_object(py, e.node.clone())?), e.nr)),
             None => Ok((None, 0)),
         });
@@ -186,7 +196,7 @@ impl PyGraphNode {
     }
     #[getter]
     fn _sequence_nr(&self) -> u64 {
-        self.0.seq
+        self.node.seq
     }
     /// Call a function after the node ran in `backward`; what it returns, if not None, replaces
     /// the gradients of the inputs.
@@ -247,7 +257,7 @@ impl PyGraphNode {
     fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let fresh = Arc::new(Held::new(PyDict::new(py).into_any().unbind()));
         let notes: Arc<dyn Any + Send + Sync> = {
-            let mut hooks = self.0.hooks().lock();
+            let mut hooks = self.node.hooks().lock();
             hooks.notes.get_or_insert(fresh.clone()).clone()
         };
         match notes.downcast_ref::<Held>() {
@@ -258,19 +268,19 @@ impl PyGraphNode {
     /// The class that ``isinstance`` sees too: that of a custom `Function`'s `ctx`, where the node is one's.
     #[getter(__class__)]
     fn class<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyType> {
-        let node = slf.get().0.func.as_any().downcast_ref::<PyNode>();
+        let node = slf.get().node.func.as_any().downcast_ref::<PyNode>();
         node.map_or_else(|| slf.get_type(), |node| node.ctx.bind(slf.py()).get_type())
     }
     /// The `ctx` of a custom `Function`, else `None`.
     #[getter]
     fn _ctx(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let node = self.0.func.as_any().downcast_ref::<PyNode>()?;
+        let node = self.node.func.as_any().downcast_ref::<PyNode>()?;
         Some(node.ctx.clone_ref(py))
     }
     /// The attributes that depend on the node: `variable` of an accumulating one, what is saved as
     /// `_saved_<name>` and `_raw_saved_<name>`, and those of a custom `Function`'s `ctx`.
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-        let func = &self.0.func;
+        let func = &self.node.func;
         if name == "variable" && func.leaf().is_some() {
             let leaf = func.variable().map(|t| wrap(py, t)).transpose()?;
             return Ok(leaf.unwrap_or_else(|| py.None()));
@@ -281,7 +291,7 @@ impl PyGraphNode {
             if let Some((_, output, i, saved)) = found {
                 return match (raw, saved) {
                     (Some(_), _) => {
-                        let node = self.0.clone();
+                        let node = self.node.clone();
                         Ok(Py::new(py, PySavedTensor { node, output, i })?.into_any())
                     }
                     (None, Some(saved)) => wrap(py, saved.unpack_attached().py()?),
@@ -303,7 +313,7 @@ impl PyGraphNode {
         let names = object
             .call_method1("__dir__", (slf,))?
             .cast_into::<PyList>()?;
-        if slf.get().0.func.leaf().is_some() {
+        if slf.get().node.func.leaf().is_some() {
             names.append("variable")?;
         }
         for (name, ..) in slf.get().saved().unwrap_or_default() {
@@ -315,17 +325,17 @@ impl PyGraphNode {
     fn __repr__(&self) -> String {
         format!(
             "<{} object at {:p}>",
-            self.0.func.name(),
-            Shared::as_ptr(&self.0).cast::<u8>()
+            self.node.func.name(),
+            Shared::as_ptr(&self.node).cast::<u8>()
         )
     }
     fn __hash__(&self) -> usize {
-        Shared::as_ptr(&self.0).cast::<u8>() as usize >> 4
+        Shared::as_ptr(&self.node).cast::<u8>() as usize >> 4
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other
             .cast::<PyGraphNode>()
-            .is_ok_and(|o| Shared::same(&o.get().0, &self.0))
+            .is_ok_and(|o| Shared::same(&o.get().node, &self.node))
     }
 }
 

@@ -2,6 +2,7 @@
 //! costs as much as a small kernel.
 
 use crate::cell::PyTensor;
+use crate::slot::{self, Found};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pytensorlib_core::dtype::DType;
@@ -36,6 +37,7 @@ pub fn note_held() {
 }
 
 /// Most freed objects that are kept for reuse.
+#[cfg(not(Py_GIL_DISABLED))]
 const KEPT: usize = 64;
 
 struct Class {
@@ -45,13 +47,17 @@ struct Class {
     dict: usize,
     weak: usize,
     new: Option<ffi::newfunc>,
+    /// Where there is no lock, each thread's allocator keeps what it frees.
+    #[cfg(not(Py_GIL_DISABLED))]
     free: [*mut ffi::PyObject; KEPT],
+    #[cfg(not(Py_GIL_DISABLED))]
     len: usize,
 }
 
 struct Cell(UnsafeCell<Class>);
 
-// SAFETY: touched only while the interpreter is held.
+// SAFETY: written while the module is made, before there are objects; the list of freed objects only while the
+// interpreter is held.
 unsafe impl Sync for Cell {}
 
 static CLASS: Cell = Cell(UnsafeCell::new(Class {
@@ -60,13 +66,16 @@ static CLASS: Cell = Cell(UnsafeCell::new(Class {
     dict: 0,
     weak: 0,
     new: None,
+    #[cfg(not(Py_GIL_DISABLED))]
     free: [std::ptr::null_mut(); KEPT],
+    #[cfg(not(Py_GIL_DISABLED))]
     len: 0,
 }));
 
-/// A new object of the class itself around a tensor.
+/// A new object of the class itself around a tensor that has none.
+#[cfg(not(Py_GIL_DISABLED))]
 #[inline]
-pub fn make(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     // SAFETY: the interpreter is held. An object from the list had all of it freed but its memory;
     // a fresh one is zeros, which `__traverse__` expects until it is filled.
     unsafe {
@@ -78,16 +87,40 @@ pub fn make(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyTensor>> {
                 return Err(PyErr::fetch(py));
             }
             let at = object.byte_add((*class).offset).cast::<PyTensor>();
+            slot::put(t.wrapper(), object);
             at.write(PyTensor::of(t, object));
-            return Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked());
+            return Ok(Bound::from_owned_ptr(py, object).unbind());
         }
         (*class).len -= 1;
         let object = (*class).free[(*class).len];
         let at = object.byte_add((*class).offset).cast::<PyTensor>();
         ffi::PyObject_Init(object, (*class).ty);
+        slot::put(t.wrapper(), object);
         at.write(PyTensor::of(t, object));
         ffi::PyObject_GC_Track(object.cast());
-        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
+        Ok(Bound::from_owned_ptr(py, object).unbind())
+    }
+}
+
+/// A new object of the class itself around a tensor, or the one that another thread made meanwhile.
+#[cfg(Py_GIL_DISABLED)]
+fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    // SAFETY: attached. A fresh object is zeros, which `__traverse__` and `dealloc` expect until it is filled; that is
+    // before another thread can find it.
+    unsafe {
+        let class = &*CLASS.0.get();
+        let object = ffi::PyType_GenericAlloc(class.ty, 0);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        let own = Bound::from_owned_ptr(py, object);
+        let at = object.byte_add(class.offset).cast::<PyTensor>();
+        at.write(PyTensor::of(t.clone(), object));
+        match slot::find_or_put(t.wrapper(), object) {
+            Found::Nothing => Ok(own.unbind()),
+            Found::Living(other) => Ok(Bound::from_owned_ptr(py, other).unbind()),
+            Found::Left(other) => Ok(take_back(t, other)),
+        }
     }
 }
 
@@ -155,15 +188,32 @@ unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
                 tensor.drop_in_place();
             }
         }
+        if !set_aside(ty, object) {
+            if let Some(free) = (*ty).tp_free {
+                free(object.cast());
+            }
+        }
+        ffi::Py_DECREF(ty.cast());
+    }
+}
+
+/// Keeps the memory of an object of the class itself for the next one.
+// SAFETY: `dealloc` calls this, attached, when all of the object was freed but its memory.
+#[inline(always)]
+unsafe fn set_aside(ty: *mut ffi::PyTypeObject, object: *mut ffi::PyObject) -> bool {
+    #[cfg(Py_GIL_DISABLED)]
+    let _ = (ty, object);
+    #[cfg(not(Py_GIL_DISABLED))]
+    // SAFETY: the interpreter is held.
+    unsafe {
         let class = &mut *CLASS.0.get();
         if ty == class.ty && class.len < KEPT {
             class.free[class.len] = object;
             class.len += 1;
-        } else if let Some(free) = (*ty).tp_free {
-            free(object.cast());
+            return true;
         }
-        ffi::Py_DECREF(ty.cast());
     }
+    false
 }
 
 /// Leaves an object that is more than its tensor to that, if it lives on.
@@ -174,12 +224,16 @@ unsafe fn keep(object: *mut ffi::PyObject, weak: usize) -> bool {
     unsafe {
         let tensor = content(object);
         let filled = !tensor.cast::<*const ()>().read().is_null();
-        if !filled || (*tensor).peek().handles() < 2 {
+        if !filled || (*tensor).with(|t| t.handles()) < 2 {
             return false;
         }
         let references = object.byte_add(weak).cast::<*mut ffi::PyObject>();
         if !references.read().is_null() {
+            #[cfg(Py_GIL_DISABLED)]
+            let before = LEAVING.replace(true);
             ffi::PyObject_ClearWeakRefs(object);
+            #[cfg(Py_GIL_DISABLED)]
+            LEAVING.set(before);
         }
         leave_to_tensor(tensor, object)
     }
@@ -214,17 +268,21 @@ pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> 
     // SAFETY: nobody else has the object or its content; the handle read out is dropped once, for the object
     // holds no more than its bits from now on.
     unsafe {
-        let inner = (*cell).inner.get();
-        let owned = me.map_addr(|a| a | OWNED);
+        let inner = (*cell).place();
         let slot = (*inner).wrapper();
-        if (*inner).handles() < 2 || slot.load(Ordering::Relaxed) != me.cast() {
+        let now = slot::lock(slot);
+        if (*inner).handles() < 2 || now != me {
+            if cfg!(Py_GIL_DISABLED) {
+                slot::store(slot, now);
+            }
             return false;
         }
-        slot.store(owned.cast(), Ordering::Relaxed);
         ffi::Py_INCREF(me);
         ffi::PyObject_GC_Track(me.cast());
+        let handle = inner.read();
+        slot::store(slot, me.map_addr(|a| a | OWNED));
         // Another thread may have dropped its handle meanwhile: then this frees tensor and object.
-        drop(inner.read());
+        drop(handle);
         true
     }
 }
@@ -233,13 +291,10 @@ pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> 
 ///
 /// # Safety
 /// The interpreter is held, and the object was left to this tensor.
-unsafe fn take_back(t: Tensor, owned: *mut ffi::PyObject) -> Py<PyAny> {
+unsafe fn take_back(t: Tensor, me: *mut ffi::PyObject) -> Py<PyAny> {
     // SAFETY: the content is spent, so it may be written over; the object's own reference is handed out.
     unsafe {
-        let me = owned.map_addr(|a| a & !OWNED);
-        t.wrapper().store(me.cast(), Ordering::Relaxed);
-        let cell = content(me);
-        (*cell).inner.get().write(t);
+        (*content(me)).with(|inner| std::ptr::write(inner, t));
         Bound::from_owned_ptr(Python::assume_attached(), me).unbind()
     }
 }
@@ -253,7 +308,7 @@ pub fn free_object(me: *mut std::ffi::c_void) {
         if let Ok(nothing) = Tensor::empty(&[0], DType::F32, cpu) {
             // SAFETY: the object's handle is spent; it gets one that it may drop.
             unsafe {
-                (*content(me)).inner.get().write(nothing);
+                (*content(me)).with(|inner| std::ptr::write(inner, nothing));
                 ffi::Py_DECREF(me);
             }
         }
@@ -262,15 +317,50 @@ pub fn free_object(me: *mut std::ffi::c_void) {
 
 /// The Python object of a tensor: the one it has, or a new one.
 pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
-    let old = t.wrapper().load(Ordering::Relaxed).cast::<ffi::PyObject>();
-    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
+    #[cfg(Py_GIL_DISABLED)]
+    wait_for_end(py, &t);
+    // SAFETY: the slot is cleared when its object dies; what is found there is the caller's.
     unsafe {
-        if old.addr() & OWNED != 0 {
-            return Ok(take_back(t, old));
-        }
-        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
-            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
+        match slot::find(t.wrapper()) {
+            Found::Left(me) => Ok(take_back(t, me)),
+            Found::Living(me) => Ok(Bound::from_owned_ptr(py, me).unbind()),
+            Found::Nothing => make(py, t),
         }
     }
-    Ok(make(py, t)?.into_any().unbind())
+}
+
+#[cfg(Py_GIL_DISABLED)]
+thread_local! {
+    /// Whether this thread is leaving an object to its tensor, on which it must not wait for itself.
+    static LEAVING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Waits while another thread leaves the object of a tensor, which is more than that, to it.
+#[cfg(Py_GIL_DISABLED)]
+fn wait_for_end(py: Python<'_>, t: &Tensor) {
+    let slot = t.wrapper();
+    // Nearly all are new.
+    if slot.load(Ordering::Relaxed).is_null() {
+        return;
+    }
+    // What runs at the end of an object may wait for us: not for ever.
+    for _ in 0..1000 {
+        let old = slot::lock(slot);
+        // SAFETY: what is in the slot has its memory, and its parts lie where its class says.
+        let dying = unsafe {
+            let class = &*CLASS.0.get();
+            !old.is_null()
+                && old.addr() & OWNED == 0
+                && ffi::Py_REFCNT(old) == 0
+                && (ffi::Py_TYPE(old) != class.ty
+                    || !(old.byte_add(class.dict).cast::<*mut ffi::PyObject>())
+                        .read()
+                        .is_null())
+        };
+        slot::store(slot, old);
+        if !dying || LEAVING.get() {
+            return;
+        }
+        py.detach(std::thread::yield_now);
+    }
 }

@@ -27,6 +27,8 @@ const ONE: Scalar = Scalar::Int(1);
 /// Where the op `commutes` a number comes second, as `next_functions` of the node shows.
 // SAFETY: `f` runs nothing of Python's.
 #[inline(always)]
+// Without Python's lock they are handles.
+#[allow(clippy::needless_borrow)]
 unsafe fn fast_call(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
@@ -36,10 +38,10 @@ unsafe fn fast_call(
     // SAFETY: nothing of Python's runs in `f`, so nobody puts other tensors behind the objects.
     unsafe {
         match (peek(a), peek(b)) {
-            (Some(x), Some(y)) => f(&[x, y]),
-            (Some(x), None) => f(&[x, &number(b)?]),
-            (None, Some(y)) if commutes => f(&[y, &number(a)?]),
-            (None, Some(y)) => f(&[&number(a)?, y]),
+            (Some(x), Some(y)) => f(&[&x, &y]),
+            (Some(x), None) => f(&[&x, &number(b)?]),
+            (None, Some(y)) if commutes => f(&[&y, &number(a)?]),
+            (None, Some(y)) => f(&[&number(a)?, &y]),
             (None, None) => None,
         }
     }

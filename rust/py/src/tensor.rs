@@ -556,8 +556,8 @@ impl PyTensor {
     }
     /// The only element, as a Python number; `operators` gives it to the class.
     pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
-        let t = unsafe { &*self.inner.get() };
+        // SAFETY: nothing of Python's runs while it is borrowed.
+        let t = unsafe { self.peek() };
         if t.dtype().is_complex() && t.numel() == 1 {
             let (re, im) = self.get().complex_item().py()?;
             let z = pyo3::types::PyComplex::from_doubles(py, re, im);
@@ -1379,11 +1379,11 @@ impl PyTensor {
         // Python tracks an object before it is filled, and may collect while it makes the
         // object's dict: the memory is all zeros then.
         // SAFETY: a tensor is one pointer, which is not null once it is there.
-        if unsafe { self.inner.get().cast::<*const ()>().read() }.is_null() {
+        if unsafe { self.place().cast::<*const ()>().read() }.is_null() {
             return Ok(());
         }
-        // SAFETY: the collector runs with the interpreter held.
-        let t = unsafe { &*self.inner.get() };
+        // SAFETY: while the collector runs no other thread is attached, or none runs.
+        let t = unsafe { &*self.place() };
         crate::autograd::traverse(t, &visit)
     }
     fn __clear__(&self) {
