@@ -10,6 +10,7 @@ use pyo3::exceptions::{
 };
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict, PyInt};
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
@@ -352,6 +353,11 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
 }
 
 pub fn from_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    // Of several threads one takes what it holds.
+    with_critical_section(capsule, || taken(capsule))
+}
+
+fn taken(capsule: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let p = capsule.as_ptr();
     // SAFETY: asks for the capsule's name only.
     let named = |name: *const c_char| unsafe { ffi::PyCapsule_IsValid(p, name) } != 0;
