@@ -158,6 +158,12 @@ PARTS = {
     **dict.fromkeys(PROFILES, WEAK),
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
+    # The Python without a lock that CI assembles, and what runs there on several threads.
+    "free-threaded": [
+        "sh",
+        "-c",
+        f".ci/setup freethreaded && {PYTHON} tests/platforms/freethreaded.py",
+    ],
 }
 VARIABLES = (
     FORCED
@@ -176,7 +182,15 @@ NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
 # Only where they are named, or all of them by `nightly`.
-ASKED = {"wgpu-slow", "site", "windows-all", "pythons", "aarch64-wheel", "musl-wheel"}
+ASKED = {
+    "wgpu-slow",
+    "site",
+    "windows-all",
+    "pythons",
+    "aarch64-wheel",
+    "musl-wheel",
+    "free-threaded",
+}
 # The replay's tensors are too small to reach what these force.
 ASKED |= {f"{name}-replay" for name in FORCED} - {"avx2-replay", "portable-replay"}
 # What takes long and depends on these files alone. Unless it is named it is left out while they
