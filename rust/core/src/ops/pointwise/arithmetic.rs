@@ -153,7 +153,7 @@ fn sub<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
 }
 
 fn pow<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
-    let (x, e) = (a.tensor(arg!(self))?, a.tensor(arg!(exponent))?);
+    let (x, e) = (a.tensor(arg!(self))?, a.tensor(arg!(exponent | other))?);
     if !e.is_wrapped() || e.dtype().is_complex() {
         return a.apply(Pow, [x, e]);
     }
