@@ -141,3 +141,17 @@ def test_slices_that_escaped_say_so() -> None:
 def test_numbers_of_slices_are_refused_whatever_their_size() -> None:
     with pytest.raises(RuntimeError, match="calling .item\\(\\) on a Tensor"):
         vmap(lambda row: row.item())(x)
+
+
+def test_products_with_zeros_differ_for_each_slice() -> None:
+    rows = torch.tensor([[2.0, 0.0, 3.0], [1.0, 2.0, 4.0], [0.0, 0.0, 5.0]])
+    want = [[0.0, 6.0, 0.0], [8.0, 4.0, 2.0], [0.0, 0.0, 0.0]]
+    assert vmap(grad(torch.prod))(rows).tolist() == want
+    assert vmap(torch.func.jacfwd(torch.prod))(rows).tolist() == want
+    assert vmap(torch.func.hessian(torch.prod))(rows)[0, 0].tolist() == [0.0, 3.0, 0.0]
+
+
+def test_differences_take_what_comes_before_for_each_slice() -> None:
+    first = torch.tensor([[10.0], [20.0]])
+    found = vmap(lambda row, p: torch.diff(row, prepend=p))(x, first)
+    assert found.tolist() == [[-10.0, 1.0, 1.0], [-17.0, 1.0, 1.0]]

@@ -128,3 +128,29 @@ def test_nll_loss_forward_gives_the_loss_and_the_weights_that_count() -> None:
     want = -(scores[0, 1] * 2 + scores[2, 3] * 4) / 6
     torch.testing.assert_close(loss, want)
     assert total.item() == 6.0
+
+
+def test_program_takes_and_gives_containers() -> None:
+    net = nn.Linear(5, 2)
+    state = {k: p.detach() for k, p in net.named_parameters()}
+
+    def step(state: Any, batch: Any) -> Any:
+        def loss(state: Any) -> Any:
+            return F.mse_loss(torch.func.functional_call(net, state, (batch[0],)), batch[1])
+
+        slopes, value = torch.func.grad_and_value(loss)(state)
+        return {k: p - 0.1 * slopes[k] for k, p in state.items()}, value
+
+    batch = v, torch.ones(3, 2)
+    traced = make_fx(step)(state, batch)
+    other = {k: p + 0.5 for k, p in state.items()}, (2 * v, torch.zeros(3, 2))
+    have, want = traced(*other), step(*other)
+    torch.testing.assert_close(have, want)
+
+
+def test_second_derivatives_are_traced() -> None:
+    def cube(t: Any) -> Any:
+        return (t**3).sum()
+
+    traced = make_fx(torch.func.hessian(cube))(v[0])
+    torch.testing.assert_close(traced(v[1]), torch.diag(6 * v[1]))

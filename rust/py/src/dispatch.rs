@@ -18,6 +18,7 @@ use pytensorlib_core::dispatch::{
     Request, RequestKind as Kind,
 };
 use pytensorlib_core::error::Result;
+use pytensorlib_core::layout::Layout;
 use pytensorlib_core::op::{Asked, Op as Kernel, Tensors};
 use pytensorlib_core::ops::Op;
 use pytensorlib_core::schema::Value;
@@ -198,7 +199,19 @@ impl<'py> Call<'py> {
             Kind::Compute { op } | Kind::Into { op, .. } => {
                 (op.asked(request.x, &[]).py()?, Some(op))
             }
-            Kind::View { op, layouts, .. } => (op.asked(request.x, layouts).py()?, None),
+            Kind::View { op, layouts, .. } => {
+                let asked = op.asked(request.x, layouts).py()?;
+                // Of many slices at once it has no arguments of its own.
+                let bare = asked.args.is_none() && asked.name == "expand";
+                let whole = |l: &Layout| {
+                    let sizes = l.shape.iter().map(|&n| n as i64).collect();
+                    Asked::named("expand").with([request.x[0].clone().into(), Value::Ints(sizes)])
+                };
+                match layouts {
+                    [layout] if bare => (whole(layout), None),
+                    _ => (asked, None),
+                }
+            }
         };
         if let Some(public) = public.filter(|p| p.fits(&asked, request)) {
             let (args, kwargs) = public.arguments(py)?;

@@ -18,8 +18,6 @@ use smallvec::SmallVec;
 /// Tensors one after the other along `dim`, of equal type.
 fn joined(first: &Tensor, parts: &[&Tensor], dim: usize) -> Result<Tensor> {
     let mut dtype = first.dtype();
-    let mut shape = first.shape().clone();
-    shape[dim] = 0;
     for p in parts {
         dtype = dtype.promote(p.dtype());
         ensure!(
@@ -37,17 +35,12 @@ fn joined(first: &Tensor, parts: &[&Tensor], dim: usize) -> Result<Tensor> {
                 p.size(d)
             );
         }
-        shape[dim] += p.size(dim);
     }
-    let out = Tensor::zeros(&shape, dtype, first.device())?;
-    let mut at = 0;
-    for p in parts {
-        let n = p.size(dim) as i64;
-        out.slice_dim(dim as i64, Some(at), Some(at + n), 1)?
-            .copy_from(p)?;
-        at += n;
-    }
-    Ok(out)
+    let parts: Vec<Tensor> = parts
+        .iter()
+        .map(|p| p.to_dtype(dtype))
+        .collect::<Result<_>>()?;
+    cat(&parts, dim as i64)
 }
 
 fn diff(

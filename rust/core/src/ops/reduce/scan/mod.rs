@@ -181,16 +181,17 @@ impl Tensor {
 
     /// One step later along `dim` (with `earlier`, one step earlier); `fill` comes in at the end.
     pub fn shifted(&self, dim: usize, earlier: bool, fill: Scalar) -> Result<Tensor> {
-        let out = Tensor::full(self.shape(), fill, self.dtype(), self.device())?;
-        let n = self.size(dim) as i64;
-        if self.ndim() == 0 || n < 2 {
-            return Ok(out);
+        if self.ndim() == 0 || self.size(dim) < 2 {
+            return Tensor::full(self.shape(), fill, self.dtype(), self.device());
         }
-        let d = dim as i64;
-        let (to, from) = if earlier { (0, 1) } else { (1, 0) };
-        out.slice_dim(d, Some(to), Some(to + n - 1), 1)?
-            .copy_from(&self.slice_dim(d, Some(from), Some(from + n - 1), 1)?)?;
-        Ok(out)
+        let (d, n) = (dim as i64, self.size(dim) as i64);
+        let mut shape = self.shape().clone();
+        shape[dim] = 1;
+        let edge = Tensor::full(&shape, fill, self.dtype(), self.device())?;
+        match earlier {
+            true => cat(&[self.slice_dim(d, Some(1), None, 1)?, edge], d),
+            false => cat(&[edge, self.slice_dim(d, Some(0), Some(n - 1), 1)?], d),
+        }
     }
 }
 
