@@ -48,6 +48,7 @@ pub type Peeked<'a> = &'a Tensor;
 pub type Peeked<'a> = Tensor;
 
 impl PyTensor {
+    #[inline(always)]
     pub fn new(t: Tensor) -> Self {
         PyTensor {
             inner: UnsafeCell::new(t),
@@ -58,7 +59,7 @@ impl PyTensor {
     }
 
     /// The content of a new object, which is in its tensor's slot, or comes there at once.
-    #[inline]
+    #[inline(always)]
     pub fn of(t: Tensor, me: *mut ffi::PyObject) -> Self {
         let new = PyTensor::new(t);
         new.me.set(me);

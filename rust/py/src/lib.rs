@@ -46,8 +46,8 @@ mod wgpu;
 use pyo3::prelude::*;
 use pytensorlib_core::host::Host;
 
-// Objects are told apart from their tensors, and freed ones kept, by the interpreter's lock alone.
-#[pymodule(gil_used = true)]
+// What relies on the interpreter's lock has a form without, under `cfg(Py_GIL_DISABLED)`.
+#[pymodule(gil_used = false)]
 fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pytensorlib_core::machine::check().map_err(error::to_py)?;
     pytensorlib_core::device::check().map_err(error::to_py)?;

@@ -291,6 +291,8 @@ pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> 
 ///
 /// # Safety
 /// The interpreter is held, and the object was left to this tensor.
+#[cold]
+#[inline(never)]
 unsafe fn take_back(t: Tensor, me: *mut ffi::PyObject) -> Py<PyAny> {
     // SAFETY: the content is spent, so it may be written over; the object's own reference is handed out.
     unsafe {
