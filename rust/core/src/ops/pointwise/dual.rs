@@ -240,7 +240,7 @@ fn df_of_activations_is_derivative_of_f() {
         Hardshrink { lambda: 0.5 }, -3.0..3.0; Softshrink { lambda: 0.5 }, -3.0..3.0;
         Softplus { beta: 1.5, threshold: 20.0 }, -9.0..9.0; LeakyRelu { slope: 0.1 }, -3.0..3.0;
         Prelu, -3.0..3.0, 0.1..0.9; Threshold { threshold: high, value: low }, -3.0..3.0;
-        LogSigmoid, -9.0..9.0;
+        LogSigmoid, -9.0..9.0; Softsign, -9.0..9.0;
     }
 }
 

@@ -27,10 +27,10 @@ pointwise! {
     /// The share of x, one of n elements that are not NaN, in their mean's gradient g.
     op PresentShare[3] = "DivBackward0", FloatOnly;
     f |_, [x, g, n]| R::select(x.is_nan(), c(0.0), g / n);
-    df |_, [x, _g, n], _, h|
+    df |_, [x, g, n], _, h|
         c(0.0),
         R::select(x.is_nan(), c(0.0), h / n),
-        c(0.0); // The count does not change with the elements.
+        R::select(x.is_nan(), c(0.0), -h * g / (n * n));
 }
 
 /// The mean of what is not NaN over the dimensions in `mask`, and how many those elements are, in the type that
