@@ -96,6 +96,53 @@ def test_raw_saved_hooks_replace_what_backward_reads() -> None:
         (x * 2).grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
 
 
+def test_pack_hooks_get_the_objects_that_a_program_knows() -> None:
+    layer, x, got = torch.nn.Linear(2, 2, bias=False), leaf(1.0, 2.0), []
+    y = x * 3
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (got.append(t), t)[1], lambda t: t):
+        z = layer(y.expand(1, 2)) * y
+    assert any(t is layer.weight for t in got)
+    assert any(t is y for t in got)
+    assert all(t.requires_grad for t in got if t is layer.weight or t is y)
+    z.sum().backward()
+    w = layer.weight.detach()
+    assert torch.allclose(x.grad, 9 * (w + w.t()) @ x.detach())  # of 9 x' W x
+
+
+@pytest.mark.parametrize("kind", ["double", "to_sparse", "cfloat"])
+def test_hook_that_returns_another_type_raises(kind: str) -> None:
+    def other(g: Any) -> Any:
+        return getattr(g, kind)()
+
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(other)
+    with pytest.raises(RuntimeError, match=r"changed the type of value \(was torch.FloatTensor"):
+        (x * 2).sum().backward()
+    assert x.grad is None
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.grad_fn.register_prehook(lambda grads: (other(grads[0]),))
+    with pytest.raises(RuntimeError, match="changed the type of value"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("recording", [True, False])
+def test_function_has_to_return_what_it_marks_dirty(recording: bool) -> None:
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = torch.ones(2, requires_grad=recording) * 1
+    with pytest.raises(RuntimeError, match="marked as dirty .* were not returned as output"):
+        Kept.apply(x)
+
+
 def test_accumulator_hooks_run_in_the_order_of_pytorch() -> None:
     x = leaf()
     node, log = accumulator(x), []

@@ -165,7 +165,9 @@ class Shards:
 
         def note(x: Any) -> Any:
             i = known.get(x.untyped_storage().data_ptr())
-            return x if i is None else (i, x.dtype, x.shape, x.stride(), x.storage_offset())
+            if i is None:
+                return x.detach()
+            return i, x.dtype, x.shape, x.stride(), x.storage_offset()
 
         freeing: Any = contextlib.nullcontext()
         if self.again and pt.is_grad_enabled():

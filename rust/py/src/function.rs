@@ -237,6 +237,16 @@ fn _function_apply(
             t.check_inplace(true).py()?;
         }
     }
+    let returned = |t: &Tensor| {
+        let same = |o: &Bound<'_, PyAny>| o.cast::<PyTensor>().is_ok_and(|o| o.get().get().same(t));
+        outputs.iter().any(same)
+    };
+    if !dirty.iter().all(returned) {
+        return Err(PyRuntimeError::new_err(
+            "Some elements marked as dirty during the forward method were not returned as output. The \
+             inputs that are modified inplace must all be outputs of the Function.",
+        ));
+    }
     let mut wrapped: Vec<Py<PyAny>> = Vec::new();
     let mut tensors: Vec<Option<Tensor>> = Vec::new();
     for o in &outputs {

@@ -7,12 +7,11 @@ use crate::object::Held;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use pytensorlib_core::autograd::hooks::Place;
+use pytensorlib_core::autograd::hooks::{check_kind, Place};
 use pytensorlib_core::autograd::node::{NodeHook, SavedHooks};
 use pytensorlib_core::autograd::Hook;
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::op::Grads;
-use pytensorlib_core::shape::Show;
 use pytensorlib_core::tensor::Tensor;
 use std::any::Any;
 use std::sync::Arc;
@@ -181,13 +180,7 @@ impl NodeHook for PyNodeHook {
                     Some(borrow(new)?)
                 };
                 if let (Some(new), Some(old)) = (&new, old) {
-                    if new.shape() != old.shape() {
-                        return Err(PyRuntimeError::new_err(format!(
-                            "hook has changed the size of value: it got {} and returned {}",
-                            Show(old.shape()),
-                            Show(new.shape())
-                        )));
-                    }
+                    check_kind(old, new).py()?;
                 }
                 grads.push(new);
             }

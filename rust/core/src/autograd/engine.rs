@@ -388,14 +388,7 @@ fn replace(
 ) -> Result<()> {
     let Some(g) = slot else { return Ok(()) };
     if let Some(new) = call(g)? {
-        if new.shape() != g.shape() {
-            bail!(
-                Runtime,
-                "hook has changed the size of value: it got {} and returned {}",
-                Show(g.shape()),
-                Show(new.shape())
-            );
-        }
+        super::hooks::check_kind(g, &new)?;
         *slot = Some(new);
     }
     Ok(())

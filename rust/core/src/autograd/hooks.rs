@@ -1,10 +1,12 @@
 //! Callbacks on gradients: of tensors, which leaves and nodes keep, and around nodes.
 
 use super::node::{History, Hook, Hooks, Node};
-use crate::bail;
+use super::saved::type_name;
 use crate::error::Result;
+use crate::shape::Show;
 use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -19,6 +21,27 @@ static HOOK_ID: AtomicU64 = AtomicU64::new(1);
 /// A fresh number for a hook.
 pub fn next_hook_id() -> u64 {
     HOOK_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Refuses what a hook returns in the place of `old` if it has another shape, type, layout or device.
+pub fn check_kind(old: &Tensor, new: &Tensor) -> Result<()> {
+    let kind = |t: &Tensor| (t.dtype(), t.is_sparse(), t.device());
+    ensure!(
+        kind(old) == kind(new),
+        Runtime,
+        "hook has changed the type of value (was {} got {}): convert what it returns to the type of what \
+         it got",
+        type_name(old),
+        type_name(new)
+    );
+    ensure!(
+        new.shape() == old.shape(),
+        Runtime,
+        "hook has changed the size of value: it got {} and returned {}",
+        Show(old.shape()),
+        Show(new.shape())
+    );
+    Ok(())
 }
 
 impl Node {

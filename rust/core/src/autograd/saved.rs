@@ -137,7 +137,11 @@ impl Saved {
                 source: Source::Itself,
             },
             Some(e) => Saved {
-                kept: keep(t.detach(), t.is_wrapped())?,
+                // Hooks know tensors by their objects: a parameter is the parameter.
+                kept: match HOOKED.get() {
+                    true => keep(t.clone(), t.is_wrapped())?,
+                    false => keep(t.detach(), t.is_wrapped())?,
+                },
                 source: Source::Node(e),
             },
         })
@@ -264,5 +268,6 @@ pub fn type_name(t: &Tensor) -> String {
         crate::device::Device::Cpu => "torch".to_string(),
         other => format!("torch.{}", other.kind()),
     };
-    format!("{prefix}.{}Tensor", t.dtype().scalar_name())
+    let layout = if t.is_sparse() { ".sparse" } else { "" };
+    format!("{prefix}{layout}.{}Tensor", t.dtype().scalar_name())
 }
