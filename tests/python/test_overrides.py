@@ -229,6 +229,27 @@ assert type(x.exp()) is torch.Tensor
     child.run(code)
 
 
+def test_operand_or_index_that_stands_for_a_tensor_is_asked_at_the_first_call_of_a_process():
+    code = """
+import torch
+class Like:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, [type(a).__name__ for a in args]
+t, m = torch.ones(2), Like()
+print((t + m)[0], (t @ m)[0], (t == m)[0], (t != m)[0], (t < m)[0], (t // m)[0], (t & m)[0])
+print((t ** m)[1], t[m][0], t[0, m][1], (m == t)[1])
+t[m] = 1
+t[0] = m
+print(t.tolist())
+"""
+    named, rest, kept = child.run_as_torch(code).splitlines()
+    # PyTorch 2.13 prints the same; it tells `==` by the name eq.
+    assert named.replace("__eq__", "eq") == "add matmul eq ne lt __floordiv__ __and__"
+    assert rest == ("['Tensor', 'Like'] __getitem__ ['Tensor', 'tuple'] ['Tensor', 'Like']")
+    assert kept == "[1.0, 1.0]"
+
+
 def test_method_that_a_program_puts_on_tensors_asks_nobody():
     code = """
 import pytensorlib as torch

@@ -302,12 +302,17 @@ fn simple(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 
 /// `x[key]`.
 pub fn get_item(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let answered = || crate::overrides::method(slf.py(), "__getitem__", &[slf.as_any(), key]);
     if crate::overrides::active() {
-        let args = [slf.as_any(), key];
-        if let Some(y) = crate::overrides::method(slf.py(), "__getitem__", &args)? {
+        if let Some(y) = answered()? {
             return Ok(y);
         }
     }
+    // What is no index may stand for one.
+    read(slf, key).or_else(|e| answered()?.ok_or(e))
+}
+
+fn read(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let x = slf.get().get();
     if x.answers() {
         crate::dispatch::look_here();
@@ -395,12 +400,21 @@ pub fn set_item(
     key: &Bound<'_, PyAny>,
     obj: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    if crate::overrides::active() {
+    let answered = || {
         let args = [slf.as_any(), key, obj];
-        if crate::overrides::method(slf.py(), "__setitem__", &args)?.is_some() {
-            return Ok(());
-        }
+        crate::overrides::method(slf.py(), "__setitem__", &args).map(|y| y.map(drop))
+    };
+    if crate::overrides::active() && answered()?.is_some() {
+        return Ok(());
     }
+    write(slf, key, obj).or_else(|e| answered()?.ok_or(e))
+}
+
+fn write(
+    slf: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyAny>,
+    obj: &Bound<'_, PyAny>,
+) -> PyResult<()> {
     let x = slf.get().get();
     if x.answers() {
         crate::dispatch::look_here();

@@ -75,6 +75,13 @@ fn answered_by(
     }
 }
 
+/// What becomes of operands that fit no operator: what is no tensor may stand for one.
+#[cold]
+fn unfit(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>, names: [&str; 2]) -> PyResult<Py<PyAny>> {
+    let answer = answered(a, b, names)?;
+    Ok(answer.unwrap_or_else(|| a.py().NotImplemented()))
+}
+
 /// Operators that are one pointwise op.
 macro_rules! pointwise_slots {
     ($($name:ident $public:literal $left:literal $right:literal $commutes:literal $op:expr;)*) => {
@@ -98,7 +105,7 @@ unsafe {
                     return wrap(py, y.py_of($public)?);
                 }
                 let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
-                    return Ok(py.NotImplemented());
+                    return unfit(&a, &b, [$left, $right]);
                 };
                 if x.is_sparse() || y.is_sparse() || dispatch::active() {
                     static METHOD: bind::Method = bind::Method::new($public);
@@ -168,7 +175,10 @@ unsafe fn binary_method(
                     return Ok(y);
                 }
             }
-            called(method, &a, &b)
+            match called(method, &a, &b)? {
+                y if y.is(py.NotImplemented()) => unfit(&a, &b, names),
+                y => Ok(y),
+            }
         })
     }
 }
@@ -204,13 +214,14 @@ unsafe extern "C" fn matmul(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mu
     unsafe {
         static METHOD: bind::Method = bind::Method::new("matmul");
         let py = Python::assume_attached();
-        for o in [a, b] {
-            let o = Bound::from_borrowed_ptr(py, o);
-            if !crate::convert::is_tensor(&o) && !crate::numpy::is_ndarray(&o) {
-                return py.NotImplemented().into_ptr();
-            }
+        let names = ["__matmul__", "__rmatmul__"];
+        let pair = [a, b].map(|o| Bound::from_borrowed_ptr(py, o));
+        let fits =
+            |o: &Bound<'_, PyAny>| crate::convert::is_tensor(o) || crate::numpy::is_ndarray(o);
+        match pair.iter().all(fits) {
+            true => binary_method(&METHOD, a, b, names),
+            false => guard(py, "matmul", || unfit(&pair[0], &pair[1], names)),
         }
-        binary_method(&METHOD, a, b, ["__matmul__", "__rmatmul__"])
     }
 }
 
@@ -269,7 +280,8 @@ unsafe extern "C" fn compare(
                 return called(&COMPARED[how as usize], &a, &b);
             }
             let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
-                return Ok(py.NotImplemented());
+                let answer = answered_by(&format!("__{public}__"), &a, &b)?;
+                return Ok(answer.unwrap_or_else(|| py.NotImplemented()));
             };
             let y = compared!(how, apply, [&x, &y]);
             wrap(py, y.py_of(public)?)

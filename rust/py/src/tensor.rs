@@ -762,7 +762,13 @@ impl PyTensor {
                 }
             }
         }
-        named(slf, "pow", o)
+        match named(slf, "pow", o)? {
+            // What is no tensor may stand for one.
+            y if y.is(slf.py().NotImplemented()) => {
+                Ok(answered_now(slf, "__pow__", &[o])?.unwrap_or(y))
+            }
+            y => Ok(y),
+        }
     }
     fn __rpow__(
         slf: &Bound<'_, Self>,
