@@ -209,3 +209,30 @@ def test_whole_quotients_by_zero_and_of_ends_keep_their_kind(dtype) -> None:
     ):
         got = torch.div(x, y, rounding_mode=mode)
         assert same(got, torch.tensor(want, dtype=dtype))
+
+
+@pytest.mark.parametrize("n", [1, 3, 40])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_number_that_a_half_type_does_not_hold_is_divided_as_it_is(n, compiled):
+    x = torch.full((n,), 10.0, dtype=torch.float16)
+    divide = torch.compile(lambda x: 70000.0 / x) if compiled else lambda x: 70000.0 / x
+    for _ in range(3):
+        assert divide(x).tolist() == [7000.0] * n
+    assert (65520 / x).tolist() == [6552.0] * n  # 65520 rounds to infinity as float16
+    # A tensor is rounded first, as in PyTorch.
+    assert (torch.tensor(70000.0) / x).tolist() == [float("inf")] * n
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("value", [1e9, -1e9, 1e300, -(10**39)])
+def test_where_takes_numbers_beyond_a_half_type_as_infinite(dtype, value):
+    x = torch.tensor([1.0, 2.0], dtype=dtype)
+    mask = torch.tensor([True, False])
+    with np.errstate(over="ignore"):
+        beyond = torch.tensor(value, dtype=torch.float64).to(dtype).item()
+    for y in (torch.where(mask, x, value), x.where(mask, value)):
+        assert y.dtype == dtype
+        assert y.tolist() == [1.0, beyond]
+    assert torch.where(mask, value, x).tolist() == [beyond, 2.0]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.where(mask, x.float(), 1e300)

@@ -85,7 +85,8 @@ fn where_entry(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Value> {
     if x.is_wrapped() || y.is_wrapped() {
         let dtype = promoted(&dispatch::metas(&[x, y]))?;
         for t in [x, y] {
-            if t.is_wrapped() && !t.dtype().is_complex() {
+            // What a half type does not hold is infinite there, as in arithmetic.
+            if t.is_wrapped() && !t.dtype().is_complex() && !dtype.is_half() {
                 check_range(t.item()?, dtype)?;
             }
         }

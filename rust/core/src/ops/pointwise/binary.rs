@@ -95,7 +95,7 @@ pointwise! {
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
     complex Analytic;
-    facts { half_loops: true, numbers: true, exact: 2 };
+    facts { half_loops: true, numbers: true, exact: 2, dividend: true };
     cpu impl;
 
     /// x ** y.

@@ -54,6 +54,8 @@ pub struct Facts {
     pub float8: bool,
     /// Inputs whose numbers keep the digits that a half type lacks, as factors and addends do.
     pub exact: Mask,
+    /// Whether a number of the program that comes first keeps them too.
+    pub dividend: bool,
     /// Whether `out=` may have another type also where the op has one input and leaves its type alone.
     pub casts: bool,
     /// Whether it may write to elements that share memory.
@@ -75,9 +77,17 @@ impl Facts {
         unsigned: false,
         float8: false,
         exact: 0,
+        dividend: false,
         casts: false,
         repeats: Repeats::Refused,
     };
+
+    /// Whether input `i`, a number or a tensor without dimensions, keeps the digits that a half type lacks;
+    /// `wrapped` says that it is a number of the program.
+    pub fn keeps(&self, i: usize, wrapped: bool) -> bool {
+        let own = self.exact >> i & 1 == 1 || (i == 0 && wrapped && self.dividend);
+        own && self.types != Types::Bool
+    }
 }
 
 /// A pointwise op of `N` inputs.

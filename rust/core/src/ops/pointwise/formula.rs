@@ -327,7 +327,7 @@ fn settled(facts: &Facts, t: DType, x: &[&Tensor]) -> Result<Option<SmallVec<[Te
     if !(small || t.is_int() && !truth) {
         return Ok(None);
     }
-    let exact = |i: usize| t.is_half() && !truth && facts.exact >> i & 1 == 1;
+    let exact = |i: usize, x: &Tensor| t.is_half() && facts.keeps(i, x.is_wrapped());
     let (low, high) = t.limits();
     let holds = |v: Scalar| match small {
         true => t.nearest(v.f64()) == v.f64(),
@@ -336,7 +336,7 @@ fn settled(facts: &Facts, t: DType, x: &[&Tensor]) -> Result<Option<SmallVec<[Te
     let other = |i: usize, x: &Tensor| {
         x.ndim() == 0
             && x.dtype().size() > t.size()
-            && !exact(i)
+            && !exact(i, x)
             && (x.device() != Device::Cpu || !x.item().is_ok_and(holds))
     };
     if !x.iter().enumerate().any(|(i, x)| other(i, x)) {
@@ -550,7 +550,7 @@ pub fn each(op: &dyn Formula, x: &[&Meta]) -> Option<Loop> {
     if t.is_half() || t.is_float8() {
         // As `settled`.
         for (i, x) in x.iter().enumerate() {
-            let exact = t.is_half() && !truth && facts.exact >> i & 1 == 1;
+            let exact = t.is_half() && facts.keeps(i, x.is_wrapped());
             if number(x) && x.dtype().size() > t.size() && !exact {
                 each.numbers[i] = Some(t);
             }
