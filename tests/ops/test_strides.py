@@ -53,3 +53,16 @@ def test_numbers_drawn_for_a_batch_of_one_in_an_odd_order_are_pytorchs():
         [0, 1, 1, 0, 1, 1, 0, 0],
         [1, 1, 0, 0, 1, 0, 0, 1],
     ]
+
+
+def test_dimensions_of_one_that_expand_adds_have_the_strides_of_unsqueeze():
+    x = torch.arange(6.0).view(2, 3)
+    # Strides that PyTorch 2.13 gives.
+    assert x.expand(1, 2, 3).stride() == (6, 3, 1)
+    assert x.expand(1, 1, 2, 3).stride() == (6, 6, 3, 1)
+    assert x.expand(1, 4, 1, 2, 3).stride() == (0, 0, 6, 3, 1)
+    assert x.t().expand(1, 3, 2).stride() == (3, 1, 3)
+    assert x.broadcast_to(1, 2, 3).stride() == (6, 3, 1)
+    assert x[:1].expand(1, 5, 3).stride() == (0, 0, 1)
+    assert torch.ones(0, 3).expand(1, 0, 3).stride() == (0, 3, 1)
+    assert torch.tensor(1.0).expand(1, 1).stride() == (0, 0)

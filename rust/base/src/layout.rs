@@ -319,6 +319,10 @@ impl Layout {
                      non-existing dimension {i}"
                 );
                 out.shape[i] = want as usize;
+                if want == 1 && k > 0 {
+                    // As `unsqueeze` has it.
+                    out.strides[i] = out.shape[i + 1] as isize * out.strides[i + 1];
+                }
                 continue;
             }
             let (have, stride) = (self.shape[i + k - n], self.strides[i + k - n]);
