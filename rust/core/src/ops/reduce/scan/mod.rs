@@ -20,6 +20,7 @@ use crate::meta::Meta;
 use crate::op::{Metas, Op, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Conj;
+use crate::ops::shape::join::cat;
 use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
