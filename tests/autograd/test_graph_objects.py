@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -319,6 +320,9 @@ print("on")
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="an interrupt may come between a context and its block"
+)
 def test_interrupts_leave_the_modes_as_they_were() -> None:
     done = child.python("-c", INTERRUPTED)
     assert (done.stdout, done.returncode) == ("on\n", 0), done.stderr
