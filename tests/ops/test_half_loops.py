@@ -224,7 +224,7 @@ def test_number_that_a_half_type_does_not_hold_is_divided_as_it_is(n, compiled):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("value", [1e9, -1e9, 1e300, -(10**39)])
+@pytest.mark.parametrize("value", [1e9, -1e9, 1e300, -1e39])
 def test_where_takes_numbers_beyond_a_half_type_as_infinite(dtype, value):
     x = torch.tensor([1.0, 2.0], dtype=dtype)
     mask = torch.tensor([True, False])
