@@ -31,6 +31,8 @@ STEP = 1 << 20
 BINARY = getattr(os, "O_BINARY", 0)
 # What was sent from here and not asked for yet: handle, section's name and size, by its copy's.
 _waiting: dict[str, tuple[int, str, int]] = {}
+# Held while a handle there is looked up or taken out: none is sent that was closed meanwhile.
+_lock = threading.Lock()
 
 
 def sent(handle: int, name: str, size: int) -> Any:
@@ -84,10 +86,17 @@ class Sent:
         _waiting[self.name] = own, section, size
 
         def send(connection: Any, pid: int) -> None:
-            _handles.send(connection, own, pid)
+            with _lock:
+                if self.name not in _waiting:
+                    raise OSError("this process ends, and leaves a copy")
+                handle = _handles.duplicate(own)
+            try:
+                _handles.send(connection, handle, pid)
+            finally:
+                _handles.close(handle)
 
         def close() -> None:
-            if _waiting.pop(self.name, None) is not None:
+            if _taken(self.name) is not None:
                 _handles.close(own)
 
         self.ident = _sharer.register(send, close)
@@ -125,6 +134,12 @@ class Sent:
             time.sleep(0.01)
 
 
+def _taken(name: str) -> tuple[int, str, int] | None:
+    """Return what waits under a name, whose handle nobody else closes or sends from here on."""
+    with _lock:
+        return _waiting.pop(name, None)
+
+
 def _prefix() -> str:
     """Return how names of copies begin that processes of this tree leave."""
     token = hashlib.sha256(bytes(current_process().authkey)).hexdigest()[:16]
@@ -142,7 +157,7 @@ def _leave() -> None:
     """Copy what nobody has asked for yet, at the end of this process."""
     copies: dict[Any, str] = {}  # by what they are of: what is sent twice stays one
     for name in list(_waiting):
-        found = _waiting.pop(name, None)  # from here on nobody else closes it
+        found = _taken(name)
         if found is None:
             continue
         handle, section, size = found
@@ -181,6 +196,8 @@ def _clear() -> None:
 
 def _at_exit(_: Any = None) -> None:
     """Have this process leave its copies once its queues have sent what is in them."""
+    global _lock
+    _lock = threading.Lock()  # after a fork another thread may have held it
     _waiting.clear()
     # Queues send what is in them at -5.
     util.Finalize(None, _leave, exitpriority=-50)

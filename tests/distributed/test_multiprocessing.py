@@ -191,6 +191,26 @@ def test_tensors_arrive_from_a_process_that_has_ended(method):
     assert copies() == before
 
 
+def test_a_process_that_ends_sends_no_handle_that_it_has_closed():
+    class Connection:
+        def send(self, what):
+            raise AssertionError("sent")
+
+        fileno = send
+
+    x = torch.arange(3.0).share_memory_()
+    storage = x.untyped_storage()
+    name = storage._map_name() if os.name == "nt" else ""
+    message = _sent.Sent(storage._map_handle(), name, storage.nbytes())
+    send, close = _sent._sharer._cache[message.ident[1]]
+    _sent._leave()
+    with pytest.raises(OSError, match="leaves a copy"):
+        send(Connection(), os.getpid())
+    close()
+    assert message.name in copies()
+    _sent._clear()
+
+
 def test_tensor_of_a_process_that_was_killed_cannot_be_received(monkeypatch):
     monkeypatch.setattr(_sent, "PATIENCE", 0.2)
     monkeypatch.setattr(_sent, "is_running", lambda pid: False)
