@@ -7,6 +7,7 @@ use crate::cell::PyTensor;
 use crate::dtype::PyDevice;
 use crate::error::IntoPy;
 use crate::object::wrap;
+#[cfg(unix)]
 use bytes::file_of;
 use pyo3::exceptions::{
     PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
@@ -18,6 +19,8 @@ use pytensorlib_core::alloc::FileMap;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::layout::Layout;
+#[cfg(windows)]
+use pytensorlib_core::os::Backing;
 use pytensorlib_core::shape;
 use pytensorlib_core::storage::{Storage, WeakStorage};
 use pytensorlib_core::tensor::Tensor;
