@@ -199,14 +199,16 @@ ENGINE_FILES = ("rust/base", "rust/cpu", "rust/core", "shaders", "Cargo.lock", "
 SOURCES = dict.fromkeys(("aarch64", "aarch64-portable", "races"), ENGINE_FILES)
 SOURCES["macos-check"] = ("rust", "shaders", "Cargo.lock", "Cargo.toml")
 PASSED = ROOT / ".ci/passed.json"
-# Two parts run at a time. Cargo lets one at a time into a folder of what it built, so parts that
-# compile into one wait for each other; and nothing else runs beside those that look at times.
-COMPILED = {
+# Two parts run at a time. Those that write to one folder wait for each other: what was compiled,
+# what was installed, the site. Nothing else runs beside those that look at times.
+SHARED = {
     "debug": {
         *("clippy", "cargo", "versions", "macos-check"),
         *("aarch64", "aarch64-portable", "windows", "windows-all"),
     },
     "release": {"build", "wheels", "pythons", "aarch64-wheel", "musl-wheel"},
+    "libraries": {"programs", "programs-gpu"},
+    "docs": {"docs", "site"},
 }
 ALONE = {"timed", "wgpu-slow"}
 
@@ -333,7 +335,7 @@ class Schedule:
         if name in ALONE:
             return not self.running and not set(self.waiting) - ALONE
         before = {"build"} & {*self.waiting, *self.running} if name in NEEDS_BUILD else set()
-        shared = {n for names in COMPILED.values() if name in names for n in names} & self.running
+        shared = {n for names in SHARED.values() if name in names for n in names} & self.running
         return not before and not shared and not self.running & ALONE
 
     def work(self) -> None:
