@@ -67,7 +67,7 @@ def test_parts_that_cannot_run_beside_each_other_do_not(
     parts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "PASSED", tmp_path / "passed.json")
-    names = "clippy build cargo windows timed mypy programs programs-gpu pytest-1 pytest-2 wheels versions".split()
+    names = "clippy build cargo windows timed mypy programs programs-gpu pytest-1 wheels".split()
     monkeypatch.setattr(parts, "PARTS", {name: [name] for name in names})
     running: list[str] = []
     beside: set[frozenset[str]] = set()
@@ -85,7 +85,7 @@ def test_parts_that_cannot_run_beside_each_other_do_not(
     monkeypatch.setattr(parts, "run", run)
     assert parts.main([]) == 1 and sorted(ended) == sorted(names)
     assert ended[-1] == "timed" and not any("timed" in pair for pair in beside)
-    assert ended.index("build") < min(map(ended.index, ("pytest-1", "pytest-2", "wheels")))
+    assert ended.index("build") < min(map(ended.index, ("pytest-1", "programs", "wheels")))
     for names in parts.SHARED.values():
         assert not any(pair <= set(names) for pair in beside)
     assert len(beside) >= 4
