@@ -519,3 +519,11 @@ def test_inverse_of_a_parametrization_may_wrap(swaps):
     parametrize.register_parametrization(net, "weight", Wraps(), unsafe=True)
     assert type(net.parametrizations.weight.original) is Doubled
     assert net.parametrizations.weight.original.inner.tolist() == values
+
+
+def test_a_pruning_method_without_a_mask_cannot_be_made():
+    class Unfinished(prune.BasePruningMethod):
+        PRUNING_TYPE = "unstructured"
+
+    with pytest.raises(TypeError, match="abstract class Unfinished .*compute_mask"):
+        Unfinished()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -11,7 +12,7 @@ import pytensorlib as pt
 from ... import Tensor
 
 
-class BasePruningMethod:
+class BasePruningMethod(ABC):
     """A way to choose what becomes zero; a hook applies its mask before each call.
 
     Subclasses define ``compute_mask`` and ``PRUNING_TYPE``.
@@ -34,6 +35,7 @@ class BasePruningMethod:
         """Set the tensor before a call."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
+    @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the mask: 0 where `t` becomes zero.
 
@@ -44,7 +46,6 @@ class BasePruningMethod:
         default_mask : Tensor
             The mask so far.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define compute_mask")
 
     def apply_mask(self, module: Any) -> Tensor:
         """Return the tensor of a module with the mask on it.
