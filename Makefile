@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 ARGS ?=
-PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t
 # Or aarch64-unknown-linux-gnu, x86_64-unknown-linux-musl, aarch64-unknown-linux-musl.
 TARGETS ?= x86_64-unknown-linux-gnu
 

@@ -126,7 +126,8 @@ PARTS = {
     "pythons": [
         "sh",
         "-c",
-        f"make --no-print-directory dist && {PYTHON} .ci/wheels.py --try dist",
+        ".ci/setup freethreaded && make --no-print-directory dist"
+        f" && {PYTHON} .ci/wheels.py --try dist",
     ],
     # Wheels for the Python that is emulated, and for one above musl, and run there.
     "aarch64-wheel": made("emulated", "aarch64", AARCH64),

@@ -3,9 +3,9 @@
 `python .ci/wheels.py DIST` looks at the wheels and the sdist of a folder; with `--built` it makes
 both of what is compiled already, looks at them, and runs the wheel away from here. `--try DIST`
 installs each of Linux's wheels for this processor with NumPy in an empty environment, where there
-is a Python of its version, and runs it away from here; `--try DIST aarch64` does so with those for
-another one, by the emulated Python of `.ci/setup emulated`, and `--try DIST musl` with those for
-another C library, by that of `.ci/setup musl`.
+is a Python of its version (3.14t: that of `.ci/setup freethreaded`), and runs it away from here;
+`--try DIST aarch64` does so with those for another one, by the emulated Python of `.ci/setup
+emulated`, and `--try DIST musl` with those for another C library, by that of `.ci/setup musl`.
 """
 
 import email
@@ -141,15 +141,19 @@ def built() -> int:
 
 
 def is_version(python: str | Path, version: str) -> bool:
-    """Return whether a command is a Python of a version, such as 3.12."""
-    command = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    return subprocess.run(command, capture_output=True).stdout.split() == [version.encode()]
+    """Return whether a command is a Python of a version, such as 3.12 or 3.14t."""
+    asked = "import sys; print('%d.%d' % sys.version_info[:2] + getattr(sys, 'abiflags', ''))"
+    return subprocess.run([python, "-c", asked], capture_output=True).stdout.split() == [
+        version.encode()
+    ]
 
 
 def interpreter(version: str, kind: str) -> Path | None:
     """Return a Python of a version that is on the PATH, that pyenv has, or that was made."""
     if kind != HERE:
         found = [ROOT / ".wheels" / kind / "python"]
+    elif version.endswith("t"):
+        found = [ROOT / ".wheels/freethreaded/python"]
     else:
         found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
         if name := shutil.which(f"python{version}"):
@@ -157,7 +161,9 @@ def interpreter(version: str, kind: str) -> Path | None:
     return next((p for p in found if p.is_file() and is_version(p, version)), None)
 
 
-def installed(wheel: Path, python: Path, version: str, folder: Path) -> tuple[Path, dict[str, str]]:
+def installed(
+    wheel: Path, python: Path, version: str, kind: str, folder: Path
+) -> tuple[Path, dict[str, str]]:
     """Install a wheel with what it needs; returns the Python that has both, and its variables."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     env["SMOKE_FROM"] = os.path.realpath(folder)
@@ -168,8 +174,9 @@ def installed(wheel: Path, python: Path, version: str, folder: Path) -> tuple[Pa
         subprocess.run([own, *words], check=True)
         return own, env
     # Those that were made have no pip; an emulated one takes minutes.
-    words += ["--target", folder, "--only-binary=:all:", "--python-version", version]
-    words += [word for tag in tags(python.parent.name) for word in ("--platform", tag)]
+    words += ["--target", folder, "--only-binary=:all:", "--python-version", version.rstrip("t")]
+    words += ["--implementation", "cp", "--abi", f"cp{version.replace('.', '')}"]
+    words += [word for tag in tags(kind) for word in ("--platform", tag)]
     subprocess.run([sys.executable, *words], check=True)
     env["PYTHONPATH"] = os.pathsep.join(map(str, (env["SMOKE_FROM"], python.parent)))
     return python, env
@@ -186,15 +193,14 @@ def run_each(folder: Path, kind: str) -> int:
     """Run each wheel of a kind in an environment of its own; returns how many failed."""
     failed, count = [], 0
     for wheel in sorted(folder.glob(f"*-{tags(kind)[0]}*.whl")):
-        found = re.search(r"-cp3(\d+)-cp3\d+-", wheel.name)
-        version = f"3.{found[1]}" if found else "free-threaded"
+        version = re.sub(r".*-cp3(\d+t?)-.*", r"3.\1", wheel.name)
         python = interpreter(version, kind)
         print(f"-- {wheel.name}: {python or 'there is no Python for it'}", flush=True)
         if not python:
             continue
         count += 1
         with tempfile.TemporaryDirectory() as name:
-            own, env = installed(wheel, python, version, Path(name))
+            own, env = installed(wheel, python, version, kind, Path(name))
             smoke = [own, ROOT / "tests/platforms/smoke.py"]
             if subprocess.run(smoke, cwd=name, env=env, check=False).returncode:
                 failed.append(wheel.name)
