@@ -430,8 +430,6 @@ NAMES: dict[str, str] = {
         _export.utils: _disable_aten_to_metadata_assertions _is_cia_op
         _export.wrappers: mark_subclass_constructor_exportable_experimental
         export._trace:
-        export: CustomDecompTable draft_export
-        export.decomp_utils: CustomDecompTable
         torch:
     """,
     NO_ONNX: """

@@ -8,7 +8,8 @@ import pytensorlib as pt
 
 from .._absent.modules import tell_missing
 from .._absent.table import EAGER
-from .._dynamo.exc import UserError
+from ._draft_export import draft_export
+from .decomp_utils import CustomDecompTable
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import (
     ExportedProgram,
@@ -22,6 +23,7 @@ from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 __all__ = [
     "AdditionalInputs",
     "Constraint",
+    "CustomDecompTable",
     "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",
@@ -33,6 +35,7 @@ __all__ = [
     "UnflattenedModule",
     "default_decompositions",
     "dims",
+    "draft_export",
     "export",
     "load",
     "register_dataclass",
@@ -92,20 +95,10 @@ def export(
     >>> program.module()(torch.ones(7, 2)).shape
     torch.Size([7, 3])
     """
-    if not isinstance(mod, pt.nn.Module):
-        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
-    if not isinstance(args, tuple):
-        raise UserError(
-            f"Expecting `args` to be a tuple of example positional inputs, got {_shown(type(args))}"
-        )
-    from ._trace import trace
+    from ._trace import check, trace
 
+    check(mod, args)
     return trace(mod, args, kwargs or {}, dynamic_shapes)
-
-
-def _shown(kind: type) -> str:
-    """Return a class as PyTorch's errors name it."""
-    return str(kind).replace("pytensorlib.", "torch.")
 
 
 def save(

@@ -466,6 +466,7 @@ def _remember(tracer: Any, made: Any, values: Any, text: Any, dim: int = 0) -> N
     if len(set(values)) > 1:
         tracer.symbols[values] = sym
     traced.node.meta["val"] = tracer.described(traced)
+    tracer.remembered(traced.node, dim)
 
 
 @special("__rsub__")

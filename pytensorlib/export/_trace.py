@@ -230,11 +230,20 @@ class Recording:
     """One attempt at a program."""
 
     def __init__(
-        self, mod: Any, args: Any, kwargs: Any, leaves: Any, plan: Plan, examples: int = 1
+        self,
+        mod: Any,
+        args: Any,
+        kwargs: Any,
+        leaves: Any,
+        plan: Plan,
+        examples: int = 1,
+        kind: Callable[..., Any] = OperatorTracer,
     ) -> None:
         self.mod, self.plan = mod, plan
         self.graph = Graph()
-        self.tracer = OperatorTracer(self.graph, EXAMPLES if plan.open() else examples)
+        self.tracer = kind(self.graph, EXAMPLES if plan.open() else examples)
+        self.given: dict[Any, Any] = {}  # what placeholders are when the module runs
+        self.tracer.given = self.given
         self.tracer.lift = self.lift
         self.tracer.root = self.root = pt.nn.Module()
         self.inputs: list[InputSpec] = []
@@ -293,6 +302,7 @@ class Recording:
     def place(self, t: Any, node: Any) -> None:
         from ._tracer import shadow
 
+        self.given[node] = t
         known = self.tracer.known.get(id(t))
         if known is not None:
             known.node = node
@@ -312,6 +322,7 @@ class Recording:
         with point if self.first_input is not None else contextlib.nullcontext():
             label = f"c_{name.replace('.', '_')}"
             node = self.graph.create_node("placeholder", label, name=label)
+        self.given[node] = t
         self.lifted_specs.append(
             InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name)
         )
@@ -326,6 +337,7 @@ class Recording:
             if label not in used and label not in {s.arg.name for s in self.inputs}:
                 node.name = label  # also where it is the name of something in Python
             node.target = node.name
+            self.given[node] = value
             if self.first_input is None:
                 self.first_input = node
             used.add(label)
@@ -453,7 +465,9 @@ class Recording:
         self.lifted_specs = kept
 
 
-def attempt(mod: Any, args: Any, kwargs: Any, leaves: Any, groups: dict[str, Open]) -> Any:
+def attempt(
+    mod: Any, args: Any, kwargs: Any, leaves: Any, groups: dict[str, Open], kind: Any
+) -> Any:
     """Record a module with as many open sizes as it allows."""
     leader: dict[str, str] = {}
     fixed = {k for k, g in groups.items() if g.auto and (g.hint or 0) < 2}
@@ -461,10 +475,10 @@ def attempt(mod: Any, args: Any, kwargs: Any, leaves: Any, groups: dict[str, Ope
     def tried(lead: dict[str, str], fix: set[str]) -> Any:
         plan = Plan(groups, lead, fix)
         try:
-            recording = Recording(mod, args, kwargs, leaves, plan)
+            recording = Recording(mod, args, kwargs, leaves, plan, kind=kind)
             return recording, recording.run()
         except MoreExamples:
-            recording = Recording(mod, args, kwargs, leaves, plan, EXAMPLES)
+            recording = Recording(mod, args, kwargs, leaves, plan, EXAMPLES, kind)
             return recording, recording.run()
 
     try:
@@ -552,8 +566,19 @@ def argument_names(mod: Any, args: Any, kwargs: Any) -> list[str]:
     return names
 
 
-def trace(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
-    """Return a module's program."""
+def check(mod: Any, args: Any) -> None:
+    """Raise unless a module and its arguments can be exported."""
+    if not isinstance(mod, pt.nn.Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        shown = str(type(args)).replace("pytensorlib.", "torch.")
+        raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {shown}")
+
+
+def trace(
+    mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any, kind: Any = OperatorTracer
+) -> ExportedProgram:
+    """Return a module's program, which a kind of tracer records."""
     combined = combine(mod, args, kwargs)
     if hasattr(dynamic_shapes, "dynamic_shapes"):
         extra, dynamic_shapes = dynamic_shapes, dynamic_shapes.dynamic_shapes(mod, args, kwargs)
@@ -561,7 +586,7 @@ def trace(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProg
         extra = None
     leaves = leaf_shapes(combined, dynamic_shapes)
     groups = find_open(leaves)
-    recording, result = attempt(mod, args, kwargs, leaves, groups)
+    recording, result = attempt(mod, args, kwargs, leaves, groups, kind)
     specs, out_spec = recording.finish(result)
     in_spec = pytree.tree_structure((args, kwargs))
     names = argument_names(mod, args, kwargs)

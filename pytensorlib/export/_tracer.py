@@ -14,7 +14,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import _C, _symbolic
-from .._ops import ops
+from .._ops import ops, registered
 from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, _Sym
 from .._tensor import functions as _functions
 from ..fx._names import short_name, snake_case
@@ -100,6 +100,7 @@ class OperatorTracer(TorchFunctionMode):
         self.data: set[str] = set()
         self.ranges: dict[str, tuple[int, int | None]] = {}
         self.lift: Callable[[Any], Any] | None = None
+        self.given: dict[Any, Any] = {}
         self.constants: dict[int, tuple[Any, Any]] = {}
         self.modules: list[tuple[str, tuple[str, str]]] = []  # the calls that it is in
         self.placed: dict[int, str] = {}
@@ -202,6 +203,8 @@ class OperatorTracer(TorchFunctionMode):
             function = _symbolic.sym_max
         elif function is min:
             function = _symbolic.sym_min
+        elif function is operator.not_:
+            function = _symbolic.sym_not
         return self.call(function, nodes, {}, function.__name__, sym)
 
     def specialize(self, node: SymNode) -> Any:
@@ -269,6 +272,9 @@ class OperatorTracer(TorchFunctionMode):
         if kind is SymInt and len(set(values)) > 1:
             self.sizes[values] = text
         return name, values, text
+
+    def remembered(self, node: Any, dim: int) -> None:
+        """Know that only the data tells a size of a node."""
 
     # Nodes.
 
@@ -470,5 +476,8 @@ class OperatorTracer(TorchFunctionMode):
         if name in _methods.PLAIN:
             with self.away():
                 return func(*self.example(args, 0), **self.example(kwargs, 0))
+        own = registered.get(getattr(func, "_qualified_op_name", ""))
+        if own is not None:
+            return self.custom(own, *own._bound(args, kwargs))
         name = short_name(func) if hasattr(func, "__module__") else name  # linalg_diagonal
         return self.record(_methods.RENAMED.get(name, name), func, args, kwargs)

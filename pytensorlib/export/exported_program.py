@@ -9,6 +9,7 @@ from typing import Any
 
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule, _print_readable
+from .decomp_utils import CustomDecompTable
 from .dynamic_shapes import int_oo
 from .graph_signature import ExportGraphSignature
 
@@ -108,6 +109,7 @@ class ExportedProgram:
         self._range_constraints = _Symbols(range_constraints)
         self._module_call_graph, self._example_inputs = module_call_graph, example_inputs
         self._constants = constants or {}
+        self._report: Any = None  # of `draft_export`
 
     @property
     def graph_module(self) -> GraphModule:
@@ -267,12 +269,12 @@ class ExportedProgram:
         )
 
 
-def default_decompositions() -> dict[Any, Any]:
+def default_decompositions() -> CustomDecompTable:
     """Return the functions by which `ExportedProgram.run_decompositions` replaces operators.
 
     Returns
     -------
-    dict
+    CustomDecompTable
         Functions by operators; take some out to keep those operators.
 
     Examples
@@ -281,6 +283,4 @@ def default_decompositions() -> dict[Any, Any]:
     >>> torch.ops.aten.linear.default in torch.export.default_decompositions()
     True
     """
-    from ._decompositions import table
-
-    return dict(table())
+    return CustomDecompTable()

@@ -1,8 +1,10 @@
-"""Questions about sizes that may be unknown in a graph; here every size is a number."""
+"""Questions about sizes that may be unknown in a graph: outside of `torch.export` none is."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from ..._symbolic.ints import _Sym
 
 __all__ = [
     "GuardOnDataDependentSymNode",
@@ -31,11 +33,25 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 def guard_or_false(a: Any) -> bool:
-    """Return the truth of `a`, which is known."""
-    return bool(a)
+    """Return the truth of `a`, or False where `torch.export` does not know it."""
+    return False if _is_data(a) else bool(a)
 
 
-guard_or_true = guard_size_oblivious = statically_known_true = guard_or_false
+def guard_or_true(a: Any) -> bool:
+    """Return the truth of `a`, or True where `torch.export` does not know it."""
+    return True if _is_data(a) else bool(a)
+
+
+def statically_known_true(a: Any) -> bool:
+    """Return whether `a` holds whatever the open sizes are."""
+    return not _is_data(a) and all(a.node.values) if isinstance(a, _Sym) else bool(a)
+
+
+guard_size_oblivious = guard_or_false
+
+
+def _is_data(a: Any) -> bool:
+    return isinstance(a, _Sym) and a.node.tracer.is_data(a.node)
 
 
 def sym_eq(x: Any, y: Any) -> bool:
