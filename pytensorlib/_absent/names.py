@@ -167,10 +167,6 @@ NAMES: dict[str, str] = {
         fx.graph: _BoxedCodeGen
         fx.passes.regional_inductor: regional_inductor
         fx.passes.runtime_assert: insert_deferred_runtime_asserts
-        fx.passes.utils.matcher_with_name_node_map_utils: InternalMatch
-        fx.passes.utils.matcher_with_name_node_map_utils: SubgraphMatcherWithNameNodeMap
-        fx.passes.utils.source_matcher_utils: SourcePartition check_subgraphs_connected
-        fx.passes.utils.source_matcher_utils: get_source_partitions
         fx.traceback: NodeSource NodeSourceAction{CREATE REPLACE} annotate_fn
         jit: _fork _wait optimized_execution
         jit._builtins: _find_builtin

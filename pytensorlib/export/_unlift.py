@@ -20,6 +20,8 @@ __all__ = ["unlift"]
 class _Guards(pt.nn.Module):
     """Raises where arguments are not what a program was exported for."""
 
+    _is_impure = True  # it stays, though nothing uses what it returns
+
     def __init__(self, checks: list[tuple[str, Any]]) -> None:
         super().__init__()
         self.checks = checks

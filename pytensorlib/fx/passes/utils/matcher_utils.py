@@ -67,7 +67,7 @@ class SubgraphMatcher:
         if len(pattern.nodes) == 0:
             raise ValueError("SubgraphMatcher cannot be initialized with an empty pattern")
         for node in pattern.nodes:
-            if node.op not in ("output", "placeholder") and not node.users:
+            if not node.users and not node.is_impure():
                 raise AssertionError("SubgraphMatcher: nodes of a pattern must be used")
         self.pattern_placeholder_nodes = [n for n in pattern.nodes if n.op == "placeholder"]
         output = next(iter(reversed(pattern.nodes)))
