@@ -117,6 +117,25 @@ def _convolution(
     )
 
 
+def _attention(
+    query: Any, key: Any, value: Any, dropout_p: float = 0.0, is_causal: bool = False, *,
+    attn_mask: Any = None, scale: float | None = None,
+) -> Any:  # fmt: skip
+    """Attention, and the logarithm of what each row of weights was divided by."""
+    made = pt.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+    )
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.transpose(-1, -2)).float() * factor
+    if is_causal:
+        seen = pt.ones(scores.shape[-2:], dtype=pt.bool, device=query.device).tril()
+        scores = scores.masked_fill(~seen, float("-inf"))
+    if attn_mask is not None:
+        hidden = attn_mask.dtype is pt.bool
+        scores = scores.masked_fill(~attn_mask, float("-inf")) if hidden else scores + attn_mask
+    return made, scores.logsumexp(-1)
+
+
 def _averaged(name: str, place: int) -> Callable[..., Any]:
     """Return a loss whose reduction is the mean, as of PyTorch's operators, unless one is given."""
 
@@ -132,6 +151,8 @@ FORMS: dict[str, Callable[..., Any]] = {
     "H": _view("H"),
     "_assert_scalar": _assert_scalar,
     "_native_batch_norm_legit_no_training": _normed,
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "binary_cross_entropy_with_logits": _averaged("binary_cross_entropy_with_logits", 4),
     "cosine_embedding_loss": _averaged("cosine_embedding_loss", 4),
     "ctc_loss": _averaged("ctc_loss", 5),
     "einsum": _einsum,

@@ -291,7 +291,11 @@ def test_make_fx_calls_decompositions_in_the_place_of_operators():
     ("function", "parts"),
     [
         (F.softsign, ["aten.abs.default", "aten.add.Tensor", "aten.div.Tensor"]),
-        (F.normalize, ["aten.linalg_vector_norm.default", "aten.clamp.default", "aten.div.Tensor"]),
+        (
+            F.normalize,
+            [f"aten.{n}" for n in ("linalg_vector_norm.default", "clamp_min.default")]
+            + ["aten.expand.default", "aten.div.Tensor"],
+        ),
     ],
 )
 @pytest.mark.parametrize("requires_grad", [False, True])

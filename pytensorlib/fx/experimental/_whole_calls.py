@@ -40,13 +40,21 @@ class Whole:
         How many results the operator gives; 0 where it is one tensor.
     place : int, default 0
         Which of them the call gives.
+    always : bool, default False
+        Whether it takes the place of an operator of its name, too: that has other arguments.
     """
 
     def __init__(
-        self, name: str, args: Any, kwargs: Any = None, outputs: int = 0, place: int = 0
+        self,
+        name: str,
+        args: Any,
+        kwargs: Any = None,
+        outputs: int = 0,
+        place: int = 0,
+        always: bool = False,
     ) -> None:
         self.name, self.args, self.kwargs = name, args, kwargs or {}
-        self.outputs, self.place = outputs, place
+        self.outputs, self.place, self.always = outputs, place, always
         self.nodes: list[Any] = []
         self.result: Any = None
         self.target: Any = None
@@ -176,6 +184,8 @@ def _unfold(
 def _norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, **more: Any
 ) -> Whole | None:
+    if dim is None and p in (2, "fro", None) and not keepdim and not more:
+        return Whole("linalg_vector_norm", (input,))
     if dim is None or p in (None, "nuc"):
         return None  # of all elements, or of matrices
     return _vector_norm(input, 2 if p == "fro" else p, dim, keepdim, **more)
@@ -199,24 +209,80 @@ def _argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool =
     return Whole("sort", args, named, outputs=2, place=1)
 
 
+def _soft(name: str) -> Callable[..., Whole | None]:
+    def rule(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Whole | None:
+        if dim is None or dtype is not None:
+            return None
+        return Whole(name, (input, dim, False), always=True)
+
+    return rule
+
+
+def _getitem(input: Any, index: Any) -> Whole | None:
+    if not isinstance(index, pt.Tensor) or index.dtype is not pt.int64:
+        return None
+    return Whole("index", (input, [index]), always=True)
+
+
+def _rsub(input: Any, other: Any) -> Whole | None:
+    return Whole("rsub", (input, other)) if isinstance(other, (int, float)) else None
+
+
+def _squeeze(input: Any, dim: Any = None) -> Whole | None:
+    return Whole("squeeze", (input, dim), always=True) if isinstance(dim, int) else None
+
+
+def _binary(rule: Callable[..., Whole]) -> Callable[..., Whole | None]:
+    """The operator of a loss, whose oldest arguments are not used."""
+
+    def made(*args: Any, size_average: Any = None, reduce: Any = None, **kwargs: Any) -> Any:
+        return None if len(args) > 3 else rule(*args, **kwargs)
+
+    return made
+
+
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Whole | None:
+    if dropout_p or enable_gqa or query.dim() != 4 or query.device.type != "cpu":
+        return None
+    named = {"attn_mask": attn_mask, "scale": scale}
+    named = {k: v for k, v in named.items() if v is not None}
+    args = query, key, value, 0.0, is_causal
+    return Whole("_scaled_dot_product_flash_attention_for_cpu", args, named, outputs=2)
+
+
 def _same(name: str) -> Callable[..., Whole]:
     """The operator has the arguments of the function."""
     return lambda *args, **kwargs: Whole(name, args, kwargs)
 
 
 _RULES: dict[str, Callable[..., Whole | None]] = {
+    "__getitem__": _getitem,
+    "__rsub__": _rsub,
     "argsort": _argsort,
     "batch_norm": _batch_norm,
     "fold": _fold,
     "grid_sample": _grid_sample,
     "group_norm": _group_norm,
     "layer_norm": _layer_norm,
+    "log_softmax": _soft("_log_softmax"),
     "max_pool2d": _max_pool2d,
     "nll_loss": _nll_loss,
     "norm": _norm,
     "pad": _pad,
     "relu6": _relu6,
+    "rsub": _rsub,
     "selu": _selu,
+    "softmax": _soft("_softmax"),
+    "squeeze": _squeeze,
     "std": _spread("std"),
     "unfold": _unfold,
     "var": _spread("var"),
@@ -225,9 +291,31 @@ _RULES: dict[str, Callable[..., Whole | None]] = {
         name: _same(name)
         for name in "argmax argmin diagonal glu im2col pixel_shuffle pixel_unshuffle".split()
     },
-    "adaptive_avg_pool2d": lambda input, output_size: Whole(
-        "_adaptive_avg_pool2d", (input, _pair(output_size, 2))
+    "adaptive_avg_pool2d": lambda input, output_size: (
+        Whole("_adaptive_avg_pool2d", (input, _pair(output_size, 2)))
+        if _pair(output_size, 2) != [1, 1]
+        else Whole("mean", (input, [-1, -2], True))
     ),
+    "all": lambda input, dim=None, keepdim=False: Whole(
+        "all", (input,) if dim is None else (input, dim, keepdim)
+    ),
+    "any": lambda input, dim=None, keepdim=False: Whole(
+        "any", (input,) if dim is None else (input, dim, keepdim)
+    ),
+    "binary_cross_entropy": _binary(
+        lambda input, target, weight=None, reduction="mean": Whole(
+            "binary_cross_entropy", (input, target, weight, _REDUCTIONS[reduction])
+        )
+    ),
+    "binary_cross_entropy_with_logits": _binary(
+        lambda input, target, weight=None, reduction="mean", pos_weight=None: Whole(
+            "binary_cross_entropy_with_logits",
+            (input, target, weight, pos_weight, _REDUCTIONS[reduction]),
+        )
+    ),
+    "clamp_max": _same("clamp_max"),
+    "clamp_min": _same("clamp_min"),
+    "scaled_dot_product_attention": _attention,
     "clip": _same("clamp"),
     "linalg_vector_norm": _vector_norm,
 }
@@ -287,7 +375,7 @@ def replace(graph: Any, calls: Sequence[Whole]) -> None:
             getattr(n.target, "_opname", "") == call.name and not hasattr(n.target, "_op")
             for n in group
         )
-        if call.result not in group or alike:
+        if call.result not in group or (alike and not call.always):
             continue
         inside = set(group)
         if any(u not in inside for n in group if n is not call.result for u in n.users):

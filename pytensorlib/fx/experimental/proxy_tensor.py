@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import operator
+import sys
+import types as types_
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,8 +15,9 @@ import pytensorlib as pt
 
 from ..._absent.modules import fill, tell_missing
 from ..._absent.table import EAGER
-from ..._ops import ops
+from ..._ops import OpOverload, ops
 from ..._symbolic import SymBool, SymFloat, SymInt
+from ..._tensor.functions import without_asking
 from ...overrides import TorchFunctionMode
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -21,7 +25,7 @@ from .._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .._names import snake_case
 from ..graph import Graph
 from ..graph_module import GraphModule
-from . import _whole_calls
+from . import _forms, _whole_calls
 
 __all__ = ["get_proxy_mode", "has_proxy_slot", "is_sym_node", "make_fx", "py_sym_types"]
 
@@ -62,6 +66,8 @@ class _Recorder(TorchDispatchMode):
         self.parameters: dict[Any, Any] = {}
         self.kept: list[Any] = []
         self.calls: list[_whole_calls.Whole] = []
+        self.begins = False  # whether the call begins a gradient
+        self.seen: dict[str, list[Any]] = defaultdict(list)  # parameters of calls, by operator
 
     def note(self, t: Any, node: Any) -> None:
         self.nodes[_key(t)] = node
@@ -125,15 +131,30 @@ class _Recorder(TorchDispatchMode):
                 made = self.table[func](*args, **kwargs)
             if made is not NotImplemented:
                 return made
+        told = None
+        if hasattr(func, "_op") and not kwargs:
+            told = _forms.below(func, args, self.seen)
+        elif func._opname in ("pow", "_softmax", "_log_softmax") and len(args) > 1:
+            self.seen[func._opname].append(args[1])
+        elif func._opname == "gelu":
+            self.seen["gelu"].append(kwargs.get("approximate", "none"))
+        if told is not None and not isinstance(told[0], OpOverload):
+            with self:
+                return told[0](*told[1])
         written, named, target = args, kwargs, func
+        if told is not None:
+            target, written = told
         bound = None if hasattr(func, "_op") else _aten.bind(func._opname, args, kwargs)
         if bound is not None:
             schema, written, named = bound
             target = getattr(func.overloadpacket, schema.overload)
+        named = _forms.factory_options(func._opname, dict(named))
+        if self.begins:
+            named["memory_format"] = pt.preserve_format  # where a gradient begins
         nodes = self.argument(tuple(written)), self.argument(dict(named))
         out = func(*args, **kwargs)
         node = self.graph.create_node(
-            "call_function", target, *nodes, snake_case(func.overloadpacket.__name__)
+            "call_function", target, *nodes, snake_case(target.overloadpacket.__name__)
         )
         if isinstance(out, pt.Tensor):
             self.note(out, node)
@@ -151,18 +172,32 @@ class _Lifting(TorchFunctionMode):
     def __init__(self, recorder: _Recorder) -> None:
         super().__init__()
         self.recorder = recorder
+        self.forming: list[Any] = []  # what simpler functions compute
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for a in (*args, *(kwargs or {}).values()):
             if isinstance(a, pt.nn.Parameter):
                 self.recorder.parameters[_key(a)] = a
-        recorder = self.recorder
-        call = _whole_calls.whole(func, args, kwargs or {})
+        recorder, kwargs = self.recorder, kwargs or {}
+        form = _forms.form(func)
+        if form is not None and func not in self.forming:
+            made = self.formed(form, func, args, kwargs)
+            if made is not None:
+                return made
+        call = _whole_calls.whole(func, args, kwargs)
         if call is not None:
             call.args = recorder.argument(tuple(call.args))
             call.kwargs = recorder.argument(dict(call.kwargs))
+        elif isinstance(func, types_.FunctionType) and func is not pt.tensor:
+            with self:
+                return without_asking(func, args, kwargs)
         before = len(recorder.graph.nodes)
-        out = func(*args, **(kwargs or {}))
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        recorder.begins = asks == pt.autograd.__name__
+        try:
+            out = func(*args, **kwargs)
+        finally:
+            recorder.begins = False
         if func is pt.tensor:
             recorder.lift(out)
         if call is not None and isinstance(out, pt.Tensor):
@@ -170,6 +205,17 @@ class _Lifting(TorchFunctionMode):
             call.nodes = list(recorder.graph.nodes)[before:]
             recorder.calls.append(call)
         return out
+
+    def formed(self, form: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return what simpler functions give, or None."""
+        self.forming.append(func)
+        try:
+            with self:
+                return form(*args, **kwargs)
+        except TypeError:
+            return None  # the function says what is wrong
+        finally:
+            self.forming.pop()
 
 
 def _described(t: Any) -> Any:
@@ -263,6 +309,7 @@ def make_fx(
         else:
             recorder.graph.output(recorder.argument(result))
         _whole_calls.replace(recorder.graph, recorder.calls)
+        _forms.tidied(recorder.graph)
         label = getattr(f, "__name__", type(f).__name__)
         label = label if label.isidentifier() else "<lambda>"
         return GraphModule(recorder.root, recorder.graph, label)
