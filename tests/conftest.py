@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 # Nothing is kept in the user's folders.
 os.environ.setdefault("PYTENSORLIB_CACHE_DIR", "")
+# NumPy is what results are compared with: threads of its own would only wait busily beside ours.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         default="1/1",
         metavar="K/N",
-        help="run the K-th of N parts, each of whole files and of about as many tests",
+        help="run the K-th of N parts, each of whole files and of about as many bytes",
     )
 
 
@@ -34,31 +37,52 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:.*its adapter has no float64")
 
 
-# What a file costs beside its tests, in tests: its import, and what it makes once.
-FILE = 30
+# What a file costs beside what its bytes do: its import, and what it makes once.
+FILE = 3000
 
 
-def parted(tests: dict[Path, int], n: int) -> dict[Path, int]:
-    """Return the part of each file: the largest first, each to the part with the fewest tests."""
+def parted(files: dict[Path, int], n: int) -> dict[Path, int]:
+    """Return the part of each file: the largest first, each to the part with the fewest bytes."""
     parts, loads = {}, [0] * n
-    for path in sorted(tests, key=lambda path: (-tests[path], path)):
+    for path in sorted(files, key=lambda path: (-files[path], path)):
         parts[path] = loads.index(min(loads))
-        loads[parts[path]] += tests[path] + FILE
+        loads[parts[path]] += files[path] + FILE
     return parts
+
+
+@functools.cache
+def all_parted(n: int) -> dict[Path, int]:
+    files = Path(__file__).parent.rglob("test_*.py")
+    return parted({path: path.stat().st_size for path in files}, n)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the files of other parts alone: importing them takes longer than a part's tests may."""
+    k, n = map(int, config.getoption("--part").split("/"))
+    return n > 1 and all_parted(n).get(collection_path, k - 1) != k - 1 or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Tens of thousands of tests are no garbage: no collection of it looks at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     every = config.getoption("--every")
-    k, n = map(int, config.getoption("--part").split("/"))
-    parts = parted(Counter(x.path for x in items), n)
     left = [
-        x
-        for i, x in enumerate(items)
-        if parts[x.path] != k - 1 or (i % every and x.get_closest_marker("whole") is None)
+        x for i, x in enumerate(items) if i % every and x.get_closest_marker("whole") is None
     ]
     config.hook.pytest_deselected(items=left)
     dropped = set(left)
-    items[:] = [x for x in items if x not in dropped]
+    # After the GPU's tests, whose pipelines are gigabytes, a copy takes a third of a second.
+    kept = [x for x in items if x not in dropped]
+    items[:] = sorted(kept, key=lambda x: x.get_closest_marker("forks") is None)
 
 
 def switches() -> dict[str, object]:

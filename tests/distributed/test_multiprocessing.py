@@ -12,6 +12,8 @@ import pytensorlib.multiprocessing as mp
 from pytensorlib import nn
 from pytensorlib.multiprocessing import _sent
 
+pytestmark = pytest.mark.forks
+
 METHODS = [method for method in ("fork", "spawn") if method in mp.get_all_start_methods()]
 # As quick as there is one.
 METHOD = METHODS[0]

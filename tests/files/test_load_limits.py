@@ -19,6 +19,7 @@ from fuzz import bombs, files
 import pytensorlib as torch
 from pytensorlib.serialization import CorruptCheckpointError
 
+pytestmark = pytest.mark.forks
 TESTS = Path(__file__).resolve().parents[1]
 
 

@@ -35,6 +35,8 @@ from pytensorlib.utils.data import (
 )
 from pytensorlib.utils.data._utils import worker
 
+pytestmark = pytest.mark.forks
+
 X, Y = torch.arange(20.0).reshape(10, 2), torch.arange(10)
 
 
