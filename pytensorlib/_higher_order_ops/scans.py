@@ -90,6 +90,8 @@ def scan(
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """Return what a function gives of each slice along the first dimension, stacked.
 
+    In an exported program it stays one operator, ``torch.ops.higher_order.map_impl``.
+
     Parameters
     ----------
     f : callable
@@ -116,7 +118,32 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     >>> map(lambda x, y: x.sum() + y, torch.ones(2, 3), torch.tensor(1.0))
     tensor([4., 4.])
     """
-    return scan(lambda carry, x: (carry, f(x, *args)), (), xs)[1]
+    leaves, spec = pytree.tree_flatten(xs)
+    if not leaves or not all(isinstance(t, pt.Tensor) for t in leaves):
+        raise RuntimeError(f"map: Mapped xs can only consist of tensors. Got xs {leaves}.")
+    shapes = [t.shape for t in leaves]
+    if any(s[0] != shapes[0][0] for s in shapes):
+        raise RuntimeError(
+            f"map: Leading dimensions of mapped xs must be consistent. Got shapes {shapes}."
+        )
+    if shapes[0][0] == 0:
+        raise RuntimeError("map: Leading dimensions of mapped xs cannot be 0.")
+    if _control.recording.tracer is not None:
+        from ..export._control_flow import record_map
+
+        return record_map(_control.recording.tracer, f, leaves, spec, args)
+    rows = zip(*leaves, strict=True)
+    found = [f(pytree.tree_unflatten(list(row), spec), *args) for row in rows]
+    return pytree.tree_map(_stack, found[0], *found[1:])
+
+
+def _stack(*parts: Any) -> Any:
+    """Return outputs stacked, or None where they are."""
+    if not all(isinstance(part, pt.Tensor) for part in parts):
+        if all(part is None for part in parts):
+            return None
+        raise RuntimeError(f"map: f must return tensors or None, got {parts[0]!r}")
+    return pt.stack(parts)
 
 
 def associative_scan(

@@ -14,7 +14,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..utils import _pytree as pytree
 
-__all__ = ["OPERATORS", "record_cond", "record_while"]
+__all__ = ["OPERATORS", "record_cond", "record_map", "record_scan", "record_while"]
 
 
 class HigherOrderOperator:
@@ -59,6 +59,11 @@ def _scan(combine: Any, init: Any, xs: Any, additional: Any = ()) -> Any:
     return [*carry, *(pt.stack(rows) for rows in zip(*found, strict=True))]
 
 
+def _map(body: Any, xs: Any, args: Any = ()) -> tuple[Any, ...]:
+    found = [body(*(t[i] for t in xs), *args) for i in range(xs[0].shape[0])]
+    return tuple(pt.stack(rows) for rows in zip(*found, strict=True))
+
+
 def _only(value: Any) -> Any:
     return value[0] if isinstance(value, (tuple, list)) else value
 
@@ -67,20 +72,23 @@ OPERATORS: dict[str, HigherOrderOperator] = {
     "cond": HigherOrderOperator("cond", _cond),
     "while_loop": HigherOrderOperator("while_loop", _while),
     "scan": HigherOrderOperator("scan", _scan),
+    "map_impl": HigherOrderOperator("map_impl", _map),
 }
 
 
 class _Branch:
     """The graph of a function, and the tensors from outside that it uses."""
 
-    def __init__(self, tracer: Any, operands: list[Any]) -> None:
-        self.tracer, self.operands = tracer, operands
+    def __init__(self, tracer: Any, named: bool) -> None:
+        # Whether arguments that are computed have the names that they have outside.
+        self.tracer, self.named = tracer, named
         self.graph, self.lifted = Graph(), {}  # type: tuple[Graph, dict[Node, Node]]
         self.root = pt.nn.Module()  # of branches within it
         self.last: Any = None
 
     def placeholder(self, outer: Node) -> Node:
-        name = outer.name if outer.op == "placeholder" else f"arg{len(self.lifted)}_1"
+        named = self.named or outer.op == "placeholder"
+        name = outer.name if named else f"arg{len(self.lifted)}_1"
         with self.graph.inserting_after(self.last) if self.last else _nothing():
             node = self.graph.create_node("placeholder", name, name=name)
         self.last = node
@@ -103,24 +111,27 @@ class _nothing:  # noqa: N801
         pass
 
 
-def run_branch(tracer: Any, fn: Any, operands: Any) -> Any:
+def run_branch(tracer: Any, fn: Any, operands: Any, named: bool = False) -> Any:
     """Record a function in a graph of its own; return it and what it returns."""
     leaves = [t for t in pytree.tree_leaves(operands) if isinstance(t, pt.Tensor)]
-    branch = _Branch(tracer, leaves)
-    outer = tracer.graph
-    nodes = {id(k): k.node for k in tracer.known.values()}
+    branch = _Branch(tracer, named)
     for t in leaves:
         branch.node_of(tracer.traced(t).node)
-    tracer.graph, before = branch.graph, tracer.inside
-    tracer.inside = branch
+    return branch, run_inside(tracer, branch, fn, *operands)
+
+
+def run_inside(tracer: Any, branch: _Branch, fn: Any, *operands: Any) -> Any:
+    """Return what a function returns, which is recorded in the graph of a branch."""
+    outer, before = tracer.graph, tracer.inside
+    nodes = {id(k): k.node for k in tracer.known.values()}
+    tracer.graph, tracer.inside = branch.graph, branch
     try:
-        result = fn(*operands)
+        return fn(*operands)
     finally:
         tracer.graph, tracer.inside = outer, before
         for known in tracer.known.values():
             if id(known) in nodes:
                 known.node = nodes[id(known)]
-    return branch, result
 
 
 def finish(tracer: Any, branch: Any, result: Any, outer: list[Node], name: str) -> Node:
@@ -181,8 +192,8 @@ def _copies(tracer: Any, result: Any) -> list[Any]:
 
 def record_cond(tracer: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> Any:
     """Record a branch of a program as one operator."""
-    first, a = run_branch(tracer, true_fn, operands)
-    second, b = run_branch(tracer, false_fn, operands)
+    first, a = run_branch(tracer, true_fn, operands, named=True)
+    second, b = run_branch(tracer, false_fn, operands, named=True)
     with tracer.away():
         columns, others = _copies(tracer, a), _copies(tracer, b)
         if pytree.tree_structure(a) != pytree.tree_structure(b):
@@ -230,30 +241,17 @@ def record_while(tracer: Any, cond_fn: Any, body_fn: Any, carried: Any) -> Any:
 def record_scan(tracer: Any, combine: Any, init: Any, leaves: list[Any], spec: Any) -> Any:
     """Record a loop over a dimension as one operator."""
     carried, carried_spec = pytree.tree_flatten(init)
-    branch = _Branch(tracer, carried)
+    branch = _Branch(tracer, False)
     with tracer.away():
         own = [tracer.traced(t).node for t in carried]
         sources = [tracer.traced(t) for t in leaves]
         if len(set(own)) != len(own):
             raise RuntimeError("scan: the tensors of init must be different ones")
-        slices = []
         for node in own:
             branch.placeholder(node)
-        for i, source in enumerate(sources):
-            inner = branch.graph.create_node("placeholder", f"x{i}_1", name=f"x{i}_1")
-            branch.last = inner
-            shadows = [s.select(0, 0).clone() for s in source.shadows]
-            slices.append(tracer.track(shadows[0], inner, shadows, source.device))
-    outer, nodes = tracer.graph, {id(k): k.node for k in tracer.known.values()}
-    tracer.graph, before = branch.graph, tracer.inside
-    tracer.inside = branch
-    try:
-        after, out = combine(init, pytree.tree_unflatten(slices, spec))
-    finally:
-        tracer.graph, tracer.inside = outer, before
-        for known in tracer.known.values():
-            if id(known) in nodes:
-                known.node = nodes[id(known)]
+        names = [f"x{i}_1" for i in range(len(sources))]
+        slices = pytree.tree_unflatten(_slices(tracer, branch, sources, names), spec)
+    after, out = run_inside(tracer, branch, combine, init, slices)
     with tracer.away():
         if pytree.tree_structure(after) != carried_spec:
             raise RuntimeError("scan: combine_fn must carry on what init holds, in its structure")
@@ -264,13 +262,52 @@ def record_scan(tracer: Any, combine: Any, init: Any, leaves: list[Any], spec: A
         given = around(tracer, (s.node for s in sources))
         args = (graph, list(around(tracer, own)), list(given), around(tracer, lifted))
         node = tracer.call(OPERATORS["scan"], args, {}, "scan")
-        columns = _copies(tracer, after)
-        for v in pytree.tree_leaves(out):
-            rows = zip(tracer.traced(v).shadows, sources[0].shadows, strict=True)
-            columns.append(
-                [pt.empty((s.shape[0], *t.shape), dtype=t.dtype, device="meta") for t, s in rows]
-            )
+        columns = _copies(tracer, after) + _stacked(tracer, out, sources[0])
         return results_of(tracer, node, (after, out), columns, _device(tracer, leaves))
+
+
+def record_map(tracer: Any, fn: Any, leaves: list[Any], spec: Any, args: tuple[Any, ...]) -> Any:
+    """Record what a function gives of each slice as one operator."""
+    branch = _Branch(tracer, True)
+    with tracer.away():
+        sources = [tracer.traced(t) for t in leaves]
+        names = [s.node.name for s in sources]
+        slices = pytree.tree_unflatten(_slices(tracer, branch, sources, names), spec)
+        for t in pytree.tree_leaves(args):
+            if isinstance(t, pt.Tensor):
+                branch.node_of(tracer.traced(t).node)
+    out = run_inside(tracer, branch, fn, slices, *args)
+    with tracer.away():
+        columns = _stacked(tracer, out, sources[0])
+        values = [branch.node_of(tracer.traced(v).node) for v in pytree.tree_leaves(out)]
+        branch.graph.output(tuple(values))
+        graph = kept(tracer, branch, "body_graph")
+        given = [*around(tracer, (s.node for s in sources))]
+        node = tracer.call(
+            OPERATORS["map_impl"], (graph, given, [*around(tracer, branch.lifted)]), {}, "map_impl"
+        )
+        return results_of(tracer, node, out, columns, _device(tracer, leaves))
+
+
+def _slices(tracer: Any, branch: _Branch, sources: list[Any], names: list[str]) -> list[Any]:
+    """Return what stands in a branch for one slice of tensors outside."""
+    made = []
+    for source, name in zip(sources, names, strict=True):
+        branch.last = branch.graph.create_node("placeholder", name, name=name)
+        shadows = [s.select(0, 0).clone() for s in source.shadows]
+        made.append(tracer.track(shadows[0], branch.last, shadows, source.device))
+    return made
+
+
+def _stacked(tracer: Any, out: Any, source: Any) -> list[Any]:
+    """Return what the outputs of a branch are for all slices of a tensor."""
+    return [
+        [
+            pt.empty((s.shape[0], *t.shape), dtype=t.dtype, device="meta")
+            for t, s in zip(column, source.shadows, strict=True)
+        ]
+        for column in _copies(tracer, out)
+    ]
 
 
 def _device(tracer: Any, operands: Any) -> Any:

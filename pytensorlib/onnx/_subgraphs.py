@@ -75,6 +75,11 @@ def _scan(c: Any, graph: Any, init: Any, xs: Any, more: Any = ()) -> Any:
     return [made] if len(names) == 1 else list(made)
 
 
+@row("map_impl")
+def _map(c: Any, graph: Any, xs: Any, args: Any = ()) -> Any:
+    return _scan(c, graph, [], xs, args)
+
+
 @row("while_loop")
 def _while(c: Any, cond_graph: Any, body_graph: Any, carried: Any, more: Any = ()) -> Any:
     at, helper = c.at, c.onnx.helper

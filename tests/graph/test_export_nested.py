@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_branches_and_loops_nest_and_are_stored(function: Any, stored: bool) -> 
         save(program, file)
         program = load(io.BytesIO(file.getvalue()))
     names = [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
-    assert sum(name in ("cond", "while_loop", "scan") for name in names) == 1
+    assert sum(name in ("cond", "while_loop", "scan", "map_impl") for name in names) == 1
     with torch.no_grad():
         for given in (x, -x, x * 0.1, torch.cat([x, 1 - x])):
             torch.testing.assert_close(program.module()(given), module(given))
@@ -87,6 +88,102 @@ def test_scan_puts_its_outputs_along_its_dimension() -> None:
     assert outs.tolist() == [[0.0, 0.0, 0.03125, 0.140625], [0.0, 0.3125, 0.84375, 1.640625]]
     run = Called(lambda m, t: scan(lambda c, r: (c + r, c * r), torch.zeros(2), t, dim=1)[1])
     assert torch.equal(export(run, (x,)).module()(x), outs)
+
+
+class Rows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.l = nn.Linear(4, 2)
+
+    def forward(self, xs: Any, y: Any) -> Any:
+        z = y.sin()
+
+        def f(row: Any, y: Any) -> Any:
+            made = self.l(row) + each(lambda v, z: v * z, y, z[1:])
+            return {"a": made, "b": (row.sum(),)}
+
+        return each(f, xs, y)
+
+
+# As torch 2.13 prints them.
+TEXTS = [
+    """
+    def forward(self, p_l_weight, p_l_bias, xs, y):
+        sin = torch.ops.aten.sin.default(y)
+        body_graph_0 = self.body_graph_0
+        map_impl = torch.ops.higher_order.map_impl(body_graph_0, [xs], [y, p_l_weight, p_l_bias, \
+sin]);  body_graph_0 = xs = y = p_l_weight = p_l_bias = sin = None
+        getitem = map_impl[0]
+        getitem_1 = map_impl[1];  map_impl = None
+        return (getitem, getitem_1)""",
+    """
+    def forward(self, xs, y, p_l_weight, p_l_bias, sin):
+        linear = torch.ops.aten.linear.default(xs, p_l_weight, p_l_bias);  \
+p_l_weight = p_l_bias = None
+        slice_1 = torch.ops.aten.slice.Tensor(sin, 0, 1, 9223372036854775807);  sin = None
+        body_graph_0 = self.body_graph_0
+        map_impl = torch.ops.higher_order.map_impl(body_graph_0, [y], [slice_1]);  \
+body_graph_0 = y = slice_1 = None
+        getitem = map_impl[0];  map_impl = None
+        add = torch.ops.aten.add.Tensor(linear, getitem);  linear = getitem = None
+        sum_1 = torch.ops.aten.sum.default(xs);  xs = None
+        return (add, sum_1)""",
+    """
+    def forward(self, y, slice_1):
+        mul = torch.ops.aten.mul.Tensor(y, slice_1);  y = slice_1 = None
+        return (mul,)""",
+]
+
+
+def test_map_is_written_as_in_pytorch() -> None:
+    module, y = Rows(), torch.tensor([0.5, 1.0])
+    program = export(module, (x, y))
+    graph: Any = program.graph_module
+    for text in TEXTS:
+        assert graph.code.strip() == textwrap.dedent(text).strip()
+        graph = getattr(graph, "body_graph_0", None)
+    found = program.module()(x, y)
+    rows = x @ module.l.weight.T + module.l.bias
+    torch.testing.assert_close(found["a"], rows[:, None] + (y * y[1].sin())[:, None])
+    torch.testing.assert_close(found["b"][0], x.sum(1))
+
+
+def test_map_in_a_program_is_differentiated_and_mapped() -> None:
+    program = export(Called(mapped), (x,)).module()
+    scale = torch.tensor([2.0, 1.0, 0.5, 0.0])
+    with torch.no_grad():
+        program.scale.copy_(scale)
+    close, func = torch.testing.assert_close, torch.func
+    close(func.grad(lambda x: (program(x) ** 2).sum())(x), 2 * (x @ scale)[:, None] * scale)
+    close(func.jvp(program, (x,), (x + 1,))[1], (x + 1) @ scale)
+    close(torch.vmap(program)(torch.stack([x, -x])), torch.stack([x, -x]) @ scale)
+    close(
+        torch.vmap(lambda s: each(lambda row, s: row * s, x, s))(scale)[1:3],
+        scale[1:3, None, None] * x,
+    )
+    program(x).sum().backward()
+    close(program.scale.grad, x.sum(0))
+
+
+def test_map_says_what_it_takes() -> None:
+    def same(t: Any) -> Any:
+        return t
+
+    for xs in (3, (), (x, 1)):
+        with pytest.raises(RuntimeError, match="Mapped xs can only consist of tensors. Got xs"):
+            each(same, xs)
+    with pytest.raises(RuntimeError, match="Leading dimensions of mapped xs must be consistent"):
+        each(same, (x, x[:1]))
+    with pytest.raises(RuntimeError, match="Leading dimensions of mapped xs cannot be 0"):
+        each(same, x[:0])
+    with pytest.raises(RuntimeError, match="f must return tensors or None, got 1"):
+        each(lambda t: 1, x)
+    with pytest.raises(RuntimeError, match="Leading dimensions of mapped xs cannot be 0"):
+        export(Called(lambda m, t: each(same, t[:0])), (x,))
+    assert each(lambda t: None, x) is None
+    # Called by its name it gives a tuple, as in torch 2.13.
+    (made,) = torch.ops.higher_order.map_impl(lambda t, y: (t * y,), (x,), (torch.tensor(2.0),))
+    assert torch.equal(made, x * 2)
 
 
 class Counted(nn.Module):
