@@ -192,7 +192,7 @@ def tags(kind: str) -> list[str]:
 def run_each(folder: Path, kind: str) -> int:
     """Run each wheel of a kind in an environment of its own; returns how many failed."""
     failed, count = [], 0
-    for wheel in sorted(folder.glob(f"*-{tags(kind)[0]}*.whl")):
+    for wheel in sorted(folder.glob(f"*{tags(kind)[0]}*.whl")):
         version = re.sub(r".*-cp3(\d+t?)-.*", r"3.\1", wheel.name)
         python = interpreter(version, kind)
         print(f"-- {wheel.name}: {python or 'there is no Python for it'}", flush=True)
