@@ -235,10 +235,10 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     -------
     dict
         By name: bytes ``allocated`` by live tensors and ``reserved`` from the driver, their peaks
-        ``peak_allocated`` and ``peak_reserved``; how many buffers are ``live``; and counts since
-        the start: ``allocations``, ``dispatches``, ``submissions``, ``bind_groups``, ``pipelines``
-        and ``shader_bytes``, those of the texts that pipelines were compiled from, and ``waits`` of
-        the host for the GPU.
+        ``peak_allocated`` and ``peak_reserved``; how many buffers are ``live``, and how many
+        pipelines are kept (``kept_pipelines``); and counts since the start: ``allocations``,
+        ``dispatches``, ``submissions``, ``bind_groups``, ``pipelines`` and ``shader_bytes``, those
+        of the texts that pipelines were compiled from, and ``waits`` of the host for the GPU.
 
     Examples
     --------

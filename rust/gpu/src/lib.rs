@@ -542,10 +542,11 @@ impl Gpu {
         // What goes wrong there shows when its results are asked for.
         let _ = self.settle_all();
         let pipelines = self.pipelines.lock();
-        let (made, shader_bytes) = (pipelines.len() as u64, pipelines.bytes());
+        let (kept_pipelines, [made, shader_bytes]) = (pipelines.len() as u64, pipelines.made());
         drop(pipelines);
         StreamStats {
             pipelines: made,
+            kept_pipelines,
             shader_bytes,
             ..self.stream.lock().stats
         }

@@ -93,6 +93,8 @@ pub(super) struct Layout {
 }
 
 pub(super) struct Pipeline {
+    /// Its number among those of the device. An address would be another's after it is dropped.
+    pub id: u64,
     /// Nothing where it did not compile, which the device's fault tells whenever someone asks for it.
     made: OnceLock<Option<wgpu::ComputePipeline>>,
     fault: Fault,
@@ -149,11 +151,22 @@ pub(super) struct Pipelines {
     int64: bool,
     /// How many threads compile; none: who asks for a pipeline waits for it.
     compilers: usize,
-    pipelines: Map<Key, Arc<Pipeline>>,
+    /// Those asked for since the last turn, and those that were asked for in the turn before alone.
+    recent: Map<Key, Arc<Pipeline>>,
+    earlier: Map<Key, Arc<Pipeline>>,
+    /// How many a turn has, beside those that somebody held when it began.
+    pub turn: usize,
+    held: usize,
     layouts: Map<Bindings, Arc<Layout>>,
-    /// Of the texts of all pipelines, together.
+    /// Made so far, and the bytes of their texts.
+    made: u64,
     bytes: u64,
 }
+
+/// The least that are kept, and half of the most.
+const TURN: usize = 512;
+/// How many the driver may keep for later runs. It forgets none of them.
+const STORED: u64 = 4096;
 
 impl Pipelines {
     pub fn new(cache: Option<PipelineCache>, info: &Info, fault: Fault) -> Pipelines {
@@ -163,19 +176,36 @@ impl Pipelines {
             unrolls: info.unrolls,
             int64: info.int64,
             compilers: info.compilers,
-            pipelines: Map::default(),
+            recent: Map::default(),
+            earlier: Map::default(),
+            turn: TURN,
+            held: 0,
             layouts: Map::default(),
+            made: 0,
             bytes: 0,
         }
     }
 
+    /// How many there are now.
     pub fn len(&self) -> usize {
-        self.pipelines.len()
+        self.recent.len() + self.earlier.len()
     }
 
-    /// The bytes of the texts that were compiled.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// How many were made, and the bytes of the texts that were compiled.
+    pub fn made(&self) -> [u64; 2] {
+        [self.made, self.bytes]
+    }
+
+    /// Keeps one that was asked for. Where a turn is over, those that nobody asked for in it are dropped, but for
+    /// what a command list, a command that waits or a compiler holds: there would be two of it. wgpu holds those of
+    /// encoded commands until they have run.
+    fn keep(&mut self, key: Key, pipeline: Arc<Pipeline>) {
+        if self.recent.len() >= self.held + self.turn {
+            std::mem::swap(&mut self.recent, &mut self.earlier);
+            self.recent.retain(|_, p| Arc::strong_count(p) > 1);
+            self.held = self.recent.len();
+        }
+        self.recent.insert(key, pipeline);
     }
 
     /// The pipeline of a kernel. With `aliased`, a buffer that the kernel reads is also written
@@ -210,8 +240,12 @@ impl Pipelines {
         make: Make,
         text: impl FnOnce() -> Result<String>,
     ) -> Result<Arc<Pipeline>> {
-        if let Some(p) = self.pipelines.get(&key) {
+        if let Some(p) = self.recent.get(&key) {
             return Ok(p.clone());
+        }
+        if let Some(p) = self.earlier.remove(&key) {
+            self.keep(key, p.clone());
+            return Ok(p);
         }
         let layout = self.layout(device, &make.bindings);
         let mut text = text()?;
@@ -220,6 +254,7 @@ impl Pipelines {
             true => {}
             false => user_wgsl::check_variables(make.name, &text)?,
         }
+        self.made += 1;
         self.bytes += text.len() as u64;
         let job = Job {
             device: device.clone(),
@@ -227,11 +262,12 @@ impl Pipelines {
             entry: make.entry.to_string(),
             trusted: make.trusted,
             layout: layout.pipeline.clone(),
-            cache: self.cache.as_ref().map(|s| s.cache.clone()),
+            cache: (self.cache.as_ref().filter(|_| self.made <= STORED)).map(|s| s.cache.clone()),
             in_words: !self.int64 && words::has_long(&text),
             text,
         };
         let pipeline = Arc::new(Pipeline {
+            id: self.made,
             made: OnceLock::new(),
             fault: self.fault.clone(),
             layout,
@@ -247,7 +283,7 @@ impl Pipelines {
             };
             COMPILERS.run(self.compilers, Box::new(work));
         }
-        self.pipelines.insert(key, pipeline.clone());
+        self.keep(key, pipeline.clone());
         Ok(pipeline)
     }
 
@@ -354,6 +390,47 @@ fn make_layout(device: &wgpu::Device, id: u32, bindings: &Bindings) -> Layout {
 mod tests {
     use super::*;
     use crate::testing::gpu;
+
+    #[test]
+    fn those_that_nobody_asks_for_or_holds_are_dropped() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let info = Info {
+            compilers: 0,
+            ..gpu.info().clone()
+        };
+        let mut all = Pipelines::new(None, &info, Fault::default());
+        all.turn = 4;
+        let mut ask = |k| {
+            let make = Make {
+                name: "empty",
+                entry: "main",
+                trusted: true,
+                bindings: Bindings {
+                    count: 0,
+                    written: [0..0, 0..0],
+                },
+            };
+            let text = || Ok("@compute @workgroup_size(1) fn main() {}".to_string());
+            let one = all.known(&gpu.device, [k, 0], make, text).unwrap();
+            (one, all.len(), all.made()[0])
+        };
+        let (held, ..) = ask(0);
+        let often = Arc::downgrade(&ask(1).0);
+        let others = (2..50).map(|k| {
+            ask(1);
+            let (one, count, made) = ask(k);
+            assert!(count <= 2 * 4 + 1, "{count} after {k}");
+            assert_eq!(made, k + 1, "one was made twice");
+            Arc::downgrade(&one)
+        });
+        let others: Vec<_> = others.collect();
+        let live = others.iter().filter(|one| one.strong_count() > 0).count();
+        assert!((4..=7).contains(&live), "{live}");
+        assert_eq!(often.strong_count(), 1);
+        assert!(Arc::ptr_eq(&held, &ask(0).0));
+        // One that was dropped is made again.
+        assert_eq!((ask(2).2, ask(2).2), (51, 51));
+    }
 
     #[test]
     fn what_does_not_compile_is_told_whenever_it_is_asked_for() {

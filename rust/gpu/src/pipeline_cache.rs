@@ -38,7 +38,7 @@ impl PipelineCache {
             return None;
         }
         let path = folder()?.join(name(info) + ".pipelines");
-        let file = fs::read(&path).ok();
+        let file = fs::read(&path).ok().filter(|file| file.len() <= MOST);
         let data = file.as_deref().and_then(checked);
         // SAFETY: the data is what `save` wrote, by its checksum; wgpu compares its head, which names
         // the adapter and the driver, and begins anew with data that is not of this kind.
@@ -67,6 +67,8 @@ impl PipelineCache {
     }
 }
 
+/// Bytes of a file beyond which the next run begins anew: each run adds to it.
+const MOST: usize = 128 << 20;
 /// Bytes of the checksum, which come first in the file.
 const SUM: usize = 8;
 

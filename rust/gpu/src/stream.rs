@@ -61,8 +61,8 @@ pub(super) struct Stream {
 /// An open pass.
 struct Pass {
     own: wgpu::ComputePass<'static>,
-    /// Where the pipeline is that was set last; none is ever freed.
-    pipeline: usize,
+    /// The number of the pipeline that was set last.
+    pipeline: u64,
 }
 
 /// What waits for pipelines.
@@ -115,6 +115,8 @@ pub struct StreamStats {
     pub submissions: u64,
     pub bind_groups: u64,
     pub pipelines: u64,
+    /// Those of them that are kept.
+    pub kept_pipelines: u64,
     /// Bytes of the texts that they were made of.
     pub shader_bytes: u64,
 }
@@ -287,8 +289,7 @@ impl Stream {
                 .forget_lifetime(),
             pipeline: 0,
         });
-        let address = std::ptr::from_ref(pipeline) as usize;
-        if std::mem::replace(set, address) != address {
+        if std::mem::replace(set, pipeline.id) != pipeline.id {
             own.set_pipeline(made);
         }
         own.set_bind_group(0, group, &[offset]);

@@ -314,6 +314,49 @@ fn memory_thousands_of_steps_stays_flat() {
 }
 
 #[test]
+fn pipelines_that_were_dropped_are_made_again_and_give_the_same() {
+    let Some((_turn, gpu)) = gpu() else { return };
+    let data = noise(40, 11);
+    let x = put(gpu, &[40], DType::F32, &data);
+    // Each of its own length, so that none waits to be one with others, and all are in one pass.
+    let run = |k: usize| {
+        let shape = [40 - k];
+        let y = Scratch::new(gpu, &shape, DType::F32).unwrap();
+        let body = format!("fn op(a: Acc) -> Acc {{ return a + Acc({k}); }}\n");
+        let x = View {
+            shape: &shape,
+            ..x.view()
+        };
+        pointwise(gpu, Acc::F32, &body, &[x], y.view(), &[]).unwrap();
+        y
+    };
+    let check = |k: usize, y: &Scratch| {
+        let want: Vec<f32> = data[..40 - k].iter().map(|v| v + k as f32).collect();
+        assert_eq!(get::<f32>(gpu, y), want, "{k}");
+    };
+    let made = || gpu.stats().pipelines;
+    let before = std::mem::replace(&mut gpu.pipelines.lock().turn, 2);
+    let recorder = gpu.record_commands().unwrap().unwrap();
+    let y = run(0);
+    let list = recorder.finish([&x.buffer, &y.buffer].into_iter(), &[]);
+    let list = list.unwrap().unwrap();
+    for round in 0..3 {
+        let begin = made();
+        let all: Vec<Scratch> = (1..13).map(run).collect();
+        all.iter().enumerate().for_each(|(k, y)| check(k + 1, y));
+        assert_eq!(made() - begin, 12, "round {round}");
+        gpu.fill_zero(&y.buffer).unwrap();
+        gpu.replay(&list).unwrap();
+        check(0, &y);
+        // The one that a command list holds is there still.
+        let begin = made();
+        check(0, &run(0));
+        assert_eq!(made(), begin, "round {round}");
+    }
+    gpu.pipelines.lock().turn = before;
+}
+
+#[test]
 fn alloc_beyond_the_adapter_is_out_of_memory() {
     let Some((_turn, gpu)) = gpu() else { return };
     let e = gpu.alloc(1 << 45).unwrap_err();

@@ -103,6 +103,7 @@ fn _wgpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> 
     d.set_item("submissions", s.submissions)?;
     d.set_item("waits", s.waits)?;
     d.set_item("pipelines", s.pipelines)?;
+    d.set_item("kept_pipelines", s.kept_pipelines)?;
     d.set_item("shader_bytes", s.shader_bytes)?;
     d.set_item("bind_groups", s.bind_groups)?;
     d.set_item("allocations", m.allocations)?;
