@@ -2,7 +2,7 @@
 // squares, for a variance or its root, or the largest and exponentials, for the logarithm of their sum. Where
 // several workgroups have parts of a row, each gives both, and `join` makes a result of them. LANES invocations
 // share a row and ROWS rows share a workgroup.
-// uses store, rows, dims, math
+// uses store, rows, dims, parts, math
 override X: u32 = F32;
 override Y: u32 = F32;
 override LOG: bool = false; // largest and exponentials
@@ -22,7 +22,7 @@ struct Params {
     part: u32,
     x_offset: u32,
     y_offset: u32,
-    c_offset: u32,
+    beside_offset: u32,
     pad: u32,
     // What squares are divided by, and the centre of nothing.
     free: vec2<u32>,
@@ -35,17 +35,13 @@ struct Params {
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
-@group(0) @binding(2) var<storage, read_write> centres: array<u32>; // of the type computed in, as in `parts`
+@group(0) @binding(2) var<storage, read_write> beside: array<u32>; // the centres, in the type of `parts`
 @group(0) @binding(3) var<storage, read> x: array<u32>; // the sums of parts for `join`
 @group(0) @binding(4) var<storage, read> parts: array<u32>; // their centres
 
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
     return decode(X, x[w], x[w + wide(X)], i);
-}
-fn load_centre(i: u32) -> Acc {
-    let w = word(ACC, i);
-    return decode(ACC, parts[w], parts[w + wide(ACC)], i);
 }
 
 // One centre of two, and of those of all invocations of a row.
@@ -73,12 +69,6 @@ fn result(centre: Acc, sum: Acc) -> Acc {
     if (ROOT) { return m_sqrt(v); }
     return v;
 }
-fn store_centre(at: u32, centre: Acc) {
-    let bits = encode(ACC, centre);
-    let w = word(ACC, p.c_offset + at);
-    centres[w] = bits.x;
-    if (wide(ACC) == 1u) { centres[w + 1u] = bits.y; }
-}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -86,38 +76,30 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    var job = (group.x + group.y * groups.x) * ROWS + local / LANES;
-    let lane = local % LANES;
-    let live = job < p.rows * p.splits;
-    // Alone in its row, an invocation has those next to it in the rows next to it, whose elements are near.
-    if (LANES == 1u) { job = (job % p.rows) * p.splits + job / p.rows; }
-    let row = job / p.splits;
-    let begin = (job - row * p.splits) * p.part;
-    let end = select(begin, min(begin + p.part, p.length), live);
-    let start = p.x_offset + outer_offset(select(0u, row, live));
+    let s = share_of_part(group, groups, local);
     var centre = from_words(p.nothing.x, p.nothing.y);
-    for (var r = begin + lane; r < end; r += LANES) {
-        centre = nearer(centre, load_x(start + inner_offset(r)));
+    for (var r = s.begin + s.lane; r < s.end; r += LANES) {
+        centre = nearer(centre, load_x(s.start + inner_offset(r)));
     }
-    centre = row_centre(local, lane, centre, end - begin);
+    centre = row_centre(local, s.lane, centre, s.end - s.begin);
     let base = origin(centre);
     var sum = Acc(0);
     var rest = Acc(0);
-    for (var r = begin + lane; r < end; r += LANES) {
-        let d = load_x(start + inner_offset(r)) - base;
+    for (var r = s.begin + s.lane; r < s.end; r += LANES) {
+        let d = load_x(s.start + inner_offset(r)) - base;
         sum += far(d);
         if (PART && !LOG) { rest += d; }
     }
-    sum = row_sum(local, lane, sum);
-    if (PART && !LOG) { rest = row_sum(local, lane, rest); }
-    if (!live || lane != 0u) { return; }
+    sum = row_sum(local, s.lane, sum);
+    if (PART && !LOG) { rest = row_sum(local, s.lane, rest); }
+    if (!s.live || s.lane != 0u) { return; }
     if (PART) {
-        store_y(p.y_offset + 2u * job, sum);
-        store_y(p.y_offset + 2u * job + 1u, rest);
+        store_y(p.y_offset + 2u * s.job, sum);
+        store_y(p.y_offset + 2u * s.job + 1u, rest);
     } else {
-        store_y(p.y_offset + job, result(centre, sum));
+        store_y(p.y_offset + s.job, result(centre, sum));
     }
-    store_centre(job, centre);
+    store_beside(s.job, centre);
 }
 
 fn count(k: u32) -> Acc {
@@ -130,32 +112,28 @@ fn join(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let row = (group.x + group.y * groups.x) * ROWS + local / LANES;
-    let lane = local % LANES;
-    let live = row < p.rows;
-    let end = select(0u, p.splits, live);
-    let start = row * p.splits;
+    let s = share_of_row(group, groups, local);
     var centre = from_words(p.nothing.x, p.nothing.y);
-    for (var k = lane; k < end; k += LANES) {
-        let own = load_centre(start + k);
+    for (var k = s.lane; k < s.end; k += LANES) {
+        let own = load_beside(s.start + k);
         if (LOG) { centre = larger(centre, own); } else { centre += own * count(k); }
     }
-    centre = row_centre(local, lane, centre, p.length);
+    centre = row_centre(local, s.lane, centre, p.length);
     let base = origin(centre);
     var sum = Acc(0);
-    for (var k = lane; k < end; k += LANES) {
-        let own = load_x(2u * (start + k));
-        let d = origin(load_centre(start + k)) - base;
+    for (var k = s.lane; k < s.end; k += LANES) {
+        let own = load_x(2u * (s.start + k));
+        let d = origin(load_beside(s.start + k)) - base;
         if (!LOG) {
             // A mean is rounded, so that distances from it have a sum.
-            sum += own + d * (Acc(2) * load_x(2u * (start + k) + 1u) + d * count(k));
+            sum += own + d * (Acc(2) * load_x(2u * (s.start + k) + 1u) + d * count(k));
         } else if (is_true(own)) {
             // Of a part without numbers above -inf the sum is zero, whatever it was measured from.
             sum += own * m_exp(d);
         }
     }
-    sum = row_sum(local, lane, sum);
-    if (!live || lane != 0u) { return; }
-    store_y(p.y_offset + row, result(centre, sum));
-    store_centre(row, centre);
+    sum = row_sum(local, s.lane, sum);
+    if (!s.live || s.lane != 0u) { return; }
+    store_y(p.y_offset + s.job, result(centre, sum));
+    store_beside(s.job, centre);
 }

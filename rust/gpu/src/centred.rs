@@ -16,7 +16,7 @@ params! {
         part: u32,
         x_offset: u32,
         y_offset: u32,
-        c_offset: u32,
+        beside_offset: u32,
         pad: u32,
         free: [u32; 2],
         nothing: [u32; 2],
@@ -47,8 +47,8 @@ impl Centred {
         y: View<'a>,
         centre: View<'a>,
     ) -> (Launch<'a, Block>, Block) {
-        let ((to, y_offset), (centre, c_offset)) = (y.bound(gpu), centre.bound(gpu));
-        (p.y_offset, p.c_offset) = (y_offset, c_offset);
+        let ((to, y_offset), (centre, beside_offset)) = (y.bound(gpu), centre.bound(gpu));
+        (p.y_offset, p.beside_offset) = (y_offset, beside_offset);
         let launch = CENTRED
             .launch(acc)
             .set("LOG", matches!(self, Centred::LogSumExp))
@@ -92,7 +92,7 @@ pub fn centred(
         part: plan.part as u32,
         x_offset,
         y_offset: 0,
-        c_offset: 0,
+        beside_offset: 0,
         pad: 0,
         free: acc.words(free),
         nothing: acc.words(nothing),

@@ -15,7 +15,7 @@ params! {
         part: u32,
         x_offset: u32,
         y_offset: u32,
-        n_offset: u32,
+        beside_offset: u32,
         pad: u32,
         outer_size: [u32; 8],
         outer_stride: [u32; 8],
@@ -33,8 +33,8 @@ fn writing<'a>(
     y: View<'a>,
     counts: View<'a>,
 ) -> (Launch<'a, Block>, Block) {
-    let ((to, y_offset), (counts, n_offset)) = (y.bound(gpu), counts.bound(gpu));
-    (p.y_offset, p.n_offset) = (y_offset, n_offset);
+    let ((to, y_offset), (counts, beside_offset)) = (y.bound(gpu), counts.bound(gpu));
+    (p.y_offset, p.beside_offset) = (y_offset, beside_offset);
     let launch = PRESENT.launch(acc).writes("Y", to).writes_words(counts);
     (launch, p)
 }
@@ -62,7 +62,7 @@ pub fn present(gpu: &Gpu, x: View, dims: DimSet, y: View, counts: View) -> Resul
         part: plan.part as u32,
         x_offset,
         y_offset: 0,
-        n_offset: 0,
+        beside_offset: 0,
         pad: 0,
         outer_size: plan.kept.words(),
         outer_stride: plan.kept.stride_words(0),

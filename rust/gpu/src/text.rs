@@ -37,7 +37,7 @@ macro_rules! parts {
 /// What a file takes with a line `// uses ...`, beside `math`, the type's functions. `store` is `lanes`
 /// where elements share words.
 const PARTS: &[(&str, &str)] = parts! {
-    "store" "lanes" "each" "rows" "index" "fault" "dims" "strided" "attention" "conv" "cooperative"
+    "store" "lanes" "each" "rows" "index" "fault" "dims" "parts" "strided" "attention" "conv" "cooperative"
 };
 
 /// The values that a launcher gives to `override` lines.

@@ -51,15 +51,8 @@ impl Derivative for CumulativeExtreme {
 }
 
 impl Op for CumulativeExtreme {
-    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(CumulativeExtreme {
-            dim: self.dim + 1,
-            ..self.clone()
-        }))
-    }
-    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
-        Ok(true)
-    }
+    along_lines!();
+
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let values = TensorMeta::of(x[0]);
         let indices = TensorMeta {
@@ -82,9 +75,6 @@ impl Op for CumulativeExtreme {
             });
         });
         Ok(())
-    }
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::of_lines(x, self.dim, y)
     }
 
     /// Of a line that no kernel binds each half by itself; what the first one ends with stays until the second

@@ -137,12 +137,8 @@ impl Logcumsumexp {
 }
 
 impl Op for Logcumsumexp {
-    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Logcumsumexp { dim: self.dim + 1 }))
-    }
-    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
-        Ok(true)
-    }
+    along_lines!();
+
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
@@ -170,9 +166,6 @@ impl Op for Logcumsumexp {
             })?;
         });
         Ok(())
-    }
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::of_lines(x, self.dim, y)
     }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {

@@ -1,5 +1,23 @@
 //! Running results along a dimension.
 
+/// What running results along `dim` have of [`Op`]: the same of many tensors, no doubt that they succeed, and lines
+/// that threads share out.
+macro_rules! along_lines {
+    () => {
+        fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
+            let mut op = self.clone();
+            op.dim += 1;
+            Some(Arc::new(op))
+        }
+        fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
+            Ok(true)
+        }
+        fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+            Cut::of_lines(x, self.dim, y)
+        }
+    };
+}
+
 mod extreme;
 mod logcumsumexp;
 mod product;

@@ -58,15 +58,8 @@ impl Derivative for Cumprod {
 }
 
 impl Op for Cumprod {
-    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Cumprod {
-            dim: self.dim + 1,
-            ..self.clone()
-        }))
-    }
-    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
-        Ok(true)
-    }
+    along_lines!();
+
     fn traits(&self) -> Traits {
         Traits {
             rare: Rare::UNSIGNED,
@@ -94,18 +87,10 @@ impl Op for Cumprod {
         });
         Ok(())
     }
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::of_lines(x, self.dim, y)
-    }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        by_halves(
-            self,
-            (self.dim, self.reverse),
-            x[0],
-            self.dtype,
-            Tensor::mul,
-        )
+        let along = (self.dim, self.reverse);
+        by_halves(self, along, x[0], self.dtype, Tensor::mul)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -151,15 +136,8 @@ impl Derivative for Recurrence {
 }
 
 impl Op for Recurrence {
-    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Recurrence {
-            dim: self.dim + 1,
-            ..self.clone()
-        }))
-    }
-    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
-        Ok(true)
-    }
+    along_lines!();
+
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
@@ -190,9 +168,6 @@ impl Op for Recurrence {
             })?;
         });
         Ok(())
-    }
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::of_lines(x, self.dim, y)
     }
 
     /// Of a line that no kernel binds the second half by itself, and what the first one adds to it: its last

@@ -47,15 +47,8 @@ impl Derivative for Cumsum {
 }
 
 impl Op for Cumsum {
-    fn of_many(&self, _x: &[&Meta], _size: usize) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Cumsum {
-            dim: self.dim + 1,
-            ..self.clone()
-        }))
-    }
-    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
-        Ok(true)
-    }
+    along_lines!();
+
     fn traits(&self) -> Traits {
         Traits {
             rare: Rare::UNSIGNED,
@@ -88,18 +81,10 @@ impl Op for Cumsum {
         });
         Ok(())
     }
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        Cut::of_lines(x, self.dim, y)
-    }
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        by_halves(
-            self,
-            (self.dim, self.reverse),
-            x[0],
-            self.dtype,
-            Tensor::add,
-        )
+        let along = (self.dim, self.reverse);
+        by_halves(self, along, x[0], self.dtype, Tensor::add)
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
