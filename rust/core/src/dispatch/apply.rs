@@ -295,7 +295,7 @@ impl Request<'_> {
         match self.kind {
             Kind::Compute { op } => super::computed(op, x),
             Kind::Into { op, y, metas } => {
-                super::write(op, x, y, metas)?;
+                super::write::write(op, x, y, metas)?;
                 Ok(Tensors::new())
             }
             Kind::View {

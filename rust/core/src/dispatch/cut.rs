@@ -2,7 +2,8 @@
 //! not fit in one, its work is cut in two, along what the op says, as often as it takes, unless the op
 //! chooses its windows itself.
 
-use super::{fallback, implemented, launched, metas, overlap, Overlap};
+use super::launch::{fallback, implemented, launched};
+use super::{metas, overlap, Overlap};
 use crate::error::Result;
 use crate::gpu::fault::working_for;
 use crate::gpu::{was_refused, Gpu, Window};

@@ -1,6 +1,8 @@
 //! Calls of ops that are held by a handle, whatever their types are.
 
-use super::{called, written, Callee};
+use super::view::views_of;
+use super::write::written;
+use super::{called, Callee};
 use crate::autograd::node::Node;
 use crate::autograd::op_node::OpNode;
 use crate::autograd::Vjp;
@@ -92,5 +94,5 @@ pub fn views_kept(
     dtype: DType,
     creation: Creation,
 ) -> Result<Vec<Tensor>> {
-    super::views_of(Held(op), x, layouts, dtype, creation)
+    views_of(Held(op), x, layouts, dtype, creation)
 }

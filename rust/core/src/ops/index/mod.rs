@@ -4,12 +4,16 @@ pub mod along;
 mod cell;
 mod cpu;
 pub mod entries;
+mod flat;
 pub mod gpu;
 mod many;
 pub mod mask;
+mod masked;
 mod ready;
+mod repeat;
 pub mod runs;
 pub mod search;
+mod slices;
 
 crate::ops::family! { scatter; entries::ENTRIES }
 
@@ -33,6 +37,7 @@ use crate::op::{
 };
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
+use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -532,4 +537,20 @@ impl Batching for IndexPut {
     fn map(&self, x: &Mapped) -> Result<Option<Tensors>> {
         self.of_slices(x).map(Some)
     }
+}
+
+/// Runs an op that writes to its first input, in place or on a copy.
+fn put(a: &Args, op: IndexPut, x: &Tensor, values: &Tensor, idx: &[Tensor]) -> Result<Value> {
+    let shared = matches!(a.dest, Dest::InPlace) && values.shares_storage(x);
+    let copy = if shared {
+        Some(values.copy_dense()?)
+    } else {
+        None
+    };
+    let values = copy.as_ref().unwrap_or(values);
+    let mut all: SmallVec<[&Tensor; 6]> = SmallVec::new();
+    all.push(x);
+    all.push(values);
+    all.extend(idx);
+    a.call(op, &all)
 }

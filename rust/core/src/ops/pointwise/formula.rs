@@ -1,6 +1,12 @@
 //! What runs a pointwise op, compiled once for all of them: an op gives its loops, its texts and its
 //! facts by [`Formula`], whatever its type.
 
+mod derivative;
+mod loops;
+
+pub use derivative::{jvp, vjp};
+pub use loops::each;
+
 use super::cpu::complex::Parts;
 use super::cpu::{grad32, grad64, halves, kernel32, kernel64, kernel_bool, kernel_half};
 use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
@@ -10,13 +16,8 @@ use super::gpu::Wgsl;
 use super::gradient::PwGrad;
 use super::types::{common_shape, promoted};
 use super::{complex, cost, expr, gpu, Complex, Facts, Pointwise, Pw, Types};
-use crate::autograd::jvp::{self, along};
-use crate::autograd::{mode, step, Jvp, Tangents, Vjp};
-use crate::cpu::convert;
-use crate::cpu::elements::{Bool, Compute, Element};
-use crate::cpu::pointwise::chain::{erased, Body, Loop};
-use crate::cpu::pointwise::spread::{spread, Numbered, Pair};
-use crate::cpu::pointwise::{run, run_bits, Kernel, MAX_INPUTS};
+use crate::cpu::elements::{Bool, Element};
+use crate::cpu::pointwise::{run, run_bits, Kernel};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -26,13 +27,13 @@ use crate::meta::Meta;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, ReplayArgs, TensorMeta};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
-use half::{bf16, f16};
+use loops::{run_int, with_number, with_numbers};
 use smallvec::SmallVec;
 
 /// The loops of an op over elements of one type.
 pub struct Loops<T> {
     kernel: Kernel<T>,
-    /// For either input of two that is a number; they take a [`Numbered`].
+    /// For either input of two that is a number; they take a [`Numbered`](crate::cpu::pointwise::spread::Numbered).
     number: Option<[Kernel<T>; 2]>,
 }
 
@@ -56,7 +57,7 @@ pub trait Formula: Derivative {
     fn loop_f64(&self) -> Kernel<f64>;
     fn loop_half(&self) -> Kernel<f32>;
     fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
-    /// The loops for either input of two that is a number; they take a [`Numbered`].
+    /// The loops for either input of two that is a number; they take a [`Numbered`](crate::cpu::pointwise::spread::Numbered).
     fn number_f32(&self) -> Option<[Kernel<f32>; 2]>;
     fn number_f64(&self) -> Option<[Kernel<f64>; 2]>;
     fn number_bits(&self, dtype: DType) -> Option<[Kernel<u16>; 2]>;
@@ -412,202 +413,6 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// Computes a tensor and a number where there is a loop for that: `true` where it did.
-fn with_number(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usize) -> bool {
-    let &[x, number] = x else { return false };
-    if number.ndim() > 0 || x.dtype() != t || x.shape() != y.shape() || t.is_float8() {
-        return false;
-    }
-    let mut v = 0.0f32;
-    // SAFETY: the tensor has one element, which lies in host memory.
-    unsafe { convert::load::<f32>(number.dtype(), number.bytes_ptr(), 0, 1, &mut v) };
-    if v.is_nan() {
-        // Which of two NaNs remains is for the loop of two tensors to say, which recorded calls take.
-        return false;
-    }
-    let held = Numbered::one(op.params(), &v);
-    if t == DType::F32 {
-        let Some([_, kernel]) = op.number_f32() else {
-            return false;
-        };
-        // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked
-        // the tensors.
-        unsafe { run::<f32, _>(kernel, (&raw const held).cast(), &[Some(x)], y, grain) };
-        return true;
-    }
-    let Some([_, kernel]) = op.number_bits(t) else {
-        return false;
-    };
-    // SAFETY: the loop is the op's, and takes its parameters with a number; `dispatch` checked the
-    // tensors.
-    unsafe { run_bits(kernel, (&raw const held).cast(), t, &[x], y, grain) }
-}
-
-/// Computes two tensors of which one has a number for each row of the other, where there are loops for
-/// that: `true` where it did.
-fn with_numbers(op: &dyn Formula, t: DType, x: &[&Tensor], y: &Tensor, grain: usize) -> bool {
-    let &[a, b] = x else { return false };
-    if a.dtype() != t || b.dtype() != t || y.dtype() != t || a.shape() == b.shape() {
-        return false;
-    }
-    let (x, runs) = ([a, b], t.is_half());
-    /// Of a loop of two runs, those for a number, and what makes an element a number.
-    macro_rules! spread {
-        ($both:expr, $number:expr, $of:expr) => {{
-            let (Some(both), Some(number)) = ($both, $number) else {
-                return false;
-            };
-            let pair = Pair {
-                params: op.params(),
-                both,
-                number,
-                runs,
-            };
-            // SAFETY: the loops are the op's, each for its type, and take its parameters; `dispatch`
-            // checked the tensors.
-            unsafe { spread(&pair, $of, x, y, grain) }
-        }};
-    }
-    macro_rules! integers {
-        ($t:ident) => {{
-            let Some(IntLoops { $t: of, .. }) = op.int_loops() else {
-                return false;
-            };
-            spread!(Some(of.kernel), of.number, |v| v)
-        }};
-    }
-    match t {
-        DType::F32 => spread!(Some(op.loop_f32()), op.number_f32(), |v: f32| v),
-        DType::F64 => spread!(Some(op.loop_f64()), op.number_f64(), |v: f64| v),
-        DType::F16 | DType::BF16 => {
-            let wide = |v: u16| match t {
-                DType::F16 => f16::from_bits(v).to_f32(),
-                _ => bf16::from_bits(v).to_f32(),
-            };
-            spread!(op.loop_bits(t), op.number_bits(t), wide)
-        }
-        DType::I64 => integers!(i64),
-        DType::I32 => integers!(i32),
-        DType::I16 => integers!(i16),
-        DType::I8 => integers!(i8),
-        DType::U8 => integers!(u8),
-        DType::Bool => integers!(bool),
-        _ => false,
-    }
-}
-
-/// The loop over elements of an op on real numbers. What looks at numbers before it computes has none.
-pub fn each(op: &dyn Formula, x: &[&Meta]) -> Option<Loop> {
-    let facts = op.facts();
-    let (t, output) = types(op, x).ok()?;
-    let truth = facts.types == Types::Bool;
-    let wide = |t: &&Meta| t.dtype().is_wide_unsigned();
-    if t.is_complex() || x.iter().any(wide) || facts.divides && t.is_integral() {
-        return None;
-    }
-    let of = |compute, kernel, grain| Loop {
-        compute,
-        body: Body::Kernel(kernel, op.params()),
-        numbers: [None; MAX_INPUTS],
-        grain,
-    };
-    let number = |t: &Meta| t.ndim() == 0;
-    if t.is_integral() {
-        let loops = op.int_loops()?;
-        // As `run_int`: a number of another type is taken to be that of a wide one, which may be beyond.
-        let own = |x: &&Meta| {
-            let wide = number(x) && !truth && x.dtype() == DType::I64 && t != DType::Bool;
-            x.dtype() == t || wide
-        };
-        let kernel = match x.iter().all(own).then_some(t) {
-            Some(DType::I32) => erased(loops.i32.kernel),
-            Some(DType::I16) => erased(loops.i16.kernel),
-            Some(DType::I8) => erased(loops.i8.kernel),
-            Some(DType::U8) => erased(loops.u8.kernel),
-            Some(DType::Bool) => erased(loops.bool.kernel),
-            _ => {
-                return Some(of(
-                    DType::I64,
-                    erased(loops.i64.kernel),
-                    op.int_grain(t.size()),
-                ))
-            }
-        };
-        return Some(of(t, kernel, op.int_grain(t.size())));
-    }
-    let grain = op.grain(t == DType::F64);
-    let alike = |t: DType| x.iter().all(|x| x.dtype() == t && !number(x)) && output == t;
-    if t.is_half() && alike(t) {
-        if let Some(kernel) = op.loop_bits(t) {
-            return Some(of(t, erased(kernel), grain));
-        }
-    }
-    let mut each = match t.compute() {
-        DType::F64 => of(DType::F64, erased(op.loop_f64()), grain),
-        _ if t.is_half() => of(DType::F32, erased(op.loop_half()), grain),
-        _ => of(DType::F32, erased(op.loop_f32()), grain),
-    };
-    if t.is_half() || t.is_float8() {
-        // As `settled`.
-        for (i, x) in x.iter().enumerate() {
-            let exact = t.is_half() && facts.keeps(i, x.is_wrapped());
-            if number(x) && x.dtype().size() > t.size() && !exact {
-                each.numbers[i] = Some(t);
-            }
-        }
-    }
-    Some(each)
-}
-
-/// Computes integers in their own type where all inputs have it, else in `i64`.
-// SAFETY: the loops are the op's, tensors lie in host memory, and `y` may be written.
-unsafe fn run_int(
-    loops: &IntLoops,
-    params: *const (),
-    t: DType,
-    x: &[Option<&Tensor>],
-    y: &Tensor,
-    grain: usize,
-) {
-    // SAFETY: `params` is the kernel's, tensors lie in host memory, and `y` may be written.
-    unsafe fn as_is<T: Compute>(
-        kernel: Kernel<T>,
-        params: *const (),
-        x: &[Option<&Tensor>],
-        y: &Tensor,
-        grain: usize,
-    ) -> bool {
-        // A number beyond the type's range means more than its low bits.
-        let fits = |t: &Tensor| {
-            let one = t.numel() == 1 && t.dtype() == DType::I64 && T::DTYPE != DType::Bool;
-            // SAFETY: one element of this type.
-            let kept = |v: *const i64| unsafe { *v == T::of_i64(*v).to_i64() };
-            t.dtype() == T::DTYPE || (one && kept(t.ptr()))
-        };
-        let all = x.iter().flatten().all(|t| fits(t));
-        if all {
-            // SAFETY: `params` is the kernel's, tensors lie in host memory, and all have the type
-            // `T`.
-            unsafe { run::<T, _>(kernel, params, x, y, grain) };
-        }
-        all
-    }
-    // SAFETY: the loops are the op's, each for its type, and so are the parameters.
-    unsafe {
-        let done = match t {
-            DType::I32 => as_is(loops.i32.kernel, params, x, y, grain),
-            DType::I16 => as_is(loops.i16.kernel, params, x, y, grain),
-            DType::I8 => as_is(loops.i8.kernel, params, x, y, grain),
-            DType::U8 => as_is(loops.u8.kernel, params, x, y, grain),
-            DType::Bool => as_is(loops.bool.kernel, params, x, y, grain),
-            _ => false,
-        };
-        if !done {
-            run::<i64, _>(loops.i64.kernel, params, x, y, grain);
-        }
-    }
-}
-
 /// Whether a tensor of integers has a zero.
 fn has_zero(x: &Tensor) -> Result<bool> {
     let x = x.to_host()?.prepared(x.dtype())?;
@@ -670,133 +475,4 @@ pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<b
         return Ok(false);
     }
     gpu::launch(gpu, acc, x, &y[0], &|x| op.shade(x))
-}
-
-pub fn vjp(op: &dyn Formula, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-    let (facts, reads) = (op.facts(), op.reads());
-    let mut out: Grads = SmallVec::from_elem(None, reads.len());
-    let Some(g) = &g[0] else { return Ok(out) };
-    if let Some(i) = (0..reads.len()).find(|&i| cx.needs(i) && facts.opaque >> i & 1 == 1) {
-        bail!(
-            NotImplemented,
-            "the derivative for '{}' of '{}' is not implemented.",
-            ["self", "other"][i.min(1)],
-            function_name(op.name())
-        );
-    }
-    // What each gradient reads, unpacked once.
-    let save = op.save(cx.needed());
-    let mut x: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
-    for i in 0..reads.len() {
-        x.push(match save.inputs >> i & 1 {
-            1 => Some(cx.input(i)?),
-            _ => None,
-        });
-    }
-    let y = match save.outputs {
-        1 => Some(cx.output(0)?),
-        _ => None,
-    };
-    let read = || x.iter().chain([&y]).flatten();
-    let complex = g.dtype().is_complex() || read().any(|t| t.dtype().is_complex());
-    if complex && facts.complex == Complex::Forward {
-        bail!(
-            NotImplemented,
-            "{}: the derivative for complex numbers is not implemented",
-            function_name(op.name())
-        );
-    }
-    if mode::grad() || complex {
-        // The formula over tensors gives the gradient as a graph.
-        out = op.gradients(&x, y.as_ref(), g, cx.needed())?;
-        if op.steps_with_reads() && mode::grad() {
-            let read: SmallVec<[&Tensor; 4]> = read().collect();
-            for d in out.iter_mut().flatten().filter(|d| !d.requires_grad()) {
-                *d = step::reading(d, &read)?;
-            }
-        }
-        return Ok(out);
-    }
-    for (i, (inputs_read, output_read)) in reads.into_iter().enumerate() {
-        if !cx.needs(i) {
-            continue;
-        }
-        if let Some(d) = op.direct(i, g) {
-            out[i] = Some(d?);
-            continue;
-        }
-        let mut inputs: SmallVec<[&Tensor; 6]> = SmallVec::new();
-        inputs.push(g);
-        // What the formula does not read may be anything of the shape.
-        inputs.push(match (&y, output_read) {
-            (Some(y), true) => y,
-            _ => g,
-        });
-        for (j, slot) in x.iter().enumerate() {
-            inputs.push(match (slot, inputs_read >> j & 1) {
-                (Some(t), 1) => t,
-                _ => g,
-            });
-        }
-        out[i] = Some(op.fused_gradient(i, &inputs)?);
-    }
-    Ok(out)
-}
-
-/// The sum, over the inputs, of the gradient of each for its tangent: the Jacobian is a diagonal.
-pub fn jvp(op: &dyn Formula, cx: &Jvp) -> Result<Option<Tangents>> {
-    let facts = op.facts();
-    if matches!(facts.types, Types::Bool | Types::IntOnly) {
-        return Ok(Some(Tangents::from_elem(None, 1)));
-    }
-    let n = cx.inputs();
-    if let Some(i) = (0..n).find(|&i| cx.tangent(i).is_some() && facts.opaque >> i & 1 == 1) {
-        bail!(
-            NotImplemented,
-            "Trying to use forward AD with {0} that does not support it because it has not been \
-             implemented yet: the derivative for '{1}' of '{0}' is not implemented.",
-            function_name(op.name()),
-            ["self", "other"][i.min(1)]
-        );
-    }
-    let complex = |t: &Tensor| t.dtype().is_complex();
-    if (0..n).any(|i| complex(cx.input(i)) || cx.tangent(i).is_some_and(complex)) {
-        return Ok(None);
-    }
-    let same = (1..n).all(|i| cx.input(i).dtype() == cx.input(0).dtype());
-    let dtype = match same && cx.input(0).dtype().is_float() {
-        true => cx.input(0).dtype(),
-        false => cx.output(0)?.dtype(),
-    };
-    let mut sum: Option<Tensor> = None;
-    for (i, (inputs_read, output_read)) in op.reads().into_iter().enumerate() {
-        let Some(t) = cx.tangent(i) else { continue };
-        let t = t.to_dtype(dtype)?;
-        if let Some(d) = op.direct(i, &t) {
-            sum = Some(jvp::plus(sum, d?)?);
-            continue;
-        }
-        let y = match output_read {
-            true => Some(cx.output(0)?),
-            false => None,
-        };
-        let read = |j: usize| (inputs_read >> j & 1 == 1).then(|| cx.input(j));
-        let read: SmallVec<[Option<&Tensor>; 4]> = (0..n).map(read).collect();
-        let mut all = read.iter().flatten().copied().chain(y).chain([&t]);
-        let d = if mode::grad() && all.any(|t| t.requires_grad()) {
-            let x: SmallVec<[Option<Tensor>; 4]> = read.iter().map(|x| x.cloned()).collect();
-            op.gradients(&x, y, &t, 1 << i)?[i].take()
-        } else {
-            let mut x: SmallVec<[&Tensor; 6]> = SmallVec::from_slice(&[&t, y.unwrap_or(&t)]);
-            x.extend(read.iter().map(|x| x.unwrap_or(&t)));
-            Some(op.fused_gradient(i, &x)?)
-        };
-        if let Some(d) = d {
-            sum = Some(jvp::plus(sum, d)?);
-        }
-    }
-    match sum {
-        Some(t) => along(t),
-        None => Ok(Some(Tangents::from_elem(None, 1))),
-    }
 }

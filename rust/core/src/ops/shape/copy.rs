@@ -1,35 +1,36 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
+mod entries;
+mod format;
+mod host;
+
+pub use entries::ENTRIES;
+pub use host::copy_host;
+
 use super::create::{dense_strides, format_strides};
-use crate::arg;
 use crate::autograd::jvp::along;
 use crate::autograd::{inplace, mode, Jvp, Tangents, Vjp};
-use crate::cpu::elements::{Bool, Element};
-use crate::cpu::pointwise::{
-    self,
-    chain::{Body, Loop},
-};
-use crate::cpu::strided_copy::strided_copy;
+use crate::cpu::elements::Element;
+use crate::cpu::pointwise::chain::Loop;
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::layout::{Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
     Asked, Batching, Derivative, Fast, Fusion, Grads, Mapped, Metas, Op, Rare, TensorMeta, Tensors,
     Traits,
 };
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
-use crate::schema::{Args, MemoryFormat, Signature, Value};
+use crate::ops::pointwise::compare::BitwiseXor;
+use crate::schema::{MemoryFormat, Value};
 use crate::shape::{expandable, Show, Strides};
 use crate::tensor::Tensor;
-use crate::transfer;
-use crate::{bail, ensure, typed};
+use crate::{ensure, transfer};
+use host::{each, warn_of_parts_lost};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A copy of this type on this device, laid out in this format; `x.clone()` and `x.to(...)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,113 +99,6 @@ impl Derivative for Copy {
     fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
         cx.linear(&[0])
     }
-}
-
-/// What PyTorch says of a shape that does not broadcast to another.
-fn unfit(to: &[usize], from: &[usize]) -> String {
-    if from.len() > to.len() {
-        return format!(
-            "output with shape {} doesn't match the broadcast shape {}",
-            Show(to),
-            Show(from)
-        );
-    }
-    let lead = to.len() - from.len();
-    let bad = (0..from.len())
-        .rev()
-        .find(|&d| from[d] != 1 && from[d] != to[lead + d]);
-    let d = bad.unwrap_or(0);
-    format!(
-        "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton \
-         dimension {}",
-        to.get(lead + d).copied().unwrap_or(1),
-        from.get(d).copied().unwrap_or(1),
-        lead + d
-    )
-}
-
-/// Copies elements, converting types; `x` broadcasts to `y`. Both in host memory.
-pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
-    if x.dtype() == y.dtype() {
-        // Same type: move bits, whatever they mean.
-        let wide = x.layout().expand_to(y.shape());
-        let (from, to) = (x.bytes_ptr(), y.bytes_ptr());
-        // SAFETY: both layouts lie in their host memory; writers have refused layouts of `y` in
-        // which elements share memory.
-        unsafe { strided_copy(x.dtype().size(), from, &wide, to, y.layout()) };
-        return Ok(());
-    }
-    match (x.dtype().is_complex(), y.dtype().is_complex()) {
-        (false, false) => convert(x, y),
-        (false, true) => {
-            copy_host(x, &y.component(0))?;
-            y.component(1).write_scalar(0.0.into())
-        }
-        // What has either part is true.
-        (true, false) if y.dtype() == DType::Bool => {
-            let parts = [0, 1].map(|which| x.component(which).to_dtype(DType::Bool));
-            let [re, im] = parts;
-            copy_host(&apply(LogicalOr, [&re?, &im?])?, y)
-        }
-        (true, false) => copy_host(&x.component(0), y),
-        (true, true) => {
-            copy_host(&x.component(0), &y.component(0))?;
-            copy_host(&x.component(1), &y.component(1))
-        }
-    }
-}
-
-/// Says once that imaginary parts are dropped.
-fn warn_of_parts_lost(from: DType, to: DType) {
-    static WARNED: AtomicBool = AtomicBool::new(false);
-    let lost = from.is_complex() && !to.is_complex() && to != DType::Bool;
-    if lost && !WARNED.swap(true, Ordering::Relaxed) {
-        crate::host::warn("Casting complex values to real discards the imaginary part");
-    }
-}
-
-/// The type by way of which elements of `a` become those of `b`.
-fn via(a: DType, b: DType) -> DType {
-    // One rounding: integers stay exact until they become the target's kind of number.
-    match (a.is_integral(), b.is_integral()) {
-        // The low bits, or whether there are any.
-        (true, true) => b.signed(),
-        // float16 has instructions to and from float32 alone.
-        _ if [a, b].iter().any(|&t| t.is_float8() || t == DType::F16) => DType::F32,
-        _ if a == DType::F64 || b == DType::F64 => DType::F64,
-        _ => DType::F32,
-    }
-}
-
-/// What converts each element of operand `i`.
-fn each(i: usize, a: DType, b: DType) -> Option<Loop> {
-    (!a.is_complex() && !b.is_complex()).then(|| Loop {
-        compute: via(a, b),
-        body: Body::Operand(i),
-        numbers: [None; pointwise::MAX_INPUTS],
-        grain: pointwise::GRAIN,
-    })
-}
-
-fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
-    let (a, b) = (x.dtype(), y.dtype());
-    let via = via(a, b);
-    typed!(
-        via,
-        T => {
-            // SAFETY: both tensors lie in host memory; writers have refused layouts of `y` in which
-            // elements share memory.
-            unsafe { pointwise::convert::<T>(x, y) };
-        },
-        [F32 => f32, F64 => f64, I64 => i64, I32 => i32, I16 => i16, I8 => i8, U8 => u8, Bool => Bool],
-        _ => bail!(
-            NoKernel,
-            "no conversion from {} to {}",
-            a.scalar_name(),
-            b.scalar_name()
-        )
-    );
-    Ok(())
 }
 
 impl Op for Copy {
@@ -283,6 +177,29 @@ impl Fusion for Copy {
     fn element_loop(&self, x: &[&Meta]) -> Option<Loop> {
         each(0, x[0].dtype(), self.dtype)
     }
+}
+
+/// What PyTorch says of a shape that does not broadcast to another.
+fn unfit(to: &[usize], from: &[usize]) -> String {
+    if from.len() > to.len() {
+        return format!(
+            "output with shape {} doesn't match the broadcast shape {}",
+            Show(to),
+            Show(from)
+        );
+    }
+    let lead = to.len() - from.len();
+    let bad = (0..from.len())
+        .rev()
+        .find(|&d| from[d] != 1 && from[d] != to[lead + d]);
+    let d = bad.unwrap_or(0);
+    format!(
+        "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton \
+         dimension {}",
+        to.get(lead + d).copied().unwrap_or(1),
+        from.get(d).copied().unwrap_or(1),
+        lead + d
+    )
 }
 
 /// `x.copy_(y)`: the gradient goes to the source; that of what was overwritten is zeros. Inputs are
@@ -549,62 +466,6 @@ impl Tensor {
         self.preserved_copy(dtype, device, format, "ToCopyBackward0")
     }
 
-    /// Whether the elements lie in memory as a format demands.
-    pub fn is_contiguous_as(&self, format: MemoryFormat) -> bool {
-        match format {
-            MemoryFormat::Contiguous | MemoryFormat::Preserve => self.is_contiguous(),
-            MemoryFormat::ChannelsLast => self.layout().is_packed(&CHANNELS_LAST),
-            MemoryFormat::ChannelsLast3d => self.layout().is_packed(&CHANNELS_LAST_3D),
-        }
-    }
-
-    /// A result in this format, strides of dimensions of one element too, at its place in the graph: moved
-    /// where it lies otherwise.
-    pub fn in_format(self, format: MemoryFormat) -> Result<Tensor> {
-        let strides = format_strides(self.shape(), format)?;
-        self.with_strides(strides)
-    }
-
-    /// The same of images or volumes in channels-last order; others as they are.
-    pub fn in_channels_last(self) -> Result<Tensor> {
-        match self.ndim() {
-            4 => self.in_format(MemoryFormat::ChannelsLast),
-            5 => self.in_format(MemoryFormat::ChannelsLast3d),
-            _ => Ok(self),
-        }
-    }
-
-    /// A result of the shape of `x` with the strides that `empty_like` gives for it, at its place in the graph.
-    pub fn in_order_of(self, x: &Tensor) -> Result<Tensor> {
-        self.with_strides(dense_strides(x.layout()))
-    }
-
-    /// A result of the shape of `x` with all its strides, also where they leave gaps; where elements of `x`
-    /// share memory, as [`in_order_of`](Tensor::in_order_of) has it.
-    pub fn in_places_of(self, x: &Tensor) -> Result<Tensor> {
-        match x.layout().overlaps_itself() {
-            true => self.in_order_of(x),
-            false => self.with_strides(x.strides().clone()),
-        }
-    }
-
-    /// The same with other strides, which no two elements share.
-    pub fn with_strides(self, strides: Strides) -> Result<Tensor> {
-        // Slices lie as what computes all of them at once has it.
-        if strides == *self.strides() || self.stands() {
-            return Ok(self);
-        }
-        let mut layout = self.layout().clone();
-        layout.strides = strides;
-        if layout.same_places(self.layout()) {
-            return Ok(self.replaced(&self.alias(layout)));
-        }
-        let (dtype, device) = (self.dtype(), self.device());
-        let moved = Tensor::empty_strided(self.shape(), &layout.strides, dtype, device)?;
-        moved.assign(&self)?;
-        Ok(self.replaced(&moved))
-    }
-
     /// Writes elements without touching history or version, for kernels. Shapes are equal or broadcast.
     pub fn write_from(&self, x: &Tensor) -> Result<()> {
         if self.shares_storage(x) && self.layout() == x.layout() {
@@ -623,54 +484,6 @@ impl Tensor {
             true => Ok(self.clone()),
             false => Tensor::empty(self.shape(), dtype, self.device()),
         }
-    }
-
-    /// Writes those elements of `x` (of the same shape and type) that differ, one after the other,
-    /// so that several may share memory: on the host, to which memory of a GPU goes and comes back.
-    pub fn write_changes(&self, x: &Tensor) -> Result<()> {
-        if self.device() == Device::Meta {
-            return Ok(());
-        }
-        if self.device().is_gpu() {
-            let (low, high) = self.layout().reach();
-            let mut line = Layout::contiguous(&[high - low]);
-            line.offset = low;
-            let line = self.alias(line);
-            let own = line.to_host()?;
-            let mut layout = self.layout().clone();
-            layout.offset -= low;
-            own.alias(layout).write_changes(&x.to_host()?)?;
-            return line.write_from(&own);
-        }
-        let (before, x) = (self.detach().copy_dense()?, x.contiguous()?);
-        let (size, layout) = (self.dtype().size(), self.layout());
-        let (new, old) = (x.bytes_ptr(), before.bytes_ptr());
-        let mut at: SmallVec<[usize; 5]> = SmallVec::from_elem(0, layout.ndim());
-        for i in 0..x.numel() {
-            let steps = at
-                .iter()
-                .zip(&layout.strides)
-                .map(|(&k, &s)| k as isize * s);
-            let to = steps.sum::<isize>() * size as isize;
-            // SAFETY: `i` counts the elements of two contiguous tensors of this type, and `at` is
-            // the same element's place in this one.
-            unsafe {
-                let (new, old) = (new.add(i * size), old.add(i * size));
-                let slice = |p: *mut u8| std::slice::from_raw_parts(p, size);
-                if slice(new) != slice(old) {
-                    let to = self.bytes_ptr().offset(to);
-                    std::ptr::copy_nonoverlapping(new, to, size);
-                }
-            }
-            for d in (0..at.len()).rev() {
-                at[d] += 1;
-                if at[d] < layout.shape[d] {
-                    break;
-                }
-                at[d] = 0;
-            }
-        }
-        Ok(())
     }
 
     /// `copy_`: writes `x` into this tensor, recorded.
@@ -725,117 +538,4 @@ impl Tensor {
     pub fn check_inplace(&self, tracked: bool) -> Result<()> {
         inplace::check(self, tracked)
     }
-}
-
-fn cast<Sig: Signature>(a: &Args<Sig>, dtype: DType) -> Result<Value> {
-    let x = a.tensor(arg!(self))?;
-    Ok(x.to(
-        dtype,
-        x.device(),
-        false,
-        a.memory_format(arg!(memory_format)),
-    )?
-    .into())
-}
-
-crate::entries! {
-    /// A copy with its own memory; gradients pass.
-    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD,
-    |a| {
-        let x = a.tensor(arg!(self))?;
-        let format = a.memory_format(arg!(memory_format)).unwrap_or(MemoryFormat::Preserve);
-        Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
-    };
-    /// Itself when it lies in memory as the format demands, else a copy that does.
-    "contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| {
-        let x = a.tensor(arg!(self))?;
-        let format = a.memory_format(arg!(memory_format)).unwrap_or(MemoryFormat::Contiguous);
-        if x.is_contiguous_as(format) {
-            return Ok(x.clone().into());
-        }
-        ensure!(
-            format != MemoryFormat::Preserve,
-            Runtime,
-            "preserve memory format is unsupported by the contiguous operator"
-        );
-        Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
-    };
-    /// The same numbers as another type, on another device or in another layout; itself where
-    /// nothing changes.
-    "to(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| {
-        let x = a.tensor(arg!(self))?;
-        let dtype = a.dtype(arg!(dtype)).unwrap_or(x.dtype());
-        Ok(x.to(dtype, x.device(), a.bool(arg!(copy))?, a.memory_format(arg!(memory_format)))?.into())
-    };
-    "to(Tensor self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| {
-        let x = a.tensor(arg!(self))?;
-        let device = a.device(arg!(device)).unwrap_or(x.device());
-        let dtype = a.dtype(arg!(dtype)).unwrap_or(x.dtype());
-        Ok(x.to(dtype, device, a.bool(arg!(copy))?, a.memory_format(arg!(memory_format)))?.into())
-    };
-    "to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| {
-        let (x, o) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
-        Ok(x.to(o.dtype(), o.device(), a.bool(arg!(copy))?, a.memory_format(arg!(memory_format)))?.into())
-    };
-    /// The same numbers with the type and device of `other`.
-    "type_as(Tensor self, Tensor other) -> Tensor", METHOD,
-    |a| {
-        let (x, o) = (a.tensor(arg!(self))?, a.tensor(arg!(other))?);
-        Ok(x.to(o.dtype(), o.device(), false, None)?.into())
-    };
-    /// In host memory.
-    "cpu(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| {
-        let x = a.tensor(arg!(self))?;
-        Ok(x.to(x.dtype(), Device::Cpu, false, a.memory_format(arg!(memory_format)))?.into())
-    };
-    /// As float32.
-    "float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::F32);
-    /// As float64.
-    "double(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::F64);
-    /// As float16.
-    "half(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::F16);
-    /// As bfloat16.
-    "bfloat16(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::BF16);
-    /// As int32.
-    "int(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::I32);
-    /// As int64.
-    "long(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::I64);
-    /// As int16.
-    "short(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::I16);
-    /// As int8.
-    "char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::I8);
-    /// As uint8.
-    "byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::U8);
-    /// As bool.
-    "bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::Bool);
-    /// Writes the elements of `src`, converted, into `self`.
-    "copy_(Tensor self, Tensor|Scalar src, bool non_blocking=False) -> Tensor", METHOD,
-    |a| {
-        a.tensor(arg!(self))?.copy_from(a.tensor(arg!(src))?)?;
-        Ok(a.tensor(arg!(self))?.clone().into())
-    };
-    /// As complex32.
-    "chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::C32);
-    /// As complex64.
-    "cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::C64);
-    /// As complex128.
-    "cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
-    |a| cast(a, DType::C128);
 }

@@ -1,191 +1,31 @@
 //! Tensors from nothing: `empty`, `zeros`, `full` and their like.
 
+mod fill;
+mod options;
+mod strides;
+
+pub use fill::{fits, zero_grads, Fill};
+pub use options::Options;
+pub use strides::{dense_strides, format_strides};
+
 use crate::arg;
-use crate::autograd::{mode, Jvp, Tangents, Vjp};
-use crate::cpu::non_temporal;
-use crate::cpu::pool::{parallel_for, Ptr};
-use crate::device::{default_device, Device};
+use crate::autograd::{mode, Vjp};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{check_range, default_dtype, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::layout::{packed_strides, Layout, CHANNELS_LAST, CHANNELS_LAST_3D};
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Fast, Grads, Metas, Op, Rare, Repeats, TensorMeta, Traits};
-use crate::schema::{Args, At, Dest, MemoryFormat, Signature, Value};
+use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
+use crate::schema::{Args, At, MemoryFormat, Signature, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
 use crate::tensor::{byte_count, Tensor};
-use crate::{bail, ensure, host, with_element};
+use crate::{ensure, host};
+use fill::{diagonals, fill_into};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// The keyword arguments that every factory takes: `dtype`, `layout`, `device`, `pin_memory`,
-/// `requires_grad`.
-pub struct Options {
-    pub dtype: Option<DType>,
-    pub device: Option<Device>,
-    pub requires_grad: bool,
-}
-
-impl Options {
-    /// Reads them. Host memory needs no pinning: `pin_memory` is accepted.
-    pub fn read<Sig: Signature>(a: &Args<Sig>) -> Result<Options> {
-        let at = arg!(requires_grad);
-        let requires_grad = !a.is_none(at) && a.bool(at)?;
-        Ok(Options {
-            dtype: a.dtype(arg!(dtype)),
-            device: a.device(arg!(device)),
-            requires_grad,
-        })
-    }
-
-    /// The type asked for, that of `out=`, or `default`.
-    pub fn dtype_or(&self, a: &Args, default: impl FnOnce() -> DType) -> Result<DType> {
-        match (a.dest, self.dtype) {
-            (Dest::Out(out), Some(d)) => {
-                ensure!(
-                    out[0].dtype() == d,
-                    Runtime,
-                    "{}(): dtype {} does not match dtype of out parameter ({})",
-                    a.schema.name,
-                    d.scalar_name(),
-                    out[0].dtype().scalar_name()
-                );
-                Ok(d)
-            }
-            (Dest::Out(out), None) => Ok(out[0].dtype()),
-            (_, Some(d)) => Ok(d),
-            (_, None) => Ok(default()),
-        }
-    }
-
-    pub fn device_or(&self, a: &Args) -> Device {
-        match a.dest {
-            Dest::Out(out) => out[0].device(),
-            _ => self.device.unwrap_or_else(default_device),
-        }
-    }
-
-    /// Brings a new tensor to where it goes.
-    pub fn give(&self, a: &Args, y: Tensor) -> Result<Value> {
-        if let Dest::Out(out) = a.dest {
-            out[0].check_inplace(false)?;
-            return Ok(dispatch::deliver(&y, &out[0])?.into());
-        }
-        if self.requires_grad {
-            y.require_grad()?;
-        }
-        Ok(Value::Tensor(y))
-    }
-}
-
-/// Strides of a memory format for a shape. `Preserve` has none of its own.
-pub fn format_strides(shape: &[usize], format: MemoryFormat) -> Result<Strides> {
-    let (order, name): (&[usize], &str) = match format {
-        MemoryFormat::ChannelsLast => (&CHANNELS_LAST, "channels_last"),
-        MemoryFormat::ChannelsLast3d => (&CHANNELS_LAST_3D, "channels_last_3d"),
-        MemoryFormat::Contiguous => return Ok(crate::layout::contiguous_strides(shape)),
-        MemoryFormat::Preserve => bail!(Runtime, "unsupported memory format Preserve"),
-    };
-    let rank = order.len();
-    ensure!(
-        shape.len() == rank,
-        Runtime,
-        "required rank {rank} tensor to use {name} format, got sizes {}",
-        Show(shape)
-    );
-    Ok(packed_strides(shape, order))
-}
-
-/// Strides without gaps that keep the order in which the dimensions of `layout` lie in memory.
-pub fn dense_strides(layout: &Layout) -> Strides {
-    if layout.is_dense() && !layout.shape.contains(&0) {
-        return layout.strides.clone();
-    }
-    // Dimensions are moved inwards past larger strides; those of stride 0 or equal stay put.
-    let mut order: SmallVec<[usize; 5]> = (0..layout.ndim()).rev().collect();
-    let inner = |a: usize, b: usize| -> Option<bool> {
-        let (x, y) = (layout.strides[a], layout.strides[b]);
-        if x == 0 || y == 0 {
-            None
-        } else if x != y {
-            Some(x < y)
-        } else if layout.shape[a] > layout.shape[b] {
-            Some(false)
-        } else {
-            None
-        }
-    };
-    for i in 1..order.len() {
-        let mut at = i;
-        for j in (0..i).rev() {
-            match inner(order[at], order[j]) {
-                Some(true) => {
-                    order.swap(at, j);
-                    at = j;
-                }
-                Some(false) => break,
-                None => {}
-            }
-        }
-    }
-    packed_strides(&layout.shape, &order)
-}
-
-/// One value everywhere. The gradient of what was there before is zero.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fill {
-    pub value: Scalar,
-    pub name: &'static str,
-}
-
-impl Derivative for Fill {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        zero_grads(g, 1)
-    }
-    fn jvp(&self, cx: &Jvp) -> Result<Option<Tangents>> {
-        Ok(Some(Tangents::from_elem(None, cx.inputs())))
-    }
-}
-
-impl Op for Fill {
-    fn sure(&self, _x: &[&Tensor]) -> Result<bool> {
-        Ok(true)
-    }
-    fn traits(&self) -> Traits {
-        Traits {
-            rare: Rare::ALL,
-            repeats: Repeats::Alike,
-            ..Traits::POINTWISE
-        }
-    }
-    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
-    }
-    fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        y[0].write_scalar(self.value)
-    }
-    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        y[0].write_scalar(self.value).map(|()| true)
-    }
-    fn fast(&self) -> Option<&dyn Fast> {
-        Some(self)
-    }
-}
-
-impl Fast for Fill {
-    fn call_into(&self, _x: &[&Tensor], y: &Tensor) -> Result<bool> {
-        let small = super::copy::is_small(y);
-        if small {
-            y.write_scalar(self.value)?;
-        }
-        Ok(small)
-    }
-}
 
 /// A new tensor of one value, one for each slice where the input is of slices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -238,15 +78,6 @@ impl Op for Blank {
     fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         y[0].write_scalar(self.value).map(|()| true)
     }
-}
-
-/// Zeros of the gradient's shape for the first input, nothing for the other `n - 1`.
-pub fn zero_grads(g: &[Option<Tensor>], n: usize) -> Result<Grads> {
-    let mut out: Grads = SmallVec::from_elem(None, n);
-    if let Some(g) = &g[0] {
-        out[0] = Some(Tensor::zeros(g.shape(), g.dtype(), g.device())?);
-    }
-    Ok(out)
 }
 
 impl Tensor {
@@ -336,59 +167,6 @@ impl Tensor {
         };
         Tensor::empty_strided(self.shape(), &strides, dtype, device)
     }
-
-    /// Writes one value everywhere, without touching history or version.
-    pub fn write_scalar(&self, value: Scalar) -> Result<()> {
-        if self.device() != Device::Cpu {
-            return crate::transfer::fill(self, value);
-        }
-        if self.dtype().is_complex() {
-            self.component(0).write_scalar(value)?;
-            return self.component(1).write_scalar(Scalar::Float(0.0));
-        }
-        if self.dtype().is_rare() {
-            let bits = Tensor::number(value)?.to_dtype(self.dtype())?.as_signed();
-            return self.as_signed().write_scalar(bits.item()?);
-        }
-        if self.device() == Device::Cpu && self.layout().is_dense() {
-            let n = self.numel();
-            if n == 0 {
-                return Ok(());
-            }
-            with_element!(self.dtype(), T => {
-                use crate::cpu::elements::Element;
-                let v = match value {
-                    Scalar::Float(f) => T::of_f64(f),
-                    Scalar::UInt(u) if T::DTYPE.is_float() => T::of_f64(u as f64),
-                    other => T::of_i64(other.i64()),
-                };
-                let to = Ptr::new(self.ptr::<T>());
-                let non_temporal = non_temporal::is_worth_filling(n * size_of::<T>());
-                parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
-                    // SAFETY: dense host memory of `n` elements of this type; ranges of different
-                    // threads are disjoint.
-                    unsafe {
-                        let to = to.at(r.start);
-                        if non_temporal {
-                            non_temporal::fill(v, to, r.len());
-                            non_temporal::fence();
-                        } else {
-                            crate::cpu::copy::fill(v, to, r.len());
-                        }
-                    }
-                });
-            });
-            return Ok(());
-        }
-        let number = Tensor::number(value)?.to_dtype(self.dtype())?;
-        self.write_from(&number.to_device(self.device())?)
-    }
-
-    /// `fill_`, recorded.
-    pub fn fill_(&self, value: Scalar, name: &'static str) -> Result<()> {
-        check_range(value, self.dtype())?;
-        dispatch::call_into(Fill { value, name }, &[self], self, true).map(|_| ())
-    }
 }
 
 /// A new tensor of a shape, as `make` fills it.
@@ -420,18 +198,6 @@ fn unwritten(y: Tensor) -> Result<Tensor> {
         y.fill_unwritten()?;
     }
     Ok(y)
-}
-
-impl Tensor {
-    /// Writes NaN, or the largest value of a type without it.
-    pub fn fill_unwritten(&self) -> Result<()> {
-        match self.dtype() {
-            t if t.is_complex() => self.as_real()?.fill_unwritten(),
-            t if t.is_float() => self.write_scalar(Scalar::Float(f64::NAN)),
-            DType::U64 => self.write_scalar(Scalar::UInt(u64::MAX)),
-            t => self.write_scalar(Scalar::Int(t.limits().1)),
-        }
-    }
 }
 
 /// The type of a tensor filled with a number: that of `full`.
@@ -476,22 +242,6 @@ fn write_number(a: &Args, i: At, y: &Tensor) -> Result<()> {
     }
     fits(&number, y)?;
     y.write_from(&number.to_device(y.device())?)
-}
-
-/// Refuses a number with an imaginary part where the type has none, and one beyond int64 where it
-/// holds other integers.
-pub fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
-    if number.dtype() == DType::U64 && y.dtype().is_integral() && y.dtype() != DType::U64 {
-        return check_range(number.item()?, y.dtype());
-    }
-    let (re, im) = number.complex_item()?;
-    ensure!(
-        y.dtype().is_complex() || im == 0.0,
-        Runtime,
-        "value cannot be converted to type {} without overflow: {re}{im:+}j",
-        y.dtype().c_name()
-    );
-    Ok(())
 }
 
 /// A tensor like the first argument.
@@ -603,78 +353,6 @@ fn one(dtype: DType) -> Scalar {
     } else {
         Scalar::Int(1)
     }
-}
-
-/// The value that `fill` writes, from a number or a 0-d tensor, with its place in a graph.
-fn fill_value(t: &Tensor) -> Result<()> {
-    ensure!(
-        t.ndim() == 0,
-        Runtime,
-        "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
-        t.ndim()
-    );
-    Ok(())
-}
-
-/// Writes `value` into `x`; the gradient of the value is the sum of the result's.
-fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
-    fill_value(value)?;
-    if value.stands() {
-        return x.copy_from(value);
-    }
-    if value.dtype().is_complex() {
-        if value.has_data() {
-            fits(&value.detach(), x)?;
-        }
-        return match x.dtype().is_complex() {
-            true => x.copy_from(value),
-            false if value.has_data() => x.fill_(value.item()?, "FillBackward0"),
-            false => x.fill_(Scalar::Int(0), "FillBackward0"),
-        };
-    }
-    if value.has_data() && (value.is_wrapped() || !value.requires_grad()) {
-        if value.is_wrapped() {
-            check_range(value.item()?, x.dtype())?;
-        }
-        return x.fill_(value.item()?, "FillBackward0");
-    }
-    x.copy_from(value)
-}
-
-/// The elements on the main diagonal; with `wrap`, one row behind its end it begins again.
-fn diagonals(x: &Tensor, wrap: bool) -> Result<Vec<Tensor>> {
-    ensure!(
-        x.ndim() >= 2,
-        Runtime,
-        "fill_diagonal_: dimensions must larger than 1, got a tensor of shape {}",
-        Show(x.shape())
-    );
-    let (rows, n) = (x.size(0), *x.shape().iter().min().unwrap_or(&0));
-    ensure!(
-        x.ndim() == 2 || x.shape().iter().all(|&d| d == rows),
-        Runtime,
-        "fill_diagonal_: all dimensions of input must be of equal length, got shape {}",
-        Show(x.shape())
-    );
-    if n == 0 {
-        return Ok(Vec::new());
-    }
-    let across: isize = x.strides().iter().sum();
-    let line = |size: &[i64], strides: &[i64], row: usize| {
-        let offset = x.offset() as isize + row as isize * x.strides()[0];
-        x.as_strided(size, strides, Some(offset as i64))
-    };
-    if !wrap || x.ndim() > 2 {
-        return Ok(vec![line(&[n as i64], &[across as i64], 0)?]);
-    }
-    let (cols, step) = (x.size(1), x.size(1) + 1);
-    let blocks = rows / step;
-    let strides = [step as i64 * x.strides()[0] as i64, across as i64];
-    let rest = (rows % step).min(cols) as i64;
-    Ok(vec![
-        line(&[blocks as i64, cols as i64], &strides, 0)?,
-        line(&[rest], &strides[1..], blocks * step * (rest > 0) as usize)?,
-    ])
 }
 
 crate::entries! {

@@ -1,6 +1,6 @@
 //! Sums and means of bags of rows, read where they lie.
 
-use super::{counts, Rows, Spread, SumRows};
+use super::rows::{counts, Rows, Spread, SumRows};
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::elements::Element;
