@@ -245,25 +245,6 @@ def _earlier(t: Any, x: Any, dim: int, other: float) -> Any:
     return t.where(kept, table, t.constant(other, x.dtype))
 
 
-@composed("quantile")
-def _quantile(
-    t: Any, x: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear"
-) -> Any:
-    if is_tensor(q) or interpolation != "linear":
-        raise t.c.error(t.c.at, "the quantile is a tensor, or not between two elements")
-    if dim is None:
-        if keepdim:
-            raise t.c.error(t.c.at, "all dimensions are kept")
-        x, dim = t.reshape(x, [-1]), 0
-    place = q * (t.size(x, dim) - 1)
-    low = min(int(place), t.size(x, dim) - 1)
-    high = min(low + 1, t.size(x, dim) - 1)
-    ordered = t.sort(x, dim)[0]
-    a, b = t.narrow(ordered, dim, low, 1), t.narrow(ordered, dim, high, 1)
-    made = t.add(a, t.mul(t.sub(b, a), place - low))
-    return made if keepdim else t.squeeze(made, dim)
-
-
 @composed("block_diag")
 def _block_diag(t: Any, *given: Any) -> Any:
     tensors = given[0] if isinstance(given[0], list) else given

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import pytensorlib as pt
 
-from ._graph import Value
+from ._graph import TYPES, Value
 from ._layout import between
 from ._reductions import reduce
 from ._rows import row
@@ -120,10 +121,10 @@ def _pools() -> None:
             return adaptive_pool(c, x, spatial(size, n), n, "AveragePool", "ReduceMean")
 
         def adaptive_max(c: Any, x: Any, size: Any, n: int = n) -> Any:
-            made = adaptive_pool(c, x, spatial(size, n), n, "MaxPool", "ReduceMax")
+            sizes = spatial(size, n)
             if any(user.users for user in c.at.users if user.args[1:] == (1,)):
-                raise c.error(c.at, "the places of the largest are used")
-            return [made, None]
+                return adaptive_places(c, x, sizes, n)
+            return [adaptive_pool(c, x, sizes, n, "MaxPool", "ReduceMax"), None]
 
         ROWS[f"max_pool{n}d"], ROWS[f"max_pool{n}d_with_indices"] = plain, both
         ROWS[f"avg_pool{n}d"] = average
@@ -159,17 +160,71 @@ def adaptive_pool(c: Any, x: Any, size: list[Any], n: int, pool: str, whole: str
     return made
 
 
+def adaptive_places(c: Any, x: Any, size: list[Any], n: int) -> list[Any]:
+    """Write a pool to a size with the places of the largest: each window by itself."""
+    have = [x.known(d) for d in range(x.rank - n, x.rank)]
+    size = [h if s is None else s for h, s in zip(have, size, strict=True)]
+    if None in have or math.prod(size) > 256:
+        raise c.error(c.at, "the places of the largest are used, and its windows are many or open")
+    lead = c.op("Shape", x, end=x.rank - n)
+    flat = c.op("Reshape", x, c.op("Concat", lead, c.ints([-1]), axis=0))
+    places = pt.arange(math.prod(have)).view(have)
+    found = []
+    for at in itertools.product(*(range(s) for s in size)):
+        window = tuple(
+            slice(i * h // s, -(-(i + 1) * h // s)) for i, h, s in zip(at, have, size, strict=True)
+        )
+        inside = c.constant(places[window].reshape(-1).tolist())
+        values = c.op("Gather", flat, inside, axis=-1)
+        largest = c.op("ArgMax", values, axis=-1, keepdims=1)
+        found.append(c.op("Gather", inside, largest, axis=0))
+    spots = c.op("Concat", *found, axis=-1)
+    shape = c.op("Concat", lead, c.ints(size), axis=0)
+    made = c.op("GatherElements", flat, spots, axis=-1)
+    return [c.op("Reshape", made, shape), c.op("Reshape", spots, shape)]
+
+
 @row("batch_norm")
 def _batch_norm(
     c: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float,
     eps: float, cudnn: bool = False,
 ) -> Any:  # fmt: skip
-    if training or mean is None:
+    if mean is None:
+        return batch_statistics(c, x, weight, bias, eps)[0]
+    if training:
         raise c.error(c.at, "it takes statistics of its batch; call eval() on the module first")
     n = mean.known(0)
     weight = c.constant([1.0] * n, x.dtype) if weight is None else weight
     bias = c.constant([0.0] * n, x.dtype) if bias is None else bias
     return c.op("BatchNormalization", x, weight, bias, mean, var, epsilon=float(eps))
+
+
+def batch_statistics(c: Any, x: Any, weight: Any, bias: Any, eps: float) -> list[Any]:
+    """Normalize channels by their own mean and variance; return these, too."""
+    dims = c.ints([d for d in range(x.rank) if d != 1])
+    mean = c.op("ReduceMean", x, dims, keepdims=1)
+    away = c.op("Sub", x, mean)
+    made, scale = _scaled(c, x, away, dims, eps)
+    made = affine(c, made, x, weight, bias)
+    return [made, c.op("Squeeze", mean, dims), c.op("Squeeze", scale, dims)]
+
+
+def _scaled(c: Any, x: Any, away: Any, dims: Any, eps: float) -> tuple[Any, Any]:
+    """Return what is left of a mean over its deviation, and one over that."""
+    spread = c.op("ReduceMean", c.op("Mul", away, away), dims, keepdims=1)
+    scale = c.op("Reciprocal", c.op("Sqrt", c.op("Add", spread, c.constant(float(eps), x.dtype))))
+    return c.op("Mul", away, scale), scale
+
+
+@row("native_batch_norm")
+def _native_batch_norm(
+    c: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    if mean is None:
+        return batch_statistics(c, x, w, b, eps)
+    made = _batch_norm(c, x, w, b, mean, var, training, momentum, eps)
+    empty = c.constant([], x.dtype)
+    return [made, empty, empty]
 
 
 @row("_native_batch_norm_legit_no_training")
@@ -215,7 +270,10 @@ def _native_group_norm(
     c: Any, x: Any, w: Any, b: Any, n: Any, ch: Any, hxw: Any, groups: int, eps: float
 ) -> Any:
     made = _group_norm(c, x, groups, w, b, eps)
-    return [made, made, made]
+    rows, last = c.op("Reshape", x, c.ints([0, groups, -1])), c.ints([2])
+    mean = c.op("ReduceMean", rows, last, keepdims=1)
+    _, scale = _scaled(c, x, c.op("Sub", rows, mean), last, eps)
+    return [made, c.op("Squeeze", mean, last), c.op("Squeeze", scale, last)]
 
 
 @row("layer_norm")
@@ -231,7 +289,9 @@ def _layer_norm(
 @row("native_layer_norm")
 def _native_layer_norm(c: Any, x: Any, shape: Any, w: Any, b: Any, eps: float) -> Any:
     made = _layer_norm(c, x, shape, w, b, eps)
-    return [made, made, made]
+    dims = c.ints(list(range(-len(shape), 0)))
+    mean = c.op("ReduceMean", x, dims, keepdims=1)
+    return [made, mean, _scaled(c, x, c.op("Sub", x, mean), dims, eps)[1]]
 
 
 @row("rms_norm", "_fused_rms_norm")
@@ -489,24 +549,55 @@ def _im2col(c: Any, x: Any, kernel: Any, dilation: Any, padding: Any, stride: An
     return c.op("Reshape", made, c.ints([0, ch * kh * kw, -1]))
 
 
+def _smoothed(
+    c: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float
+) -> Any:
+    """Write the loss of probabilities, or of labels that are smoothed."""
+    axis = 1 if x.rank > 1 else 0
+    n = x.known(axis)
+    if n is None:
+        raise c.error(c.at, "the number of classes is open")
+    logs = c.op("Neg", c.op("LogSoftmax", x, axis=axis))
+    if weight is not None:
+        shape = c.ints([-1, *[1] * (x.rank - axis - 1)])
+        weight = c.op("Reshape", weight, shape)
+        logs = c.op("Mul", logs, weight)
+    labels = not target.dtype.is_floating_point
+    counted = None
+    if labels:
+        kept = c.op("Not", c.op("Equal", target, c.constant(ignore_index, target.dtype)))
+        zero = c.constant(0, target.dtype)
+        hot = c.op(
+            "OneHot", c.op("Where", kept, target, zero), c.constant(n),
+            c.op("Cast", c.constant([0.0, 1.0], pt.float32), to=TYPES[x.dtype]), axis=axis,
+        )  # fmt: skip
+        counted = c.op("Cast", kept, to=TYPES[x.dtype])
+        target = c.op("Mul", hot, c.op("Unsqueeze", counted, c.ints([axis])))
+        if weight is not None:
+            one = c.op("ReduceSum", c.op("Mul", target, weight), c.ints([axis]), keepdims=0)
+        total = c.op("ReduceSum", counted if weight is None else one, keepdims=0)
+    mixed: Any = target
+    if smoothing:
+        rest = c.constant(smoothing / n, x.dtype)
+        if labels:  # nothing of what is ignored
+            rest = c.op("Mul", c.op("Unsqueeze", counted, c.ints([axis])), rest)
+        mixed = c.op("Add", c.op("Mul", target, c.constant(1.0 - smoothing, x.dtype)), rest)
+    each = c.op("ReduceSum", c.op("Mul", logs, mixed), c.ints([axis]), keepdims=0)
+    if reduction == 0:
+        return each
+    if reduction == 2 or labels:
+        made = c.op("ReduceSum", each, keepdims=0)
+        return made if reduction == 2 else c.op("Div", made, total)
+    return c.op("ReduceMean", each, keepdims=0)
+
+
 @row("cross_entropy_loss", "nll_loss", "nll_loss_nd")
 def _cross_entropy(
     c: Any, x: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
     if label_smoothing or target.dtype.is_floating_point:
-        if weight is not None or not target.dtype.is_floating_point:
-            raise c.error(c.at, "labels are smoothed, or classes have weights")
-        if label_smoothing:
-            rest = c.constant(label_smoothing / x.shape[1 if x.rank > 1 else 0], x.dtype)
-            kept = c.op("Mul", target, c.constant(1.0 - label_smoothing, x.dtype))
-            target = c.op("Add", kept, rest)
-        axis = 1 if x.rank > 1 else 0
-        each = c.op("Mul", c.op("LogSoftmax", x, axis=axis), target)
-        each = c.op("Neg", c.op("ReduceSum", each, c.ints([axis]), keepdims=0))
-        if reduction == 0:
-            return each
-        return c.op("ReduceMean" if reduction == 1 else "ReduceSum", each, keepdims=0)
+        return _smoothed(c, x, target, weight, reduction, ignore_index, label_smoothing)
     kind = "SoftmaxCrossEntropyLoss" if "cross" in str(c.at.target) else "NegativeLogLikelihoodLoss"
     how = ("none", "mean", "sum")[reduction]
     return c.op(kind, x, target, weight, reduction=how, ignore_index=ignore_index)

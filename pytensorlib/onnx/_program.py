@@ -160,6 +160,8 @@ def convert(
         _bags,
         _composed_math,
         _composed_moves,
+        _composed_seldom,
+        _composed_special,
         _layers,
         _layout,
         _making,
