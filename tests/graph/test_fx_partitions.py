@@ -128,3 +128,50 @@ def test_support_is_by_names_and_types() -> None:
     assert names(chain(by_table, no_relu)) == ["lin"]
     assert "relu" not in names(no_relu) and "add" in names(any_chain(by_table, no_relu))
     assert names(OpSupports.decline_if_input_dtype(torch.float32))[:1] != ["bn"]
+
+
+def test_node_in_two_groups_is_refused() -> None:
+    gm = fx.symbolic_trace(lambda x: (x.sin() + 1).sum())
+    nodes = {n.name: n for n in gm.graph.nodes}
+    with pytest.raises(AssertionError, match=r"\['add'\] are in two groups"):
+        fuse_by_partitions(gm, [[nodes["sin"], nodes["add"]], [nodes["add"], nodes["sum_1"]]])
+
+
+def test_elements_of_a_tuple_are_where_it_is_made() -> None:
+    def program(a: Any, b: Any) -> Any:
+        first, second = a.split(1, 0)
+        return first + b + second
+
+    gm = fx.symbolic_trace(program)
+    taken = create_op_support(lambda modules, n: n.target in (operator.add, operator.getitem))
+    (part,) = CapabilityBasedPartitioner(gm, taken).propose_partitions()
+    assert {n.name for n in part.nodes} == {"add", "add_1"}
+
+
+def test_operators_that_do_not_count_leave_the_ends_of_a_part() -> None:
+    def program(x: Any) -> Any:
+        return torch.permute(torch.neg(torch.permute(x, (1, 0)) + 1) * 2, (1, 0))
+
+    gm = fx.symbolic_trace(program)
+    every = create_op_support(lambda modules, n: True)
+    finder = CapabilityBasedPartitioner(gm, every, non_compute_ops=["torch.permute"])
+    parts = finder.propose_partitions()
+    finder.remove_bookend_non_compute_ops(parts)
+    assert {n.name for n in parts[0].nodes} == {"add", "neg", "mul"}
+
+
+def test_match_whose_argument_is_made_of_its_result_is_none() -> None:
+    from pytensorlib.fx.passes.utils.matcher_utils import SubgraphMatcher
+
+    def pattern(a: Any, c: Any) -> Any:
+        first = a.sin()
+        return first, first * c
+
+    def program(x: Any) -> Any:
+        first = x.sin()
+        return (first * first.exp()).sum()
+
+    matcher = SubgraphMatcher(fx.symbolic_trace(pattern).graph)
+    assert matcher.match(fx.symbolic_trace(program).graph) == []
+    other = fx.symbolic_trace(lambda x: (x.sin() * x.exp()).sum()).graph
+    assert len(matcher.match(other)) == 1

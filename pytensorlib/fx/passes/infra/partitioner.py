@@ -112,15 +112,21 @@ class CapabilityBasedPartitioner:
         return [p for p in parts if p.size() and self._is_worth(p)]
 
     def _join_items(self, of: dict[Node, Partition]) -> None:
-        """Let the parts of a tuple be where the tuple is made."""
+        """Let the elements of a tuple be where the tuple is made."""
         for node in self.graph_module.graph.nodes:
-            if node.target is operator.getitem and isinstance(node.args[0], Node):
-                here, there = of.get(node), of.get(node.args[0])
-                if there is not None and here is not there:
-                    if here is not None:
-                        here.remove_node(node)
-                    there.add_node(node)
-                    of[node] = there
+            if not all(u.target is operator.getitem for u in node.users):
+                continue
+            there = of.get(node)
+            for user in node.users:
+                here = of.get(user)
+                if here is there:
+                    continue
+                if here is not None:
+                    here.remove_node(user)
+                    del of[user]
+                if there is not None:
+                    there.add_node(user)
+                    of[user] = there
 
     def _is_worth(self, part: Partition) -> bool:
         if self.allows_single_node_partition:
@@ -135,6 +141,27 @@ class CapabilityBasedPartitioner:
                 return True
             counted += name not in self.non_compute_ops and n.target is not operator.getitem
         return counted > 1
+
+    def remove_bookend_non_compute_ops(self, partitions: list[Partition]) -> None:
+        """Take operators that do not count out of the beginnings and ends of parts, in place.
+
+        Parameters
+        ----------
+        partitions : list of Partition
+            What `propose_partitions` gave.
+        """
+        for part in partitions:
+            order = [n for n in self.graph_module.graph.nodes if n in part.nodes]
+            for nodes, near in (
+                (order, lambda n: n.all_input_nodes),
+                (order[::-1], lambda n: list(n.users)),
+            ):
+                for n in nodes:
+                    counts = n.op != "call_function" or (
+                        _get_qualified_name(n.target) not in self.non_compute_ops
+                    )
+                    if n in part.nodes and not counts and not any(m in part.nodes for m in near(n)):
+                        part.remove_node(n)
 
     def fuse_partitions(self, partitions: list[Partition], prefix: str = "fused_") -> GraphModule:
         """Put each part into a submodule, in place; return the program."""

@@ -140,7 +140,7 @@ def fuse_by_partitions(
     Raises
     ------
     AssertionError
-        A group would make a cycle.
+        A group would make a cycle, or a node is in two groups.
 
     Examples
     --------
@@ -151,6 +151,11 @@ def fuse_by_partitions(
     >>> [n.name for n in fuse_by_partitions(gm, [nodes]).graph.nodes]
     ['x', 'fused_0', 'sum_1', 'output']
     """
+    seen: set[Node] = set()
+    for partition in partitions:
+        if twice := seen & set(partition):
+            raise AssertionError(f"fuse_by_partitions: {sorted(map(str, twice))} are in two groups")
+        seen |= set(partition)
     for i, partition in enumerate(partitions):
         nodes = topo_sort(n for n in gm.graph.nodes if n in set(partition))
         name = f"{prefix}{i}"

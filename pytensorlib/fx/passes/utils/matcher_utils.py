@@ -11,6 +11,7 @@ import pytensorlib as pt
 
 from ...graph import Graph
 from ...node import Node
+from .fuser_utils import validate_partition
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
 
@@ -102,13 +103,13 @@ class SubgraphMatcher:
 
     def _is_contained(self, nodes_map: dict[Node, Node]) -> bool:
         """Return whether nothing outside uses what is inside a match, but for what it returns."""
-        inverse = {gn: pn for pn, gn in nodes_map.items()}
+        inside = {gn for gn in nodes_map.values() if isinstance(gn, Node)}
         for pn, gn in nodes_map.items():
             if pn.op in ("placeholder", "output", "get_attr"):
                 continue
             if pn in self.pattern_returning_nodes:
                 continue
-            if any(user not in inverse for user in gn.users):
+            if any(user not in inside for user in gn.users):
                 return False
         return True
 
@@ -234,6 +235,8 @@ class SubgraphMatcher:
             }
             if self.remove_overlapping_matches and inside & used:
                 continue
+            if not validate_partition(list(inside)):
+                continue  # what it takes is made of what it gives
             kept.append(match)
             used |= inside
         return kept

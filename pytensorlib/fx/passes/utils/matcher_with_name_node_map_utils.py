@@ -52,7 +52,7 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         remove_overlapping_matches: bool = True,
         ignore_literals: bool = False,
     ) -> None:
-        self.name_node_map = _names(pattern_gm)
+        pattern_gm, self.name_node_map = _split_to_graph_and_name_node_map(pattern_gm)
         super().__init__(
             pattern_gm.graph,
             match_output,
@@ -78,8 +78,8 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         return found
 
 
-def _names(gm: GraphModule) -> dict[str, Node]:
-    """Return the nodes that a pattern names, and let it return its results alone."""
+def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dict[str, Node]]:
+    """Let a pattern return its results alone; return it and the nodes that it names."""
     output = gm.graph.output_node()
     codegen: Any = gm.graph._codegen
     info = codegen.pytree_info
@@ -94,4 +94,4 @@ def _names(gm: GraphModule) -> dict[str, Node]:
     output.args = (flat,)
     codegen.pytree_info = dataclasses.replace(info, out_spec=spec)
     gm.recompile()
-    return names
+    return gm, names
