@@ -167,7 +167,6 @@ NAMES: dict[str, str] = {
         fx.graph: _BoxedCodeGen
         fx.passes.regional_inductor: regional_inductor
         fx.passes.runtime_assert: insert_deferred_runtime_asserts
-        fx.traceback: NodeSource NodeSourceAction{CREATE REPLACE} annotate_fn
         jit: _fork _wait optimized_execution
         jit._builtins: _find_builtin
         jit._logging:

@@ -13,6 +13,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .._dynamo.exc import UserError
+from .._higher_order_ops import control as _control
 from .._ops import ops
 from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, computed
 from ..fx.graph import Graph
@@ -230,12 +231,16 @@ class DraftTracer(OperatorTracer):
 
     def real(self, node: Any) -> Any:
         """Return what a node gives for the example. Each node runs once, in order."""
-        with self.away():
-            for n in list(self.whole.nodes):
-                if n not in self.values:
-                    self.values[n] = self._computed(n)
-                if n is node:
-                    break
+        before, _control.recording.tracer = _control.recording.tracer, None
+        try:
+            with self.away():
+                for n in list(self.whole.nodes):
+                    if n not in self.values:
+                        self.values[n] = self._computed(n)
+                    if n is node:
+                        break
+        finally:
+            _control.recording.tracer = before
         return self.values[node]
 
     def _computed(self, node: Any) -> Any:

@@ -571,6 +571,12 @@ class GraphModule(pt.nn.Module):
     def _unregister_erase_node_hook(self, f: Callable[..., Any]) -> None:
         self._erase_node_hooks.remove(f)
 
+    def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
+        self._replace_hooks.append(f)
+
+    def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
+        self._replace_hooks.remove(f)
+
     def _register_deepcopy_hook(self, f: Callable[..., Any]) -> None:
         self._deepcopy_hooks.append(f)
 

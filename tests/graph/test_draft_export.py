@@ -210,3 +210,24 @@ def test_guards_with_an_answer_for_what_only_data_tells_need_no_draft() -> None:
 
     program = export(Of(asked), (ones(5),), dynamic_shapes=(({0: Dim("n")},),))
     assert program.module()(ones(4)).tolist() == [2213] * 4
+
+
+def test_program_with_a_branch_inside_and_open_sizes_is_decided_by_the_example_too() -> None:
+    def both(x: Any, i: Any) -> Any:
+        y = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+        above = x[x > 0]
+        if above.shape[0] > 3:
+            y = y * 2
+        for k in range(int(i.max())):
+            y = y + k
+        return y, above.shape[0]
+
+    sizes = (({0: Dim("n")}, {0: Dim("k")}),)
+    args = torch.ones(3, 4), torch.tensor([1, 2, 3])
+    program = draft_export(Of(both), args, dynamic_shapes=sizes)
+    assert [f.data["expr"] for f in program._report.failures] == ["u0 > 3", "u1"]
+    for x in (args[0], torch.rand(5, 4)):
+        given = x, torch.tensor([3, 0])
+        have, want = program.module()(*given), both(*given)
+        torch.testing.assert_close(have[0], want[0])
+        assert have[1] == want[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import operator
 from typing import Any, NamedTuple
@@ -14,11 +15,18 @@ from pytensorlib import fx
 from pytensorlib.fx.passes import pass_manager
 from pytensorlib.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from pytensorlib.fx.passes.fake_tensor_prop import FakeTensorProp
+from pytensorlib.fx.passes.graph_transform_observer import GraphTransformObserver
 from pytensorlib.fx.passes.param_fetch import extract_attrs_for_lowering
 from pytensorlib.fx.passes.reinplace import reinplace
 from pytensorlib.fx.passes.split_utils import getattr_recursive, setattr_recursive
 from pytensorlib.fx.passes.tools_common import stable_topological_sort
 from pytensorlib.fx.passes.utils.common import compare_graphs
+from pytensorlib.fx.traceback import (
+    NodeSource,
+    NodeSourceAction,
+    annotate_fn,
+    preserve_node_meta,
+)
 
 WANT = json.loads(pass_programs.DATA.read_text())
 HAVE = pass_programs.results(torch)
@@ -148,3 +156,60 @@ def test_passes_run_in_an_order_that_is_checked() -> None:
         pass_manager.loop_pass(add)
     with pytest.raises(RuntimeError, match="n_iter must be positive"):
         pass_manager.loop_pass(add, 0)
+
+
+def test_observer_notes_what_a_pass_makes_replaces_and_erases() -> None:
+    gm = fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+
+    def smooth(graph: Any) -> int:
+        relu = next(n for n in graph.nodes if n.target is torch.relu)
+        with graph.inserting_before(relu):
+            made = graph.call_function(torch.tanh, relu.args)
+        relu.replace_all_uses_with(made)
+        graph.erase_node(relu)
+        return 7
+
+    observer = GraphTransformObserver(gm, "smooth")
+    assert observer.apply_graph_pass(smooth) == 7
+    assert (observer.created_nodes, observer.erased_nodes) == ({"tanh"}, {"relu"})
+    (source,) = next(n for n in gm.graph.nodes if n.name == "tanh").meta["from_node"]
+    # As PyTorch writes it.
+    assert str(source) == (
+        f"(name=relu, pass_name=smooth, action=replace+create, graph_id={id(gm.graph)})\n"
+    )
+    # Afterwards nothing is noted, of copies neither.
+    gm.graph.call_function(torch.sin, (next(iter(gm.graph.nodes)),))
+    assert observer.created_nodes == {"tanh"}
+    with observer as watching:
+        other = copy.deepcopy(gm)
+    other.graph.call_function(torch.cos, (next(iter(other.graph.nodes)),))
+    assert watching.created_nodes == set()
+
+
+def test_sources_of_nodes_are_kept_with_what_they_come_from() -> None:
+    node = next(iter(fx.symbolic_trace(lambda x: x.sin()).graph.nodes))
+    node.meta["from_node"] = [NodeSource(None, "first", NodeSourceAction.CREATE)]
+    source = NodeSource(node, "second", [NodeSourceAction.REPLACE])
+    assert source.to_dict()["from_node"] == [
+        {
+            "name": "",
+            "target": "",
+            "graph_id": -1,
+            "pass_name": "first",
+            "action": "create",
+            "from_node": [],
+        }
+    ]
+    assert source == NodeSource(node, "second", NodeSourceAction.REPLACE)
+    assert source != NodeSource(node, "third", NodeSourceAction.REPLACE)
+
+
+def test_function_notes_its_nodes() -> None:
+    @annotate_fn({"stage": 1})
+    def inner(x: Any) -> Any:
+        return x.sin()
+
+    with preserve_node_meta():
+        gm = fx.symbolic_trace(lambda x: inner(x).cos())
+    notes = {n.name: n.meta.get("custom") for n in gm.graph.nodes if n.op == "call_method"}
+    assert notes == {"sin": {"stage": 1}, "cos": None}
