@@ -81,7 +81,7 @@ impl Gpu {
     }
 
     /// Reads a part of a buffer, and a note with it, waiting once.
-    fn read_piece(
+    pub(super) fn read_piece(
         &self,
         src: &Buffer,
         offset: usize,

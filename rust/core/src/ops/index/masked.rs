@@ -12,7 +12,6 @@ use crate::op::TensorMeta;
 use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Signature, Value};
 use crate::shape::Show;
-use crate::tensor::Tensor;
 
 pub(super) fn masked_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
     let (x, mask, value) = (

@@ -2,7 +2,7 @@
 
 use super::{types, Formula, IntLoops};
 use crate::cpu::convert;
-use crate::cpu::elements::{Compute, Element};
+use crate::cpu::elements::Compute;
 use crate::cpu::pointwise::chain::{erased, Body, Loop};
 use crate::cpu::pointwise::spread::{spread, Numbered, Pair};
 use crate::cpu::pointwise::{run, run_bits, Kernel, MAX_INPUTS};
