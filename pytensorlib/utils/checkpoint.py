@@ -16,6 +16,8 @@ import pytensorlib as pt
 from .. import _C, _alias, _gpu, random
 from ..amp.autocast_mode import _saved
 from ..autograd import Function
+from ..autograd._levels import Watch
+from ..autograd.function import _watching
 from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
 from ._selective import (
     SAC_IGNORED_OPS,
@@ -458,8 +460,12 @@ class _Part:
         for i in self.at:
             values[i] = None
         self.values = values
-        leaf = pt.empty(0, requires_grad=True)
-        self.inputs = _Inputs.apply(leaf, *tensors) if tensors else None
+        # Slices of `vmap` and tensors with tangents: they mean something where these are at work.
+        self.levels = [level for level in _watching.stack if not isinstance(level, Watch)]
+        self.tensors = [(t, t._version) for t in tensors] if self.levels else []
+        self.inputs: Any = None
+        if tensors and not self.levels:
+            self.inputs = _Inputs.apply(pt.empty(0, requires_grad=True), *tensors)
         # Weak: a place that nobody holds any more needs no tensor.
         self.places: list[weakref.ref[_Place]] = []
         self.done: set[int] = set()
@@ -493,10 +499,10 @@ class _Part:
     def again(self, task: int) -> None:
         """Call the function again, and put what it saves in the places of this backward."""
         self.done.add(task)
-        tensors = self.inputs.grad_fn.saved_tensors[1:] if self.inputs is not None else ()
+        tensors = self.arguments()
         values = list(self.values)
         for i, t, needs in zip(self.at, tensors, self.needs, strict=True):
-            values[i] = t.detach().requires_grad_(needs)
+            values[i] = _C._detach(t).requires_grad_(needs)
         split = len(values) - len(self.names)
         kwargs = dict(zip(self.names, values[split:], strict=True))
         saved: list[Any] = []
@@ -507,10 +513,10 @@ class _Part:
             place = self.places[index]() if index < len(self.places) else None
             if place is not None:
                 self.compare(place, saved[-1])
-                place.found[task] = tensor.detach()
+                place.found[task] = _C._detach(tensor)
             if self.early_stop and self.complete and len(saved) == len(self.places):
                 raise _Enough
-            return tensor.detach()
+            return _C._detach(tensor)
 
         with (
             _random_numbers(self.state),
@@ -519,7 +525,11 @@ class _Part:
             pt.enable_grad(),
             self.context,
             contextlib.suppress(_Enough),
+            contextlib.ExitStack() as stack,
         ):
+            for level in self.levels:
+                if level not in _watching.stack:
+                    stack.enter_context(level)
             self.function(*values[:split], **kwargs)
         if self.complete and len(saved) != len(self.places):
             raise CheckpointError(
@@ -528,6 +538,20 @@ class _Part:
                 f"Number of tensors saved during forward: {len(self.places)}\n"
                 f"Number of tensors saved during recomputation: {len(saved)}."
             )
+
+    def arguments(self) -> Sequence[Any]:
+        """Return the tensors that the function was called with."""
+        if self.inputs is not None:
+            found: Sequence[Any] = self.inputs.grad_fn.saved_tensors[1:]
+            return found
+        for t, version in self.tensors:
+            if t._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: an argument of a checkpoint, of shape {list(t.shape)}, is "
+                    f"at version {t._version}; expected version {version} instead."
+                )
+        return [t for t, _ in self.tensors]
 
     def compare(self, place: _Place, like: Any) -> None:
         """Raise unless a tensor is like the one of the first call."""
@@ -586,6 +610,13 @@ class CheckpointFunction(Function):
         *args : object
             What it is called with.
         """
+        if _watching.stack:
+            raise RuntimeError(
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+                "jacrev, ...), it must override the setup_context staticmethod. A checkpoint with "
+                "use_reentrant=True runs a backward of its own and has none: pass "
+                "use_reentrant=False."
+            )
         needs = any(isinstance(a, pt.Tensor) and a.requires_grad for a in args)
         return super().apply(
             run_function, preserve_rng_state, pt.empty(0, requires_grad=needs), *args

@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 import pytensorlib as torch
-from pytensorlib import nn
+from pytensorlib import func, nn
 from pytensorlib.utils import checkpoint as c
 
 BOTH = pytest.mark.parametrize("reentrant", [True, False])
@@ -200,3 +200,66 @@ def test_second_backward_needs_the_graph():
     assert torch.allclose(x.grad, 2 * torch.ones(1).exp())
     with pytest.raises(RuntimeError, match="a second time"):
         y.backward()
+
+
+X = torch.tensor([[0.3, -1.0, 2.0], [1.5, 0.2, -0.7]], dtype=torch.float64)
+
+
+def wave(x):
+    return (x.sin() * x * x.roll(1, 0)).sum()
+
+
+def kept(x):
+    return c.checkpoint(wave, x, use_reentrant=False)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f: torch.vmap(f)(X),
+        lambda f: torch.vmap(func.grad(f))(X),
+        lambda f: func.grad(lambda x: torch.vmap(f)(x).square().sum())(X),
+        lambda f: torch.autograd.functional.jacobian(torch.vmap(f), X),
+        lambda f: torch.vmap(func.hessian(f))(X),
+        lambda f: func.hessian(lambda x: torch.vmap(f)(x).square().sum())(X),
+        lambda f: func.grad(lambda x: func.jvp(f, (x,), (X[1],))[1])(X[0]),
+        lambda f: func.jvp(func.grad(f), (X[0],), (X[1],))[1],
+        lambda f: func.linearize(f, X[0])[1](X[1]),
+        lambda f: func.jacfwd(f)(X[0]),
+        lambda f: func.jacrev(func.jacrev(f))(X[0]),
+    ],
+)
+def test_transforms_of_a_checkpoint_are_those_of_its_function(transformed):
+    assert torch.allclose(transformed(kept), transformed(wave))
+
+
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_slices_of_a_checkpoint_draw_the_same_numbers_again(randomness):
+    def part(x):
+        return c.checkpoint(lambda x: (nn.functional.dropout(x) ** 2).sum(), x, use_reentrant=False)
+
+    def both(x):
+        value = torch.vmap(part, randomness=randomness)(x)
+        return value.sum(), value
+
+    slope, (total, _) = func.grad_and_value(both, has_aux=True)(torch.ones(3, 20))
+    assert set(slope.unique().tolist()) == {0.0, 8.0}  # 2 * 2 ** 2 where it is kept
+    assert total == slope.sum() / 2
+    assert slope[0].equal(slope[1]) == (randomness == "same")
+
+
+def test_slices_of_a_checkpoint_that_were_written_to_raise():
+    def part(x):
+        z = x * 1
+        y = c.checkpoint(torch.sin, z, use_reentrant=False)
+        z.mul_(2)
+        return y.sum()
+
+    with pytest.raises(RuntimeError, match=r"of shape \[3\], is at version 1; expected version 0"):
+        torch.vmap(func.grad(part))(X)
+
+
+@pytest.mark.parametrize("transform", [torch.vmap, func.grad, func.jacfwd, func.jacrev])
+def test_transforms_refuse_a_reentrant_checkpoint(transform):
+    with pytest.raises(RuntimeError, match=r"must override the setup_context .* use_reentrant=Fal"):
+        transform(lambda x: c.checkpoint(wave, x, use_reentrant=True))(X[0])
