@@ -8,7 +8,9 @@ from typing import Any
 
 from .. import _C
 from ..autograd._levels import Level, Watch, filled, gradients
+from ..autograd.function import _watching
 from ..utils import _pytree as pytree
+from ._batch import Batch
 from ._vmap import vmap
 
 __all__ = ["grad", "grad_and_value", "jacrev", "vjp"]
@@ -103,6 +105,7 @@ class Run:
         self.outside = self.level.recording and (
             _C._vmap_tracks()
             or self.level.reaches_out(o for o in self.outputs if isinstance(o, _C.Tensor))
+            or _is_tracked([o for o in self.outputs if isinstance(o, _C.Tensor)])
         )
         self.aux = None
         if has_aux:
@@ -154,6 +157,22 @@ class Run:
         with _C._Mode(True, False):
             found = gradients(outputs, self.level.edges, cotangents, create_graph, retain_graph)
         return filled(found, self.level.like)
+
+
+def _is_tracked(tensors: list[Any]) -> bool:
+    """Return whether a gradient is asked for of what tensors stand for in transforms at work."""
+    for level in reversed(_watching.stack):
+        if isinstance(level, Watch):
+            continue
+        below = []
+        for t in tensors:
+            own = level.core.has(t)
+            parts = level.whole(t)[:1] if isinstance(level, Batch) else level.leave(t)
+            below += [part for part in parts if part is not None] if own else [t]
+            if own and any(part is not None and part.requires_grad for part in parts):
+                return True
+        tensors = below
+    return False
 
 
 def grad_and_value(func: Func, argnums: Argnums = 0, has_aux: bool = False) -> Func:

@@ -522,6 +522,21 @@ def test_third_derivatives_of_a_normalization_are_those_of_its_formula(outer: An
     close(found, outer(grad(lambda x: jvp(parts, (x,), (X,))[1].sum()))(X).numpy())
 
 
+def test_gradients_reach_through_tangents_of_gradients() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return (x**4).sum()
+
+    third = 24 * X.numpy()
+    close(grad(lambda x: jvp(grad(f), (x,), (ONES,))[1].sum())(X), third)
+    close(grad(lambda x: linearize(grad(f), x)[1](ONES).sum())(X), third)
+    close(grad(lambda x: hessian(f)(x).sum())(X), third)
+    close(grad(lambda x: vmap(lambda t: jvp(grad(f), (x,), (t,))[1])(ONES.diag()).sum())(X), third)
+    close(jacrev(lambda x: jvp(grad(f), (x,), (X,))[1])(X).diagonal(), third * X.numpy())
+    w = X.clone().requires_grad_()
+    jvp(grad(lambda x: (w * x**3).sum()), (X,), (ONES,))[1].sum().backward()
+    close(w.grad, 6 * X.numpy())
+
+
 def test_tangents_in_inference_mode_are_computed() -> None:
     x = torch.tensor([1.0, 2.0])
     with torch.inference_mode():
