@@ -48,10 +48,10 @@ def _spread(lists: tuple[Any, ...]) -> list[Iterable[Any]]:
     return [each if isinstance(each, (list, tuple)) else repeat(each) for each in lists]
 
 
-def _map(function: Callable[..., Any], lists: tuple[Any, ...]) -> list[Any]:
+def _map(function: Callable[..., Any], lists: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what a function gives at each place of lists."""
     found = _C._each(function, lists, False)
-    return list(map(function, *_spread(lists))) if found is NotImplemented else found
+    return tuple(map(function, *_spread(lists)) if found is NotImplemented else found)
 
 
 def _write(function: Callable[..., Any], lists: tuple[Any, ...]) -> None:
@@ -69,7 +69,7 @@ def _name(function: Callable[..., Any], name: str, doc: str) -> None:
 def _unary(name: str) -> None:
     method, write = getattr(Tensor, name, None), getattr(Tensor, name + "_")
 
-    def apply(self: Any) -> list[Any]:
+    def apply(self: Any) -> tuple[Any, ...]:
         return _map(method, _lists(name, self))  # type: ignore[arg-type]
 
     def apply_(self: Any) -> None:
@@ -97,7 +97,7 @@ def _binary(name: str, number: str | None = None, alpha: bool = False) -> None:
 
     if alpha:
 
-        def apply(self: Any, other: Any, *, alpha: Any = 1) -> list[Any]:
+        def apply(self: Any, other: Any, *, alpha: Any = 1) -> tuple[Any, ...]:
             lists = _lists(name, self, other)
             return _map(chosen(other, alpha, function, for_numbers), lists)
 
@@ -106,7 +106,7 @@ def _binary(name: str, number: str | None = None, alpha: bool = False) -> None:
             _write(chosen(other, alpha, write, write_numbers), lists)
     else:
 
-        def apply(self: Any, other: Any) -> list[Any]:  # type: ignore[misc]
+        def apply(self: Any, other: Any) -> tuple[Any, ...]:  # type: ignore[misc]
             return _map(chosen(other, 1, function, for_numbers), _lists(name, self, other))
 
         def apply_(self: Any, other: Any) -> None:  # type: ignore[misc]
@@ -162,7 +162,7 @@ def _largest(name: str, function: Callable[..., Any], number: Callable[..., Any]
     def one(a: Any, b: Any) -> Any:
         return (function if isinstance(b, Tensor) else number)(a, b)
 
-    def apply(self: Any, other: Any) -> list[Any]:
+    def apply(self: Any, other: Any) -> tuple[Any, ...]:
         return _map(one, _lists(name, self, other))
 
     def apply_(self: Any, other: Any) -> None:
@@ -183,12 +183,12 @@ def _foreach_zero_(self: Any) -> None:
         _write(Tensor.zero_, lists)
 
 
-def _foreach_pow(self: Any, exponent: Any) -> list[Any]:
+def _foreach_pow(self: Any, exponent: Any) -> tuple[Any, ...]:
     """Return the power of each pair; the base may be one number."""
     if isinstance(self, (list, tuple)):
         return _map(pt.pow, _lists("pow", self, exponent))
     exponents, _ = _lists("pow", exponent, self)
-    return [pt.pow(self, exponent) for exponent in exponents]
+    return tuple(pt.pow(self, exponent) for exponent in exponents)
 
 
 def _foreach_pow_(self: Any, exponent: Any) -> None:
@@ -196,7 +196,7 @@ def _foreach_pow_(self: Any, exponent: Any) -> None:
     _write(Tensor.pow_, _lists("pow_", self, exponent))
 
 
-def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> list[Any]:
+def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> tuple[Any, ...]:
     """Return the points between each pair."""
     return _map(pt.lerp, _lists("lerp", self, tensors1, weight))
 
@@ -211,17 +211,17 @@ def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> None:
     _write(Tensor.copy_, _lists("copy_", self, src))
 
 
-def _foreach_clone(self: Any, *, memory_format: Any = None) -> list[Any]:
+def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple[Any, ...]:
     """Return a copy of each tensor."""
     (tensors,) = _lists("clone", self)
-    return [t.clone(memory_format=memory_format or pt.preserve_format) for t in tensors]
+    return tuple(t.clone(memory_format=memory_format or pt.preserve_format) for t in tensors)
 
 
-def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
+def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
     """Return the norm of all elements of each tensor."""
     lists = _lists("norm", self, ord)
     if dtype is None and len(self) > 1 and all(t._is_gpu for t in self):
-        return list(norms(self, ord).unbind())
+        return tuple(norms(self, ord).unbind())
     norm = _call(pt.linalg.vector_norm, ("dtype", dtype), None)
     return _map(norm, lists)
 
@@ -236,17 +236,17 @@ def scale_(tensors: Any, factor: Any) -> None:
     _C._list_scale_(list(tensors), factor)
 
 
-def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
+def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
     """Return the sum of the magnitudes of each tensor's elements, each raised to a power."""
     (tensors,) = _lists("powsum", self)
-    return [t.abs().pow(ord).sum(dtype=dtype) for t in tensors]
+    return tuple(t.abs().pow(ord).sum(dtype=dtype) for t in tensors)
 
 
-def _foreach_max(self: Any) -> list[Any]:
+def _foreach_max(self: Any) -> tuple[Any, ...]:
     """Return the largest element of each tensor."""
     return _map(pt.max, _lists("max", self))
 
 
-def _foreach_mm(self: Any, mat2: Any) -> list[Any]:
+def _foreach_mm(self: Any, mat2: Any) -> tuple[Any, ...]:
     """Return the matrix product of each pair."""
     return _map(pt.mm, _lists("mm", self, mat2))

@@ -32,8 +32,18 @@ def test_every_name_is_there():
 
 
 def same(found, want):
-    assert type(found) is list and len(found) == len(want)
+    assert len(found) == len(want)
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, want, strict=True))
+
+
+def test_results_are_tuples():
+    x = tensors()
+    for name in ("sqrt", "clone", "norm", "powsum", "max"):
+        assert type(getattr(torch, f"_foreach_{name}")(x)) is tuple, name
+    for name in ("add", "sub", "mul", "maximum", "pow"):
+        assert type(getattr(torch, f"_foreach_{name}")(x, 2.0)) is tuple, name
+    assert type(torch._foreach_pow(2.0, x)) is tuple
+    assert type(torch._foreach_lerp(x, x, 0.5)) is tuple
 
 
 @pytest.mark.parametrize("name", [n for n in _foreach.UNARY if n != "zero"])
