@@ -124,6 +124,44 @@ def _histc(t: Any, x: Any, bins: int = 100, min: float = 0, max: float = 0) -> A
     return t.sum(t.to(t.eq(t.unsqueeze(bin_, -1), numbers), x.dtype), [0])
 
 
+_OF_NOTHING = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
+
+
+@composed("segment_reduce")
+def _segment_reduce(
+    t: Any, x: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None,
+    axis: int = 0, unsafe: bool = False, initial: Any = None,
+) -> Any:  # fmt: skip
+    if indices is not None or not x.dtype.is_floating_point:
+        raise t.c.error(t.c.at, "its segments are given by indices, or it is of whole numbers")
+    if lengths is not None:
+        stops = t.cumsum(lengths, axis)
+        starts = t.sub(stops, lengths)
+    else:
+        n = t.size(offsets, axis) - 1
+        starts, stops = t.narrow(offsets, axis, 0, n), t.narrow(offsets, axis, 1, n)
+    places = t.constant(list(range(t.size(x, axis))), pt.int64)
+    starts, stops = t.unsqueeze(starts, -1), t.unsqueeze(stops, -1)
+    inside = t.logical_and(t.ge(places, starts), t.lt(places, stops))
+    for _ in range(x.rank - axis - 1):
+        inside = t.unsqueeze(inside, -1)
+    nothing = t.constant(_OF_NOTHING[reduce], x.dtype)
+    each = t.where(inside, t.unsqueeze(x, axis), nothing)
+    if reduce == "prod":
+        made = t.prod(each, axis + 1)
+    else:
+        made = {"max": t.amax, "min": t.amin}.get(reduce, t.sum)(each, [axis + 1])
+    if initial is not None:
+        kind = {"max": t.maximum, "min": t.minimum, "prod": t.mul}.get(reduce, t.add)
+        made = kind(made, t.full_like(made, float(initial)))
+    if reduce != "mean":
+        return made
+    count = t.sum(t.to(inside, x.dtype), [axis + 1])
+    made = t.div(made, t.clamp(count, 1.0, None))
+    lost = t.eq(t.add(count, t.zeros_like(made)), 0.0)
+    return made if initial is not None else t.where(lost, t.full_like(made, math.nan), made)
+
+
 # Places.
 
 

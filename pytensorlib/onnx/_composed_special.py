@@ -307,3 +307,38 @@ composed("special_legendre_polynomial_p")(
         ),
     )
 )
+
+
+def _mills(t: Any, x: Any) -> Any:
+    """Return (1 - Phi(x)) / phi(x) of the normal distribution for x from 2 on: its fraction."""
+    made = x
+    for k in range(60, 0, -1):
+        made = t.add(x, t.div(t.full_like(x, float(k)), made))
+    return t.reciprocal(made)
+
+
+@composed("special_log_ndtr")
+@_wide
+def _log_ndtr(t: Any, x: Any) -> Any:
+    left = t.clamp(t.neg(x), 2.0, None)
+    far = t.sub(t.log(_mills(t, left)), t.mul(t.mul(left, left), 0.5))
+    far = t.sub(far, 0.5 * math.log(2 * math.pi))
+    half = t.to(t.erf(t.to(t.mul(x, math.sqrt(0.5)), pt.float32)), pt.float64)
+    near = t.log(t.mul(t.add(half, 1.0), 0.5))
+    # On the right the logarithm is that of nearly one.
+    right = t.clamp(x, 2.0, None)
+    rest = t.mul(_mills(t, right), t.exp(t.mul(t.mul(right, right), -0.5)))
+    beyond = t.log1p(t.mul(rest, -1 / math.sqrt(2 * math.pi)))
+    made = t.where(t.gt(x, 2.0), beyond, near)
+    made = t.where(t.lt(x, -2.0), far, made)
+    return t.where(t.isnan(x), x, made)
+
+
+@composed("special_erfcx")
+@_wide
+def _erfcx(t: Any, x: Any) -> Any:
+    right = t.clamp(t.mul(x, math.sqrt(2.0)), 2.0, None)
+    far = t.mul(_mills(t, right), math.sqrt(2 / math.pi))
+    rest = t.rsub(t.to(t.erf(t.to(x, pt.float32)), pt.float64), 1.0)
+    made = t.where(t.gt(x, math.sqrt(2.0)), far, t.mul(t.exp(t.mul(x, x)), rest))
+    return t.where(t.isnan(x), x, made)

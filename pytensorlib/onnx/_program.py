@@ -164,6 +164,7 @@ def convert(
         _composed_special,
         _layers,
         _layout,
+        _losses,
         _making,
         _places,
         _pointwise,

@@ -55,6 +55,8 @@ inside = torch.tensor([-1.5, -1.0, -0.999, -0.3, 0.0, 0.5, 0.9999, 1.0, math.nan
         ("special.i0e", torch.tensor([-3e3, -250.0, -199.0, 0.0, 1.0, 201.0, 1e5])),
         ("special.i1e", torch.tensor([-3e3, -250.0, -199.0, 0.0, 1.0, 201.0, 1e5])),
         ("angle", wide),
+        ("special.log_ndtr", torch.tensor([-40.0, -9.0, -2.1, -1.9, 0.0, 1.9, 2.1, 9.0, math.nan])),
+        ("special.erfcx", torch.tensor([-4.0, -1.0, 0.0, 1.4, 1.5, 6.0, 1e4, math.inf, math.nan])),
         ("frexp", torch.tensor([0.0, -0.0, 1.0, 0.5, 0.75, -8.0, 1e-30, 3e38, math.inf, math.nan])),
     ],
 )
@@ -197,3 +199,12 @@ def test_rows_hold_for_an_open_batch() -> None:
         program = run(function, torch.randn(shape), dynamic_shapes=(({0: batch},),))
         x = torch.randn(7, *shape[1:])
         torch.testing.assert_close(program(x)[0], function(x), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max", "min", "prod"])
+def test_segments_of_lengths_and_of_offsets(how: str) -> None:
+    torch.manual_seed(0)
+    x, lengths = torch.randn(6, 2), torch.tensor([2, 0, 3, 1])
+    check(lambda x, n: torch.segment_reduce(x, how, lengths=n), x, lengths)
+    check(lambda x, n: torch.segment_reduce(x, how, lengths=n, initial=0.5), x, lengths)
+    check(lambda x, n: torch.segment_reduce(x, how, offsets=n), x, torch.tensor([0, 2, 2, 6]))

@@ -26,16 +26,15 @@ REFUSED = set(
     linalg.matrix_rank linalg.norm linalg.pinv linalg.qr linalg.solve linalg.solve_ex
     linalg.solve_triangular linalg.svd linalg.svdvals linalg.tensorinv linalg.tensorsolve lu_solve
     lu_unpack matrix_exp nextafter nn.functional.ctc_loss nn.functional.gaussian_nll_loss
-    nuclear_norm orgqr ormqr pinverse polar qr segment_reduce special.airy_ai special.bessel_j0
-    special.bessel_j1 special.bessel_y0 special.bessel_y1 special.chebyshev_polynomial_t
+    nuclear_norm orgqr ormqr pinverse polar qr special.airy_ai special.bessel_j0 special.bessel_j1
+    special.bessel_y0 special.bessel_y1 special.chebyshev_polynomial_t
     special.chebyshev_polynomial_u special.chebyshev_polynomial_v special.chebyshev_polynomial_w
-    special.erfcx special.hermite_polynomial_h special.hermite_polynomial_he
-    special.laguerre_polynomial_l special.legendre_polynomial_p special.log_ndtr
-    special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0
-    special.scaled_modified_bessel_k1 special.shifted_chebyshev_polynomial_t
-    special.shifted_chebyshev_polynomial_u special.shifted_chebyshev_polynomial_v
-    special.shifted_chebyshev_polynomial_w special.spherical_bessel_j0 svd triangular_solve
-    view_as_complex
+    special.hermite_polynomial_h special.hermite_polynomial_he special.laguerre_polynomial_l
+    special.legendre_polynomial_p special.modified_bessel_k0 special.modified_bessel_k1
+    special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1
+    special.shifted_chebyshev_polynomial_t special.shifted_chebyshev_polynomial_u
+    special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w
+    special.spherical_bessel_j0 svd triangular_solve view_as_complex
     """.split()
 )
 

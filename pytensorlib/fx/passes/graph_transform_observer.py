@@ -38,7 +38,7 @@ class GraphTransformObserver:
     >>> from pytensorlib.fx.passes.graph_transform_observer import GraphTransformObserver
     >>> gm = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
     >>> with GraphTransformObserver(gm, "smooth") as observer:
-    ...     _ = torch.fx.replace_pattern(gm, torch.relu, torch.tanh)
+    ...     _ = torch.fx.replace_pattern(gm, lambda x: torch.relu(x), lambda x: torch.tanh(x))
     >>> observer.created_nodes, observer.erased_nodes
     ({'tanh'}, {'relu'})
     """
