@@ -144,3 +144,20 @@ def test_mean_of_what_is_not_nan_is_one_operation_and_five_for_those_who_call_by
     names = [n.name for n in graph.graph.nodes if n.op == "call_function"]
     assert names == ["isnan", "logical_not", "sum_1", "nansum", "div"]
     np.testing.assert_array_equal(graph(x[:, 1:]).numpy(), x[:, 1:].nanmean(1).numpy())
+
+
+# PyTorch 2.13, of arange(26.): the product of 0.8 and 25 is 20 in float32, more in float64.
+RANKS = {
+    "lower": [2.0, 7.0, 17.0, 20.0, 22.0],
+    "higher": [3.0, 8.0, 18.0, 20.0, 23.0],
+    "midpoint": [2.5, 7.5, 17.5, 20.0, 22.5],
+    "nearest": [2.0, 8.0, 18.0, 20.0, 22.0],
+}
+
+
+@pytest.mark.parametrize("mode", RANKS)
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_ranks_of_quantiles_are_computed_in_the_type_of_the_elements(name, mode):
+    q = torch.tensor([0.1, 0.3, 0.7, 0.8, 0.9])
+    y = getattr(torch, name)(torch.arange(26.0), q, interpolation=mode)
+    assert y.tolist() == RANKS[mode]

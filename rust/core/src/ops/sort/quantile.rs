@@ -109,10 +109,11 @@ fn quantile(
             (_, true) => ((n - nan).saturating_sub(1), false),
         };
         for &q in &qs {
-            let rank = if spoiled {
-                scale as f64
-            } else {
-                q * scale as f64
+            // In the type of the elements: the product of float32's 0.8 and 25 is 20 there, and not in float64.
+            let rank = match (spoiled, x.dtype()) {
+                (true, _) => scale as f64,
+                (_, DType::F32) => f64::from(q as f32 * scale as f32),
+                _ => q * scale as f64,
             };
             let rank = match mode {
                 "lower" => rank.floor(),
