@@ -1,4 +1,4 @@
-"""Functions of images, volumes and lines in many memory orders, and how PyTorch's results lie.
+"""Functions of matrices, images, volumes and lines in many memory orders, and how they lie.
 
 `tests/data/strides.json` holds what PyTorch gave: `python tests/stride_cases.py` writes it with the
 `torch` that the interpreter has.
@@ -72,7 +72,78 @@ def layouts(torch: Any) -> dict[int, dict[str, Any]]:
         "every other": rows(2, 4, 12)[..., ::2],
         "batch inside": rows(4, 2, 6).transpose(0, 1),
     }
-    return {3: signals, 4: images, 5: volumes}
+    # Symmetric, positive definite matrices, which every decomposition takes.
+    square = rows(3, 3) + rows(3, 3).mT + 4 * torch.eye(3)
+    matrices = {
+        "rows": square,
+        "columns": square.mT,
+        "batch": torch.stack([square, square + 1]),
+        "batch of columns": torch.stack([square, square + 1]).mT,
+        "batch of batches": torch.stack([square, square + 1])[:, None],
+        "batch of one": square[None],
+        "expanded": square.expand(2, 3, 3),
+        "one number": square[:1, :1],
+        "none": square[None][:0],
+    }
+    return {2: matrices, 3: signals, 4: images, 5: volumes}
+
+
+def decompositions(torch: Any) -> dict[str, Callable[[Any], Any]]:
+    """Functions of square matrices; tall and wide ones are their parts."""
+    linalg = torch.linalg
+
+    def tall(x: Any) -> Any:
+        return x[..., :2]
+
+    def wide(x: Any) -> Any:
+        return x[..., :2, :]
+
+    every: dict[str, Callable[[Any], Any]] = {
+        "inv": linalg.inv,
+        "inverse": lambda x: x.inverse(),
+        "pinv": linalg.pinv,
+        "matrix_power": lambda x: linalg.matrix_power(x, -1),
+        "cholesky": linalg.cholesky,
+        "cholesky of the upper triangle": lambda x: linalg.cholesky(x, upper=True),
+        "cholesky_inverse": torch.cholesky_inverse,
+        "eigh": linalg.eigh,
+        "eig": linalg.eig,
+        "svd": lambda x: linalg.svd(tall(x)),
+        "svd of a wide one": lambda x: linalg.svd(wide(x), full_matrices=False),
+        "torch.svd": torch.svd,
+        "qr": lambda x: linalg.qr(tall(x)),
+        "qr of a wide one": lambda x: linalg.qr(wide(x)),
+        "complete qr": lambda x: linalg.qr(tall(x), mode="complete"),
+        "r": lambda x: linalg.qr(tall(x), mode="r"),
+        "lu": linalg.lu,
+        "lu_factor": lambda x: linalg.lu_factor(tall(x)),
+        "lu_unpack": lambda x: torch.lu_unpack(*linalg.lu_factor(x)),
+        "ldl_factor": linalg.ldl_factor,
+        "geqrf": lambda x: torch.geqrf(wide(x)),
+        "householder_product": lambda x: linalg.householder_product(*torch.geqrf(x)),
+        "ormqr": lambda x: torch.ormqr(*torch.geqrf(x), tall(x)),
+        "solve": lambda x: linalg.solve(x, tall(x)),
+        "solve for a vector": lambda x: linalg.solve(x, x[..., 0]),
+        "solve from the right": lambda x: linalg.solve(x, wide(x), left=False),
+        "solve_triangular": lambda x: linalg.solve_triangular(x, tall(x), upper=True),
+        "solve_triangular from the right": lambda x: linalg.solve_triangular(
+            x, wide(x), upper=False, left=False
+        ),
+        "cholesky_solve": lambda x: torch.cholesky_solve(tall(x), x),
+        "lu_solve": lambda x: linalg.lu_solve(*linalg.lu_factor(x), tall(x)),
+        "lu_solve of the adjoint": lambda x: linalg.lu_solve(
+            *linalg.lu_factor(x), tall(x), adjoint=True
+        ),
+        "lu_solve from the right": lambda x: linalg.lu_solve(
+            *linalg.lu_factor(x), wide(x), left=False
+        ),
+        "ldl_solve": lambda x: linalg.ldl_solve(*linalg.ldl_factor(x), tall(x)),
+        "lstsq": lambda x: linalg.lstsq(x, tall(x)).solution,
+        "lstsq of a wide one": lambda x: linalg.lstsq(wide(x), wide(x)).solution,
+        "nonzero": torch.nonzero,
+        "argwhere": torch.argwhere,
+    }
+    return every
 
 
 def functions(torch: Any) -> dict[int, dict[str, Callable[[Any], Any]]]:
@@ -212,7 +283,12 @@ def functions(torch: Any) -> dict[int, dict[str, Callable[[Any], Any]]]:
         "linear": lambda x: F.interpolate(x, scale_factor=2, mode="linear"),
         "pad": lambda x: F.pad(x, (1, 1)),
     }
-    return {3: every | signals, 4: every | images, 5: every | volumes}
+    return {
+        2: decompositions(torch),
+        3: every | signals,
+        4: every | images,
+        5: every | volumes,
+    }
 
 
 def strides(y: Any) -> str:

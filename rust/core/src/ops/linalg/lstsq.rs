@@ -75,7 +75,7 @@ fn solve(a: &Tensor, b: &Tensor, rcond: f64) -> Result<[Tensor; 3]> {
     let zero = Tensor::zeros(&[], s.dtype(), s.device())?;
     let inverse = where_(&large, &apply(Reciprocal, [&s])?, &zero)?;
     let parts = adjoint(&u)?.matmul(&y)?.mul(&column(&inverse)?)?;
-    let solution = adjoint(&vh)?.matmul(&parts)?;
+    let solution = in_columns(&adjoint(&vh)?.matmul(&parts)?)?;
     let rank = large.sum_mask(DimSet::last(1, s.ndim())?, false, None)?;
     let op = Lstsq {
         rcond: Scalar::Float(rcond),
@@ -150,7 +150,11 @@ fn lstsq<Sig: Signature>(args: &Args<Sig>) -> Result<Value> {
     };
     let [mut solution, rank, values] = match m.min(n) == 0 {
         true => [
-            Tensor::zeros(&join(&batch, &[n, k]), a.dtype(), a.device())?,
+            swapped(&Tensor::zeros(
+                &join(&batch, &[k, n]),
+                a.dtype(),
+                a.device(),
+            )?)?,
             Tensor::zeros(batch_of(a), DType::I64, a.device())?,
             Tensor::zeros(&join(batch_of(a), &[0]), a.dtype().part(), a.device())?,
         ],

@@ -22,6 +22,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Kind as ErrorKind, Result};
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
     Batching, Cut, Derivative, Grads, Mapped, Mask, Metas, Op, Save, TensorMeta, Tensors, Traits,
@@ -184,6 +185,16 @@ pub fn triangle(t: &Tensor, upper: bool, strict: bool) -> Result<Tensor> {
     match upper {
         true => t.triu(strict as i64),
         false => t.tril(-(strict as i64)),
+    }
+}
+
+/// The same matrices with columns that lie one after another, as LAPACK leaves them.
+pub fn in_columns(t: &Tensor) -> Result<Tensor> {
+    let rows = swapped(t)?;
+    // Without elements, or with one row, strides show nothing but are told.
+    match rows.layout().strides == Layout::contiguous(rows.shape()).strides {
+        true => Ok(t.clone()),
+        false => swapped(&rows.copy_dense()?),
     }
 }
 
@@ -448,7 +459,66 @@ impl Op for Factor {
         }
     }
 
+    /// Columns one after another, as LAPACK leaves them.
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        let pair = match self.0 {
+            Kind::Det | Kind::Slogdet | Kind::Cofactors | Kind::Lu { .. } => return None,
+            Kind::Eig { .. } if !y.dtype.is_complex() => 1,
+            _ => 0,
+        };
+        let lead = x.iter().map(|t| t.ndim()).max()? - 2;
+        if y.shape.len() != lead + 2 + pair {
+            return None;
+        }
+        let mut layout = Layout::contiguous(&y.shape);
+        let step = 1 << pair;
+        layout.strides[lead] = step;
+        layout.strides[lead + 1] = step * y.shape[lead].max(1) as isize;
+        Some(layout)
+    }
+
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        by_rows(y, |y| self.on_cpu(x, y))
+    }
+
+    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
+        let batch = |t: &Meta| t.ndim() - 2;
+        if x.iter()
+            .any(|t| t.shape()[..batch(t)] != x[0].shape()[..batch(x[0])])
+        {
+            return Vec::new();
+        }
+        Cut::along(0..batch(x[0]), x.len(), y.len())
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        match by_rows(y, |y| self.on_gpu(gpu, x, y)) {
+            Err(e) if e.kind == ErrorKind::NoKernel => Ok(false),
+            done => done,
+        }
+    }
+
+    fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
+        x[0].numel().saturating_mul(cols(x[0]))
+    }
+}
+
+/// Lets kernels write to rows, and copies from there to results that lie otherwise.
+fn by_rows<R>(y: &[Tensor], run: impl FnOnce(&[Tensor]) -> Result<R>) -> Result<R> {
+    let in_rows = |y: &Tensor| match y.is_contiguous() {
+        true => Ok(y.clone()),
+        false => Tensor::empty(y.shape(), y.dtype(), y.device()),
+    };
+    let rows = y.iter().map(in_rows).collect::<Result<Tensors>>()?;
+    let done = run(&rows)?;
+    for (y, rows) in y.iter().zip(&rows).filter(|(y, rows)| !y.same(rows)) {
+        y.write_from(rows)?;
+    }
+    Ok(done)
+}
+
+impl Factor {
+    fn on_cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let batch: Dims = match x.get(1) {
             Some(b) => shape::broadcast(batch_of(x[0]), batch_of(b))?,
             None => Dims::from_slice(batch_of(x[0])),
@@ -476,27 +546,6 @@ impl Op for Factor {
             crate::op::function_name(self.name())
         );
         Ok(())
-    }
-
-    fn cuts(&self, x: &[&Meta], y: &[&Meta]) -> Vec<Cut> {
-        let batch = |t: &Meta| t.ndim() - 2;
-        if x.iter()
-            .any(|t| t.shape()[..batch(t)] != x[0].shape()[..batch(x[0])])
-        {
-            return Vec::new();
-        }
-        Cut::along(0..batch(x[0]), x.len(), y.len())
-    }
-
-    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        match self.on_gpu(gpu, x, y) {
-            Err(e) if e.kind == ErrorKind::NoKernel => Ok(false),
-            done => done,
-        }
-    }
-
-    fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
-        x[0].numel().saturating_mul(cols(x[0]))
     }
 }
 

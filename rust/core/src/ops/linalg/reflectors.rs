@@ -71,7 +71,7 @@ fn householder_product(name: &str, a: &Tensor, tau: &Tensor) -> Result<Tensor> {
         Show(a.shape())
     );
     let unit = factor_eye(a, rows(a), cols(a))?.expand_to(a.shape())?;
-    reflected(a, tau, &unit, false)
+    in_columns(&reflected(a, tau, &unit, false)?)
 }
 
 fn ormqr<Sig: Signature>(a: &Args<Sig>) -> Result<Tensor> {
@@ -125,11 +125,11 @@ fn ormqr<Sig: Signature>(a: &Args<Sig>) -> Result<Tensor> {
         "{NAME}: other.shape[{which}] must be greater than or equal to tau.shape[-1], got {size} and {}",
         tau.size(tau.ndim() - 1)
     );
-    match left {
-        true => reflected(x, tau, c, transpose),
+    in_columns(&match left {
+        true => reflected(x, tau, c, transpose)?,
         // C Q = (Q' C')'.
-        false => adjoint(&reflected(x, tau, &adjoint(c)?, !transpose)?),
-    }
+        false => adjoint(&reflected(x, tau, &adjoint(c)?, !transpose)?)?,
+    })
 }
 
 fn geqrf(x: &Tensor) -> Result<Value> {

@@ -69,7 +69,8 @@ pub fn cholesky_ex(name: &str, a: &Tensor, upper: bool) -> Result<(Tensor, Tenso
     let mut y = Factor(Kind::Cholesky).run(&[&lower])?;
     let info = y.swap_remove(1);
     let l = y.swap_remove(0);
-    Ok((if upper { adjoint(&l)? } else { l }, info))
+    let y = if upper { in_columns(&adjoint(&l)?)? } else { l };
+    Ok((y, info))
 }
 
 /// `linalg.inv_ex`.
@@ -142,8 +143,13 @@ pub fn solve_ex(name: &str, a: &Tensor, b: &Tensor, left: bool) -> Result<(Tenso
         let (x, info) = run(&swapped(a)?, &swapped(&b)?)?;
         (swapped(&x)?, info)
     };
-    let x = if vector {
-        x.reshape_to(&x.shape()[..x.ndim() - 1])?
+    let x = match vector {
+        true => x.reshape_to(&x.shape()[..x.ndim() - 1])?,
+        false => x,
+    };
+    // PyTorch lays out several vectors as one matrix.
+    let x = if vector && x.ndim() > 1 {
+        in_columns(&x)?
     } else {
         x
     };
@@ -181,7 +187,12 @@ pub fn triangular_system(
     if left {
         return solve_triangular(a, b, upper, unit);
     }
-    swapped(&solve_triangular(&swapped(a)?, &swapped(b)?, !upper, unit)?)
+    in_columns(&swapped(&solve_triangular(
+        &swapped(a)?,
+        &swapped(b)?,
+        !upper,
+        unit,
+    )?)?)
 }
 
 /// Whether a matrix that has data has no infinity and no NaN.

@@ -387,7 +387,7 @@ fn lu_solve(
     let y = if adjoint == left {
         let t = swapped(lu)?;
         let y = triangular_system(name, &t, &b, false, true, false)?;
-        p.matmul(&triangular_system(name, &t, &y, true, true, true)?)?
+        in_columns(&p.matmul(&triangular_system(name, &t, &y, true, true, true)?)?)?
     } else {
         let y = triangular_system(name, lu, &swapped(&p)?.matmul(&b)?, false, true, true)?;
         triangular_system(name, lu, &y, true, true, false)?
@@ -557,7 +557,7 @@ crate::entries! {
         let y = triangular_system("triangular_solve", &m, b, upper != transpose, true, unit)?;
         let batch = y.shape()[..y.ndim() - 2].iter().copied();
         let shape: Dims = batch.chain([rows(x), cols(x)]).collect();
-        tuple([y, x.expand_to(&shape)?.copy_dense()?])
+        tuple([y, swapped(&swapped(&x.expand_to(&shape)?)?.copy_dense()?)?])
     };
     /// Q with orthogonal columns and the triangle R with A = Q R.
     "qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", LINALG | OUT,
