@@ -676,6 +676,8 @@ def attach(tensor_class: Any) -> None:
         ):
             setattr(tensor_class, name, value)
     # Two names of one operator.
+    tensor_class.__div__ = tensor_class.__truediv__
+    tensor_class.__idiv__ = tensor_class.__itruediv__
     tensor_class.__rdiv__ = tensor_class.__rtruediv__
 
 

@@ -161,8 +161,8 @@ def _first_grads(outputs: tuple[Any, ...], grads: Any, batched: bool = False) ->
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     for index, out in enumerate(outputs):
         if not isinstance(out, _ONE):
-            raise TypeError(
-                f"element {index} of tensors must be a Tensor, got {type(out).__name__}"
+            raise AssertionError(
+                f"Expected output to be a torch.Tensor, got {type(out).__name__} as element {index}"
             )
     firsts = tuple(
         _first_grad(out, grad, index, batched)

@@ -93,6 +93,19 @@ def _spread(values: Any, positions: list[int], size: int) -> tuple:
     return tuple(slots)
 
 
+def _taken(told: str, of: str, changed: Any, grads: tuple) -> tuple:
+    """The gradients that a hook returned for ``grads``."""
+    if len(changed) != len(grads):
+        raise RuntimeError(
+            f"{told} returned an invalid number of {of}, got {len(changed)}, but expected "
+            f"{len(grads)}"
+        )
+    for grad in changed:
+        if not (grad is None or isinstance(grad, Tensor)):
+            raise TypeError(f"expected Variable, but hook returned '{type(grad).__name__}'")
+    return tuple(changed)
+
+
 class BackwardHook:
     """Runs a module's backward hooks for one call of it.
 
@@ -142,13 +155,7 @@ class BackwardHook:
             changed = hook(self.module, grads)
             if changed is None:
                 continue
-            changed = changed if isinstance(changed, tuple) else (changed,)
-            if len(changed) != len(grads):
-                raise RuntimeError(
-                    "Backward pre hook returned an invalid number of grad_output, "
-                    f"got {len(changed)}, but expected {len(grads)}"
-                )
-            grads = changed
+            grads = _taken("Backward pre hook", "grad_output", changed, grads)
         self.grad_outputs = grads
         if self.input_positions is None:
             self._without_inputs(grads)
@@ -173,13 +180,7 @@ class BackwardHook:
             changed = hook(self.module, grads, self.grad_outputs)
             if changed is None:
                 continue
-            changed = changed if isinstance(changed, tuple) else (changed,)
-            if len(changed) != len(grads):
-                raise RuntimeError(
-                    "Backward hook returned an invalid number of grad_input, "
-                    f"got {len(changed)}, but expected {len(grads)}"
-                )
-            grads = changed
+            grads = _taken("Backward hook", "grad_input", changed, grads)
         self.grad_outputs = None
         return tuple(grads[i] for i in self.input_positions)
 

@@ -533,9 +533,10 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
             half::bf16::MAX.to_f64(),
         ),
         DType::F32 => ("float", -f32::MAX as f64, f32::MAX as f64),
+        DType::C64 => ("c10::complex<float>", -f32::MAX as f64, f32::MAX as f64),
         _ => return Ok(()),
     };
-    if dtype.is_float() && !v.is_finite()
+    if !dtype.is_int() && !v.is_finite()
         || matches!(
             (dtype, value),
             (DType::I64, Scalar::Int(_) | Scalar::Bool(_))

@@ -407,9 +407,7 @@ impl Layout {
         let mut out = self.clone();
         out.shape[d] = (end - start) as usize / step as usize
             + !((end - start) as u64).is_multiple_of(step as u64) as usize;
-        if out.shape[d] > 0 || start < n {
-            out.offset += start as usize * self.strides[d] as usize;
-        }
+        out.offset += start as usize * self.strides[d] as usize;
         if out.shape[d] > 1 {
             out.strides[d] = self.strides[d] * step as isize;
         } else {

@@ -71,7 +71,12 @@ fn _run_backward(
             return Ok(t.edge().py()?.map(|e| (e, Some(t))));
         }
         // A `GradientEdge(node, output_nr)`.
-        let node = obj.getattr("node")?;
+        let Some(node) = obj.getattr_opt("node")? else {
+            return Err(PyRuntimeError::new_err(format!(
+                "all inputs have to be Tensors or GradientEdges, but got {}",
+                obj.get_type().name()?
+            )));
+        };
         let nr: usize = obj.getattr("output_nr")?.extract()?;
         Ok(Some((
             Edge {
@@ -325,7 +330,7 @@ fn _is_anomaly_enabled() -> bool {
 }
 #[pyfunction]
 fn _is_anomaly_check_nan_enabled() -> bool {
-    mode::anomaly() == Some(true)
+    mode::checks_nan()
 }
 #[pyfunction]
 fn _current_graph_task_id() -> i64 {

@@ -5,7 +5,7 @@ use crate::error::{from_py, IntoPy};
 use crate::object::wrap;
 use crate::object::Held;
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pytensorlib_core::autograd::node::Edges;
@@ -24,7 +24,8 @@ pub struct PyNode {
     name: String,
     /// For each argument of forward, whether it was a tensor.
     is_tensor: Vec<bool>,
-    materialize: bool,
+    /// For each output, whether zeros stand for a gradient that nothing gave.
+    materialize: Vec<bool>,
     saved: Arc<Mutex<SavedList>>,
 }
 
@@ -98,7 +99,7 @@ impl PyNode {
         for (i, m) in node.outputs.iter().enumerate() {
             args.push(match g.get(i).and_then(Option::as_ref) {
                 Some(g) => wrap(py, g.clone())?,
-                None if self.materialize && m.dtype.differentiable() => {
+                None if self.materialize[i] => {
                     wrap(py, Tensor::zeros(&m.shape, m.dtype, m.device).py()?)?
                 }
                 None => py.None(),
@@ -208,15 +209,6 @@ fn _function_apply(
     } else {
         result.cast::<PyTuple>()?.iter().collect()
     };
-    for o in &outputs {
-        if single && o.cast::<PyTensor>().is_err() && !o.is_none() {
-            return Err(PyTypeError::new_err(format!(
-                "{}.forward: expected to return a Tensor or a tuple of Tensors, got {}",
-                cls.name()?,
-                o.get_type().name()?
-            )));
-        }
-    }
     let dirty = tensors_of(&ctx.getattr("dirty_tensors")?)?;
     let constant = tensors_of(&ctx.getattr("non_differentiable")?)?;
     let is_in = |list: &[Tensor], t: &Tensor| list.iter().any(|x| x.same(t));
@@ -313,7 +305,11 @@ fn _function_apply(
             cls: cls.clone().unbind(),
             name,
             is_tensor: inputs.iter().map(Option::is_some).collect(),
-            materialize: ctx.getattr("materialize_grads")?.extract()?,
+            // Results that are no tensors have none.
+            materialize: match ctx.getattr("materialize_grads")?.extract()? {
+                true => tensors.iter().map(Option::is_some).collect(),
+                false => vec![false; tensors.len()],
+            },
             saved: saved.clone(),
         };
         let node = Node::new(edges, metas, func);

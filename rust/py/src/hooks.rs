@@ -28,10 +28,7 @@ impl Hook for PyHook {
             }
             match out.bind(py).cast::<PyTensor>() {
                 Ok(t) => Ok(Some(t.get().get())),
-                Err(_) => Err(PyTypeError::new_err(format!(
-                    "hook has returned {}: expected None or a Tensor",
-                    out.bind(py).get_type().name()?
-                ))),
+                Err(_) => Err(misfit("Variable", out.bind(py))?),
             }
         })
         .map_err(from_py)
@@ -39,6 +36,14 @@ impl Hook for PyHook {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// The error for what a hook must not return.
+fn misfit(wanted: &str, got: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    Ok(PyTypeError::new_err(format!(
+        "expected {wanted}, but hook returned '{}'",
+        got.get_type().name()?
+    )))
 }
 
 /// A Python callable on a leaf whose gradient was accumulated.
@@ -51,10 +56,19 @@ impl Hook for PyPostHook {
     fn call(&self, _g: &Tensor) -> CoreResult<Option<Tensor>> {
         Python::attach(|py| {
             let leaf = self.leaf.call0(py)?;
-            if !leaf.is_none(py) {
-                self.hook.call1(py, (leaf,))?;
+            if leaf.is_none(py) {
+                return Ok(None);
             }
-            Ok(None)
+            let out = self.hook.call1(py, (&leaf,))?;
+            if out.is_none(py) || out.is(&leaf) {
+                return Ok(None);
+            }
+            Err(match out.bind(py).cast::<PyTensor>() {
+                Ok(_) => {
+                    PyRuntimeError::new_err("Tensor post accumulate grad hooks should return None.")
+                }
+                Err(_) => misfit("Variable", out.bind(py))?,
+            })
         })
         .map_err(from_py)
     }
@@ -155,9 +169,9 @@ impl NodeHook for PyNodeHook {
             if out.is_none(py) {
                 return Ok(None);
             }
-            let items: Vec<Bound<'_, PyAny>> = match out.bind(py).cast::<PyTensor>() {
-                Ok(_) => vec![out.bind(py).clone()],
-                Err(_) => out.extract(py)?,
+            let items: Vec<Bound<'_, PyAny>> = match out.bind(py).cast::<PyTuple>() {
+                Ok(items) => items.iter().collect(),
+                Err(_) => return Err(misfit("tuple", out.bind(py))?),
             };
             let before = outputs.unwrap_or(inputs);
             if items.len() != before.len() {
@@ -174,10 +188,9 @@ impl NodeHook for PyNodeHook {
             }
             let mut grads = Grads::new();
             for (new, old) in items.iter().zip(before) {
-                let new = if new.is_none() {
-                    None
-                } else {
-                    Some(borrow(new)?)
+                let new = match new.is_none() {
+                    true => None,
+                    false => Some(borrow(new).or_else(|_| Err(misfit("Variable", new)?))?),
                 };
                 if let (Some(new), Some(old)) = (&new, old) {
                     check_kind(old, new).py()?;

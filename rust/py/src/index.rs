@@ -4,17 +4,20 @@ use crate::cell::PyTensor;
 use crate::convert::{argument, scalar};
 use crate::error::IntoPy;
 use crate::numpy::from_numpy_tensor;
-use crate::numpy::is_ndarray;
+use crate::numpy::{is_ndarray, is_numpy_scalar};
 use crate::object::wrap;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice, PyString, PyTuple,
+    PyBool, PyComplex, PyComplexMethods, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice,
+    PyString, PyTuple,
 };
 use pytensorlib_core::batch::Batched;
 use pytensorlib_core::dispatch;
-use pytensorlib_core::dtype::{check_range, DType, Scalar};
+use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::ops::pointwise::types::{fits, held};
+use pytensorlib_core::ops::shape::create::asked_of_one;
 use pytensorlib_core::schema::{Type, Value};
 use pytensorlib_core::tensor::Tensor;
 use smallvec::SmallVec;
@@ -329,33 +332,32 @@ fn read(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>
     wrap(slf.py(), y.py()?)
 }
 
+/// A number of Python's, or a NumPy one that is one of these or counts.
+fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if let Ok(z) = obj.cast::<PyComplex>() {
+        return Tensor::complex_number(z.real(), z.imag()).py().map(Some);
+    }
+    let of_python = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
+    if !of_python && !is_numpy_scalar(obj) {
+        return Ok(None);
+    }
+    let beyond = |_| {
+        PyValueError::new_err("Overflow when unpacking long long: the number does not fit 64 bits")
+    };
+    match scalar(obj).map_err(beyond)? {
+        Some(s) if of_python || matches!(s, Scalar::Int(_)) => Tensor::number(s).py().map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// What is assigned: a tensor, or a number as one.
 fn value(x: &Tensor, obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         return Ok(t.get().get());
     }
-    if let Some((re, im)) = crate::convert::complex(obj) {
-        if x.dtype().is_complex() {
-            return Tensor::complex_number(re, im).py();
-        }
-        if im == 0.0 {
-            check_range(Scalar::Float(re), x.dtype()).py()?;
-            return Tensor::number(Scalar::Float(re)).py();
-        }
-        return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
-            "value cannot be converted to type {} without overflow: {re}{im:+}j",
-            x.dtype().c_name()
-        )));
-    }
-    let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
-    if is_number {
-        if let Some(s) = scalar(obj)? {
-            // A half type takes what lies beyond it as an infinity.
-            if x.dtype().is_integral() {
-                check_range(s, x.dtype()).py()?;
-            }
-            return Tensor::number(s).py();
-        }
+    if let Some(number) = number(obj)? {
+        fits(&number, asked_of_one(x.dtype())).py()?;
+        return held(&number, x.dtype()).py();
     }
     let class = obj.get_type();
     let module: String = class.getattr("__module__")?.extract()?;
@@ -432,8 +434,8 @@ fn write(
     if tensors.is_empty() {
         return assign(&y, &from);
     }
-    // A number takes the type of the tensor; so does a 0-d tensor.
-    let from = match from.ndim() == 0 && from.dtype() != y.dtype() {
+    // A number takes the type of the tensor.
+    let from = match from.is_wrapped() && from.dtype() != y.dtype() {
         true => from.to_dtype(y.dtype()).py()?,
         false => from,
     };

@@ -13,7 +13,7 @@ use crate::overrides;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyFloat;
+use pyo3::types::{PyFloat, PyString};
 use pytensorlib_core::dtype::Scalar;
 use pytensorlib_core::error::Result;
 use pytensorlib_core::ops::pointwise::{apply, apply_fast, binary as op, compare};
@@ -360,6 +360,14 @@ pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
         nb_lshift shift_left "__lshift__" "__rlshift__";
         nb_rshift shift_right "__rshift__" "__rrshift__";
         nb_matrix_multiply matmul "__matmul__" "__rmatmul__";
+    }
+    // The name of PyTorch's method, which has both names, too. What fits slots is told by another field.
+    let divided = own.get_item("__rtruediv__")?;
+    // SAFETY: every descriptor begins with its name, which nobody reads meanwhile: the interpreter is held.
+    unsafe {
+        let name = PyString::intern(py, "__rdiv__").into_ptr();
+        let place = &raw mut (*divided.as_ptr().cast::<ffi::PyDescrObject>()).d_name;
+        ffi::Py_DECREF(std::mem::replace(&mut *place, name));
     }
     // SAFETY: the type is ours and complete, and the interpreter is held: nobody reads the slot meanwhile.
     unsafe { (*ty).tp_richcompare = Some(compare) };

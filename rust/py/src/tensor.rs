@@ -519,8 +519,13 @@ impl PyTensor {
         self.get().storage().address()
     }
     #[getter]
-    fn _version(&self) -> u32 {
-        self.get().version()
+    fn _version(&self) -> PyResult<u32> {
+        match self.get().is_inference() {
+            true => Err(PyRuntimeError::new_err(
+                "Inference tensors do not track version counter.",
+            )),
+            false => Ok(self.get().version()),
+        }
     }
     /// Whether the elements lie in memory without gaps, in row-major order or in that of a
     /// memory format.

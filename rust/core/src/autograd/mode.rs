@@ -25,6 +25,9 @@ thread_local!(static HERE: Switches = const {
     }
 });
 static ANOMALY: AtomicU8 = AtomicU8::new(0);
+/// Bits of it.
+const ON: u8 = 1;
+const UNCHECKED: u8 = 2;
 
 /// Whether ops record a graph on this thread.
 #[inline]
@@ -103,13 +106,16 @@ pub fn has_been_read() -> bool {
 /// Anomaly mode: whether nodes keep the call stack, and whether gradients are checked for NaN.
 #[inline]
 pub fn anomaly() -> Option<bool> {
-    match ANOMALY.load(Ordering::Relaxed) {
-        0 => None,
-        mode => Some(mode == 2),
-    }
+    let mode = ANOMALY.load(Ordering::Relaxed);
+    (mode & ON != 0).then_some(mode & UNCHECKED == 0)
+}
+/// Whether gradients are checked for NaN once anomaly mode is on.
+pub fn checks_nan() -> bool {
+    ANOMALY.load(Ordering::Relaxed) & UNCHECKED == 0
 }
 pub fn set_anomaly(on: bool, check_nan: bool) {
-    ANOMALY.store(on as u8 + (on && check_nan) as u8, Ordering::Relaxed);
+    let mode = if on { ON } else { 0 } | if check_nan { 0 } else { UNCHECKED };
+    ANOMALY.store(mode, Ordering::Relaxed);
 }
 
 /// Runs `f` with grad mode set, and sets it back whatever happens.

@@ -302,9 +302,10 @@ impl Entry {
                     let i = schema.params.iter().position(|p| p.ty == Type::DType);
                     if let (Some(i), [out, ..]) = (i, &outs[..]) {
                         casts = matches!(values[i], Value::None);
-                        let same_kind = matches!(&values[0], Value::Tensor(x)
-                            if x.dtype().is_float() == out.dtype().is_float());
-                        if casts && same_kind {
+                        // A mean of integers has no type, whatever it is written to.
+                        let computes = matches!(&values[0], Value::Tensor(x)
+                            if x.dtype().is_float() || !out.dtype().is_float());
+                        if casts && computes {
                             values[i] = Value::DType(out.dtype());
                         }
                     }

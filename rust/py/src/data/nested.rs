@@ -3,7 +3,7 @@
 use crate::cell::PyTensor;
 use crate::error::IntoPy;
 use crate::numpy::{from_numpy_tensor, is_ndarray};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -135,8 +135,14 @@ impl Walk {
         if obj.is_instance_of::<PyInt>() {
             match obj.extract::<i64>() {
                 Ok(v) => self.numbers.push(Number::Int(v)),
-                Err(_) if self.wanted == Some(DType::U64) => self.numbers.push(integer(obj)?),
-                Err(_) if self.wanted.is_some_and(DType::is_float) => {
+                Err(_) if self.wanted == Some(DType::U64) => {
+                    let beyond = |_| PyOverflowError::new_err("int too big to convert");
+                    self.numbers.push(integer(obj).map_err(beyond)?);
+                }
+                Err(_) if self.wanted == Some(DType::Bool) => {
+                    self.numbers.push(Number::Bool(true));
+                }
+                Err(_) if self.wanted.is_some_and(|d| !d.is_integral()) => {
                     self.numbers.push(Number::Float(obj.extract()?));
                 }
                 Err(_) => return Err(PyValueError::new_err("Overflow when unpacking long long")),
@@ -359,16 +365,15 @@ impl Walk {
             *o = match *n {
                 Number::Float(v) => {
                     if dtype.is_int() {
-                        let whole = v.trunc();
                         let high = match dtype {
                             // The next below 2^64.
                             DType::U64 => 18_446_744_073_709_549_568.0,
                             _ => high as f64,
                         };
-                        let low = if dtype.is_wide_unsigned() { 0 } else { low };
-                        let inside = whole >= low as f64
-                            && whole <= high
-                            && (dtype != DType::I64 || whole < 9_223_372_036_854_775_808.0);
+                        let low = if dtype.is_signed() { low } else { 0 };
+                        let inside = v >= low as f64
+                            && v <= high
+                            && (dtype != DType::I64 || v < 9_223_372_036_854_775_808.0);
                         if !inside {
                             return Err(overflow(&v));
                         }
@@ -391,11 +396,14 @@ impl Walk {
                 Number::UInt(u) if dtype.is_float() => T::of_f64(u as f64),
                 Number::UInt(u) => T::of_i64(u as i64),
                 Number::Bool(b) => T::of_i64(b as i64),
+                Number::Complex(re, im) if dtype == DType::Bool => {
+                    T::of_i64((re != 0.0 || im != 0.0) as i64)
+                }
                 Number::Complex(..) => {
-                    return Err(PyRuntimeError::new_err(format!(
-                        "value cannot be converted to type {dtype} without overflow: a complex \
-                         number"
-                    )))
+                    return Err(PyTypeError::new_err(match dtype.is_float() {
+                        true => "must be real number, not complex",
+                        false => "'complex' object cannot be interpreted as an integer",
+                    }))
                 }
             };
         }

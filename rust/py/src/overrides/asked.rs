@@ -19,6 +19,8 @@ pub fn asked(operator: &str) -> &str {
         "__sub__" => "sub",
         "__mul__" | "__rmul__" => "mul",
         "__truediv__" | "__div__" => "div",
+        "__pow__" => "pow",
+        "__ipow__" => "pow_",
         "__mod__" => "remainder",
         "__matmul__" => "matmul",
         "__rand__" => "bitwise_and",

@@ -23,6 +23,7 @@ use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{DivFloor, Remainder};
 use crate::ops::pointwise::gpu::launch;
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::types::{fits, held};
 use crate::ops::pointwise::Real;
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
@@ -94,14 +95,23 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
 
 fn rows(x: &Tensor) -> Result<Tensor> {
     if counts_there(x) && x.ndim() > 0 {
-        return crate::ops::shape::join::stack(&columns(x)?, 1);
+        return Ok(turned(&crate::ops::shape::join::stack(&columns(x)?, 0)?));
     }
     let (bits, k) = (bits(x)?, x.ndim());
-    let y = Tensor::empty(&[bits.count(), k], DType::I64, Device::Cpu)?;
-    let outs: Vec<*mut i64> = (0..k).map(|d| y.ptr::<i64>().wrapping_add(d)).collect();
-    // SAFETY: the rows have room for all.
-    unsafe { bits.coordinates(x.shape(), &outs, k) };
-    y.to_device(x.device())
+    let n = bits.count();
+    let y = Tensor::empty(&[k, n], DType::I64, Device::Cpu)?;
+    let outs: Vec<*mut i64> = (0..k).map(|d| y.ptr::<i64>().wrapping_add(d * n)).collect();
+    // SAFETY: the columns have room for all.
+    unsafe { bits.coordinates(x.shape(), &outs, 1) };
+    Ok(turned(&y.to_device(x.device())?))
+}
+
+/// The transpose, in the same memory: PyTorch's coordinates lie dimension by dimension.
+fn turned(y: &Tensor) -> Tensor {
+    let mut layout = y.layout().clone();
+    layout.shape.reverse();
+    layout.strides = [1, y.size(1) as isize].into_iter().collect();
+    y.alias(layout)
 }
 
 /// The elements of `x` where the mask of the same shape is true, in row-major order; without
@@ -346,6 +356,15 @@ per_isa! {
                 *to.add(i) = if *mask.add(i) != 0 { v } else { x };
             }
         }
+    }
+}
+
+/// A 0-d value of another type as `x` can hold it.
+pub fn fitting(x: &Tensor, value: &Tensor) -> Result<Tensor> {
+    fits(&value.detach(), x.dtype())?;
+    match value.requires_grad() {
+        true => value.to_dtype(x.dtype()),
+        false => held(value, x.dtype()),
     }
 }
 

@@ -5,7 +5,7 @@ use super::put;
 use crate::arg;
 use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::{check_range, DType};
+use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::op::TensorMeta;
@@ -28,18 +28,11 @@ pub(super) fn masked_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
             value.ndim()
         );
     }
-    ensure!(
-        x.dtype().is_complex() || !value.dtype().is_complex(),
-        Runtime,
-        "value cannot be converted to type {} without overflow",
-        match x.dtype() {
-            DType::I64 => "int64_t",
-            DType::I16 => "int16_t",
-            DType::I8 => "int8_t",
-            DType::U8 => "uint8_t",
-            other => other.c_name(),
-        }
-    );
+    // A value on the GPU is not waited for.
+    let value = &match value.dtype() != x.dtype() && value.device() == Device::Cpu {
+        true => mask::fitting(x, value)?,
+        false => value.clone(),
+    };
     if x.dtype().is_complex() {
         ensure!(
             mask.dtype() == DType::Bool,
@@ -56,10 +49,6 @@ pub(super) fn masked_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
             }
             _ => Ok(y.into()),
         };
-    }
-    // A value on the GPU is not waited for.
-    if value.dtype() != x.dtype() && value.device() == Device::Cpu {
-        check_range(value.item()?, x.dtype())?;
     }
     if let Dest::InPlace = a.dest {
         if let Ok(shape) = mask::masked_shape(x, mask) {

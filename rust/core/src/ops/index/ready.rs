@@ -160,15 +160,20 @@ impl Tensor {
         let lead = indices.iter().take_while(|i| i.is_none()).count();
         if let ([m], false, 1) = (&given[..], accumulate, values.numel()) {
             let fits = lead + m.ndim() <= self.ndim()
-                && m.shape()[..] == self.shape()[lead..lead + m.ndim()]
-                && values.ndim() == 0;
+                && m.shape()[..] == self.shape()[lead..lead + m.ndim()];
             if m.dtype() == DType::Bool && fits && m.ndim() > 0 {
                 let mut l = m.layout().clone();
                 for _ in lead + m.ndim()..self.ndim() {
                     l.shape.push(1);
                     l.strides.push(0);
                 }
-                return mask::masked_fill_(self, &m.alias(l), values);
+                // As there, the one value has any shape, and a type that `self` can hold.
+                let value = values.reshape(&[])?;
+                let value = match value.dtype() != self.dtype() && value.device() == Device::Cpu {
+                    true => mask::fitting(self, &value)?,
+                    false => value,
+                };
+                return mask::masked_fill_(self, &m.alias(l), &value);
             }
         }
         // As many as the values are for, of the dimensions behind those that are indexed.

@@ -2,12 +2,13 @@
 
 use super::{put, Bounds, IndexPut, Mode};
 use crate::arg;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{check_range, DType, Scalar};
 use crate::error::Result;
 use crate::op::{Metas, Repeats, TensorMeta};
 use crate::ops::pointwise::arithmetic::scaled;
-use crate::ops::shape::create::fits;
+use crate::ops::pointwise::types::fits;
 use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -230,11 +231,8 @@ pub(super) fn index_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
         Runtime,
         "index_fill_(): Converting complex Scalar to non-complex type is not supported"
     );
-    if value.is_wrapped() {
-        fits(value, x)?;
-        if !value.dtype().is_complex() {
-            check_range(value.item()?, x.dtype())?;
-        }
+    if value.dtype() != x.dtype() && value.device() == Device::Cpu && value.numel() == 1 {
+        fits(&value.detach(), x.dtype())?;
     }
     let index = vector("index_fill_", index)?;
     let d = shape::dim(a.int(arg!(dim))?, x.ndim())?;

@@ -11,7 +11,8 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Keep, Metas, Op, Rare, TensorMeta, Traits};
 use crate::ops::nn::resample::Axis;
-use crate::ops::shape::create::{dense_strides, fits};
+use crate::ops::pointwise::types::{fits, held};
+use crate::ops::shape::create::dense_strides;
 use crate::ops::shape::join::stack;
 use crate::schema::{Args, MemoryFormat, Signature, Value};
 use crate::shape::{Dims, Show};
@@ -410,10 +411,13 @@ crate::entries! {
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN | FORMAT | COMPLEX,
     |a| {
         let (x, pad) = (a.tensor(arg!(self))?, a.ints(arg!(pad))?);
-        fits(&a.number(arg!(value))?, x)?;
+        let number = a.number(arg!(value))?;
+        fits(&number, x.dtype())?;
         let y = match *a.value(arg!(value)) {
-            Value::Complex(re, im) => constant(x, pad, Scalar::Float(re), im)?,
-            _ => x.pad_constant(pad, a.scalar(arg!(value))?)?,
+            Value::Complex(re, im) if x.dtype().is_complex() => {
+                constant(x, pad, Scalar::Float(re), im)?
+            }
+            _ => x.pad_constant(pad, held(&number, x.dtype())?.item()?)?,
         };
         Ok(y.into())
     };

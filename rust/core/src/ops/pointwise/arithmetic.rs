@@ -1,9 +1,10 @@
 //! The public functions of arithmetic.
 
 use super::binary::*;
+use super::compare::Eq;
 use super::real::HALF_STEP;
 use super::ternary::*;
-use super::types::{no_bool, promoted};
+use super::types::{fits, promoted};
 use super::unary::*;
 use super::{apply, apply_, Half};
 use crate::arg;
@@ -75,6 +76,10 @@ fn check_factor(a: &Args, factor: At) -> Result<Scalar> {
         }
     }
     let dtype = p.result()?;
+    // Of a factor bool holds whether it is zero.
+    if dtype == DType::Bool && !value.is_float() {
+        return Ok(Scalar::Int(1));
+    }
     if dtype.is_integral() {
         check_range(value, dtype)?;
     }
@@ -85,9 +90,9 @@ fn where_entry(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Value> {
     if x.is_wrapped() || y.is_wrapped() {
         let dtype = promoted(&dispatch::metas(&[x, y]))?;
         for t in [x, y] {
-            // What a half type does not hold is infinite there, as in arithmetic.
-            if t.is_wrapped() && !t.dtype().is_complex() && !dtype.is_half() {
-                check_range(t.item()?, dtype)?;
+            // What a short type does not hold is infinite there, as in arithmetic.
+            if t.is_wrapped() && !dtype.is_half() && !dtype.is_float8() {
+                fits(t, dtype)?;
             }
         }
     }
@@ -164,7 +169,13 @@ fn pow<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
 /// A tensor to the power of a number.
 fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
     let t = with_numbers(x, &[Some(e)])?;
-    no_bool("pow", t)?;
+    // Of a bool, too, the first power is the number and the other one.
+    if let (DType::Bool, Scalar::Bool(first)) = (t, e) {
+        return match first {
+            true => a.apply(Mul, [x, x]),
+            false => a.apply(Eq, [x, x]),
+        };
+    }
     ensure!(
         !t.is_integral() || e.f64() >= 0.0,
         Runtime,

@@ -1,10 +1,11 @@
 //! Types and shapes of what several inputs give, and the types that an op refuses.
 
-use crate::dtype::{DType, Promotion};
+use crate::dtype::{check_range, DType, Promotion, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
 use crate::shape::{self, Dims};
+use crate::tensor::Tensor;
 
 /// The type to which the inputs are promoted.
 pub fn promoted(x: &[&Meta]) -> Result<DType> {
@@ -53,4 +54,39 @@ pub fn refuse_complex(name: &str, why: &str, t: DType) -> Result<()> {
         "{name} {why} for complex tensors."
     );
     Ok(())
+}
+
+/// Refuses a number that a type cannot hold: one beyond its range, or with an imaginary part where
+/// the type has none. Of every number bool holds whether it is zero.
+pub fn fits(number: &Tensor, dtype: DType) -> Result<()> {
+    if dtype == DType::Bool {
+        return Ok(());
+    }
+    if !number.dtype().is_complex() {
+        return check_range(number.item()?, dtype);
+    }
+    let (re, im) = number.complex_item()?;
+    ensure!(
+        dtype.is_complex() || im == 0.0,
+        Runtime,
+        "value cannot be converted to type {} without overflow: {re}{im:+}j",
+        dtype.c_name()
+    );
+    check_range(re.into(), dtype)?;
+    match dtype.is_complex() {
+        true => check_range(im.into(), dtype),
+        false => Ok(()),
+    }
+}
+
+/// A number that [`fits`] a type, without an imaginary part where the type has none.
+pub fn held(number: &Tensor, dtype: DType) -> Result<Tensor> {
+    if !number.dtype().is_complex() || dtype.is_complex() {
+        return Ok(number.clone());
+    }
+    let (re, im) = number.complex_item()?;
+    Tensor::number(match dtype {
+        DType::Bool => (re != 0.0 || im != 0.0).into(),
+        _ => Scalar::Float(re),
+    })
 }

@@ -4,7 +4,7 @@ mod fill;
 mod options;
 mod strides;
 
-pub use fill::{fits, zero_grads, Fill};
+pub use fill::{asked_of_one, zero_grads, Fill};
 pub use options::Options;
 pub use strides::{dense_strides, format_strides};
 
@@ -18,12 +18,13 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Rare, TensorMeta, Traits};
+use crate::ops::pointwise::types::{fits, held};
 use crate::schema::{Args, At, MemoryFormat, Signature, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
 use crate::tensor::{byte_count, Tensor};
 use crate::{ensure, host};
-use fill::{diagonals, fill_into};
+use fill::{asked_of, diagonals, fill_into};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -231,17 +232,15 @@ fn full<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
 /// Writes the number in argument `i` everywhere.
 fn write_number(a: &Args, i: At, y: &Tensor) -> Result<()> {
     if let Some(value) = a.opt_scalar(i) {
-        check_range(value, y.dtype())?;
+        check_range(value, asked_of(y))?;
         return y.write_scalar(value);
     }
     let number = a.number(i)?;
+    fits(&number, asked_of(y))?;
     if number.dtype() == DType::U64 {
-        let value = number.item()?;
-        check_range(value, y.dtype())?;
-        return y.write_scalar(value);
+        return y.write_scalar(number.item()?);
     }
-    fits(&number, y)?;
-    y.write_from(&number.to_device(y.device())?)
+    y.write_from(&held(&number, y.dtype())?.to_device(y.device())?)
 }
 
 /// A tensor like the first argument.

@@ -7,4 +7,4 @@ mod matrix;
 pub mod packed;
 mod places;
 
-crate::ops::family! { entries lines forms slices arithmetic products sums }
+crate::ops::family! { entries gather lines forms slices arithmetic products sums }

@@ -10,7 +10,7 @@ use crate::autograd::Vjp;
 use crate::cpu::indices::Indices;
 use crate::dispatch;
 use crate::dispatch::parts::by_parts;
-use crate::dtype::{check_range, DType, Scalar};
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
@@ -21,8 +21,8 @@ use crate::op::{
 };
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Remainder;
+use crate::ops::pointwise::types::{fits, held};
 use crate::ops::shape::copy::copy_host;
-use crate::ops::shape::create::fits;
 use crate::ops::shape::view::parts::assemble;
 use crate::schema::{Args, At, Dest, Signature, Value};
 use crate::shape::{self, Dims, Show};
@@ -425,11 +425,8 @@ fn scatter_mode<Sig: Signature>(a: &Args<Sig>) -> Result<Mode> {
 /// A number for places of the first argument.
 fn value<Sig: Signature>(a: &Args<Sig>, i: At) -> Result<Tensor> {
     let (number, x) = (a.number(i)?, a.tensor(arg!(self))?);
-    fits(&number, x)?;
-    if !x.dtype().is_complex() {
-        check_range(number.item()?, x.dtype())?;
-    }
-    number.to_dtype(x.dtype())
+    fits(&number, x.dtype())?;
+    held(&number, x.dtype())?.to_dtype(x.dtype())
 }
 
 fn run_scatter<Sig: Signature>(a: &Args<Sig>, mode: Mode, src: &Tensor) -> Result<Value> {
@@ -609,10 +606,6 @@ impl Tensor {
 }
 
 crate::entries! {
-    /// Elements at the positions that `index` names along a dimension.
-    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    FN | METHOD | OUT | SEPARATE,
-    |a| Ok(a.tensor(arg!(self))?.gather(a.int(arg!(dim))?, a.tensor(arg!(index))?)?.into());
     /// Writes `src`, or one value, to the positions that `index` names along a dimension.
     "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
     |a| {

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Fast, Grads, Metas, Op, Rare, Repeats, TensorMeta, Traits};
+use crate::ops::pointwise::types::{fits, held};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{ensure, with_element};
@@ -143,20 +144,21 @@ impl Tensor {
     }
 }
 
-/// Refuses a number with an imaginary part where the type has none, and one beyond int64 where it
-/// holds other integers.
-pub fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
-    if number.dtype() == DType::U64 && y.dtype().is_integral() && y.dtype() != DType::U64 {
-        return check_range(number.item()?, y.dtype());
+/// The type that a number written to one element has to fit: what lies beyond a short floating type
+/// becomes an infinity there, or the largest number, as in PyTorch.
+pub fn asked_of_one(dtype: DType) -> DType {
+    match dtype.is_half() || dtype.is_float8() {
+        true => DType::F64,
+        false => dtype,
     }
-    let (re, im) = number.complex_item()?;
-    ensure!(
-        y.dtype().is_complex() || im == 0.0,
-        Runtime,
-        "value cannot be converted to type {} without overflow: {re}{im:+}j",
-        y.dtype().c_name()
-    );
-    Ok(())
+}
+
+/// The type that a number which fills `y` has to fit.
+pub(super) fn asked_of(y: &Tensor) -> DType {
+    match y.numel() == 1 && y.device() == Device::Cpu {
+        true => asked_of_one(y.dtype()),
+        false => y.dtype(),
+    }
 }
 
 /// The value that `fill` writes, from a number or a 0-d tensor, with its place in a graph.
@@ -173,26 +175,30 @@ fn fill_value(t: &Tensor) -> Result<()> {
 /// Writes `value` into `x`; the gradient of the value is the sum of the result's.
 pub(super) fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
     fill_value(value)?;
-    if value.stands() {
+    // A tensor is copied, whatever its type; a number has to fit.
+    if value.stands() || !value.has_data() || value.requires_grad() {
         return x.copy_from(value);
     }
-    if value.dtype().is_complex() {
-        if value.has_data() {
-            fits(&value.detach(), x)?;
+    let value = match value.is_wrapped() {
+        true => {
+            fits(value, asked_of(x))?;
+            held(value, x.dtype())?
         }
-        return match x.dtype().is_complex() {
-            true => x.copy_from(value),
-            false if value.has_data() => x.fill_(value.item()?, "FillBackward0"),
-            false => x.fill_(Scalar::Int(0), "FillBackward0"),
-        };
-    }
-    if value.has_data() && (value.is_wrapped() || !value.requires_grad()) {
-        if value.is_wrapped() {
-            check_range(value.item()?, x.dtype())?;
+        false => value.clone(),
+    };
+    match x.dtype().is_complex() && value.dtype().is_complex() {
+        true => x.copy_from(&value),
+        false => {
+            let fitting =
+                value.dtype() == x.dtype() || value.is_wrapped() && asked_of(x) == x.dtype();
+            let value = if fitting {
+                value
+            } else {
+                value.to_dtype(x.dtype())?
+            };
+            x.fill_(value.item()?, "FillBackward0")
         }
-        return x.fill_(value.item()?, "FillBackward0");
     }
-    x.copy_from(value)
 }
 
 /// The elements on the main diagonal; with `wrap`, one row behind its end it begins again.
