@@ -59,7 +59,7 @@ def all_parted(n: int) -> dict[Path, int]:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the files of other parts alone: importing them takes longer than a part's tests may."""
     k, n = map(int, config.getoption("--part").split("/"))
-    return n > 1 and all_parted(n).get(collection_path, k - 1) != k - 1 or None
+    return (n > 1 and all_parted(n).get(collection_path, k - 1) != k - 1) or None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,9 +75,7 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     every = config.getoption("--every")
-    left = [
-        x for i, x in enumerate(items) if i % every and x.get_closest_marker("whole") is None
-    ]
+    left = [x for i, x in enumerate(items) if i % every and x.get_closest_marker("whole") is None]
     config.hook.pytest_deselected(items=left)
     dropped = set(left)
     # After the GPU's tests, whose pipelines are gigabytes, a copy takes a third of a second.

@@ -66,7 +66,10 @@ def test_heads_begin_with_what_makes_their_operand(head: str, dtype: Any) -> Non
         "rounded": lambda: a.half().float().to(dtype),
         "masked": lambda: a.masked_fill(c > 0, -10.0),
     }
-    for name, chain in chains.items():
+    for i, (name, chain) in enumerate(chains.items()):
+        # Of float32 all pairs; of the other types each head and each chain, with a third of theirs.
+        if dtype is not torch.float32 and (i + list(HEADS).index(head)) % 3 != TYPES.index(dtype):
+            continue
         # Once as large rows, which are read once.
         for words in (NEVER, 1) if name == "rows and columns" else (NEVER,):
 
