@@ -37,8 +37,8 @@ FORCED = {
 }
 if platform.machine() not in {"x86_64", "AMD64"}:
     FORCED = {"portable": FORCED["portable"]}
-# GPUs that lack features (rust/gpu/src/adapter.rs): the replay of the weakest, and tests of
-# kernels of all.
+# GPUs that lack features (rust/gpu/src/adapter.rs): a quarter of the replay of the weakest, and
+# tests of kernels of all.
 PROFILES = {name: {"PYTENSORLIB_WGPU_WITHOUT": name} for name in ("webgpu", "metal", "dx12")}
 KERNELS = (
     "complex conv denormals determinism fft fuzz gradients indexing linalg math matmul nn "
@@ -81,14 +81,27 @@ CHECKED += ["--config", 'profile.dev.package."*".opt-level=0', "--", "-D", "warn
 UNTUNED = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
 TESTS = [PYTHON, "-m", "pytest", "-q"]
 UNTIMED = "not timed and not slow"
-SAMPLED = [*TESTS, "-m", UNTIMED, "--every=4", *files(KERNELS)]
+QUARTER = [*TESTS, "-m", UNTIMED, "--every=4"]
+# What is forced is of the CPU. Where it is only how results are stored, the arithmetic is that of
+# the other parts, so are the denormals that it meets.
+SAMPLED = {name: [*QUARTER, *files(KERNELS), "-k", "not wgpu"] for name in FORCED}
+for name in SAMPLED.keys() & {"streamed", "amd"}:
+    SAMPLED[name] = [word for word in SAMPLED[name] if "denormals" not in word]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
+# Metal lacks float64 and nothing else that kernels are written with. Windows over products need
+# nothing that WebGPU has and DX12 has not.
 WEAK = "wgpu_kernels wgpu_networks wgpu_numbers wgpu_order wgpu_products wgpu_words wgpu ops"
-WEAK = [*TESTS, "-m", UNTIMED, "--every=4", *files(WEAK), "-k", "wgpu"]
+WEAK = {"webgpu": WEAK, "dx12": WEAK.replace("wgpu_products ", ""), "metal": "wgpu ops"}
+WEAK = {name: [*QUARTER, *files(names), "-k", "wgpu"] for name, names in WEAK.items()}
 CUTS = files("wgpu_cuts wgpu_segments")
 # Some of them look at times.
 GPU_SLOW = sorted(f"tests/gpu/{p.name}" for p in ROOT.glob("tests/gpu/test_wgpu_*.py"))
 GPU_SLOW = [name for name in GPU_SLOW if name not in CUTS]
+
+
+def forced(name: str) -> str:
+    """Return what a part forces, if that is in its name."""
+    return name.removesuffix("-replay").removesuffix("-quarter")
 
 
 def made(setup: str, kind: str, target: str) -> list[str]:
@@ -156,8 +169,9 @@ PARTS = {
     "docs": ["make", "--no-print-directory", "docs"],
     "site": ["make", "--no-print-directory", "docs"],
     "webgpu-replay": [*REPLAY, "--device", "wgpu"],
-    **dict.fromkeys(PROFILES, WEAK),
-    **dict.fromkeys(FORCED, SAMPLED),
+    "webgpu-quarter": [*REPLAY, "--device", "wgpu", "--every", "4"],
+    **WEAK,
+    **SAMPLED,
     **{f"{name}-replay": REPLAY for name in FORCED},
     # The Python without a lock that CI assembles, and what runs there on several threads.
     "free-threaded": [
@@ -181,7 +195,7 @@ VARIABLES = (
 NEEDS_BUILD = {"timed", "conformance", "wgpu-replay", "wgpu-cuts", "instructions", "loops"}
 NEEDS_BUILD |= {"programs", "programs-gpu", "distributed", "docs", "site", "wgpu-slow", "wheels"}
 NEEDS_BUILD |= {n for n in PARTS if "pytest" in n}
-NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED | PROFILES}
+NEEDS_BUILD |= {n for n in PARTS if forced(n) in FORCED | PROFILES}
 # Only where they are named, or all of them by `nightly`.
 ASKED = {
     "wgpu-slow",
@@ -191,6 +205,7 @@ ASKED = {
     "aarch64-wheel",
     "musl-wheel",
     "free-threaded",
+    "webgpu-replay",
 }
 # The replay's tensors are too small to reach what these force.
 ASKED |= {f"{name}-replay" for name in FORCED} - {"avx2-replay", "portable-replay"}
@@ -199,6 +214,14 @@ ASKED |= {f"{name}-replay" for name in FORCED} - {"avx2-replay", "portable-repla
 ENGINE_FILES = ("rust/base", "rust/cpu", "rust/core", "shaders", "Cargo.lock", "Cargo.toml")
 SOURCES = dict.fromkeys(("aarch64", "aarch64-portable", "races"), ENGINE_FILES)
 SOURCES["macos-check"] = ("rust", "shaders", "Cargo.lock", "Cargo.toml")
+# What differs between systems; Linux holds the laws of all else.
+SOURCES["windows"] = (
+    *("rust/base", "rust/cpu/src/pool.rs", "rust/py/src/storage.rs", "rust/py/src/storage"),
+    *("rust/gpu/Cargo.toml", "Cargo.lock", "Cargo.toml", "tests/platforms", "pytensorlib/_system"),
+    *("pytensorlib/multiprocessing", "pytensorlib/utils/data/_utils"),
+    "pytensorlib/serialization.py",
+    *files("checkpoint_files multiprocessing"),
+)
 PASSED = ROOT / ".ci/passed.json"
 # Two parts run at a time. Those that write to one folder wait for each other: what was compiled,
 # what was installed, the site. Nothing else runs beside those that look at times.
@@ -307,7 +330,9 @@ def run(name: str, aside: bool) -> tuple[str, float, float]:
     start = time.perf_counter()
     # The build part's own make must not see this one's job server or flags.
     env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
-    env |= VARIABLES.get(name.removesuffix("-replay"), {})
+    env |= VARIABLES.get(forced(name), {})
+    # NumPy's own threads would only wait busily beside ours.
+    env.setdefault("OPENBLAS_NUM_THREADS", "1")
     to = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if aside else {}
     process = subprocess.Popen(command, cwd=ROOT, env=env, **to)
     printed = b""

@@ -53,6 +53,17 @@ def test_parts_of_the_tests_have_each_file_once_and_about_as_many_bytes() -> Non
     assert parted(dict(reversed(sizes.items())), 4) == parts
 
 
+def test_parts_depend_on_files_that_are_there_and_force_what_is_in_their_names(
+    parts: ModuleType,
+) -> None:
+    named = {name for names in parts.SOURCES.values() for name in names}
+    assert not [name for name in named if not (ROOT / name).exists()]
+    assert parts.SOURCES.keys() <= parts.PARTS.keys() and parts.ASKED <= parts.PARTS.keys()
+    names = ("webgpu", "webgpu-replay", "webgpu-quarter")
+    assert [parts.forced(name) for name in names] == ["webgpu"] * 3
+    assert parts.forced("wgpu-replay") not in parts.VARIABLES
+
+
 def test_what_failed_runs_again(
     parts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
