@@ -217,9 +217,10 @@ SOURCES["macos-check"] = ("rust", "shaders", "Cargo.lock", "Cargo.toml")
 # What differs between systems; Linux holds the laws of all else.
 SOURCES["windows"] = (
     *("rust/base", "rust/cpu/src/pool.rs", "rust/py/src/storage.rs", "rust/py/src/storage"),
+    *("rust/py/src/numpy.rs", "rust/py/src/libpython.rs", "rust/py/build.rs"),
     *("rust/gpu/Cargo.toml", "Cargo.lock", "Cargo.toml", "tests/platforms", "pytensorlib/_system"),
     *("pytensorlib/multiprocessing", "pytensorlib/utils/data/_utils"),
-    "pytensorlib/serialization.py",
+    *("pytensorlib/serialization.py", "pytensorlib/_serialization"),
     *files("checkpoint_files multiprocessing"),
 )
 PASSED = ROOT / ".ci/passed.json"
