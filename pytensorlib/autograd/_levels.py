@@ -7,18 +7,17 @@ results keep their history only where something from outside the transform is be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from sys import getrefcount
-from threading import local
 from typing import Any
 
 from .. import _C
-from .function import Function, _apply_below, _by_jvp, _check_transformed, _generated, _watching
+from .function import _apply_below, _check_transformed, _generated, _watching
 from .functional import _grad as gradients
 from .graph import get_gradient_edge
 
-__all__ = ["Level", "Linear", "Watch", "filled", "gradients"]
+__all__ = ["Level", "Watch", "filled", "gradients"]
 
 
 def filled(values: Iterable[Any], like: Iterable[Any]) -> tuple[Any, ...]:
@@ -38,31 +37,16 @@ class Level:
         self.edges: list[Any] = []
         self.like: list[Any] = []
         self.given: list[Any] = []
-        self.versions: dict[int, int] = {}
-        self.kept: list[Any] = []
 
-    def enter(self, x: Any, writable: bool = False) -> Any:
-        """Return a tensor that stands for `x`, by which is differentiated.
-
-        What is `writable` has memory of its own; `written_back` copies what was written to it.
-        """
+    def enter(self, x: Any) -> Any:
+        """Return a tensor that stands for `x`, by which is differentiated."""
         inside = x if self.recording and x.requires_grad else self.leaf(x)
-        if writable:
-            self.kept.append(inside)  # by which others know what is behind the copy
-            inside = inside.clone()
-            self.versions[id(inside)] = inside._version
-        elif inside is x:
+        if inside is x:
             inside = x.view_as(x)
         self.edges.append(get_gradient_edge(inside))
         self.like.append(inside)
         self.given.append(x)
         return inside
-
-    def written_back(self) -> None:
-        """Write to inputs what the function wrote to the tensors that stood for them."""
-        for x, inside in zip(self.given, self.like, strict=True):
-            if inside._version != self.versions.get(id(inside), inside._version):
-                _C._detach(x).copy_(_C._detach(inside))
 
     def leaf(self, x: Any) -> Any:
         """Return a leaf of this level with the content of `x`."""
@@ -141,7 +125,6 @@ _WRITING = {
 # Functions that write to the statistics they keep, where one argument says so.
 _NORMS = {"batch_norm": "training", "native_batch_norm": "training"}
 _NORMS |= {"instance_norm": "use_input_stats"}
-_state = local()
 
 
 @cache
@@ -151,13 +134,9 @@ def _writes(name: str) -> bool:
 
 
 class Watch:
-    """Notes to which tensors a function writes that it did not make.
+    """Notes to which tensors a function writes that it did not make."""
 
-    With `forward`, what is computed under ``no_grad`` is recorded too: tangents go through it.
-    """
-
-    def __init__(self, forward: bool = False) -> None:
-        self.forward = forward
+    def __init__(self) -> None:
         # What the function is differentiated at, where it is.
         self.level: Level | None = None
         self.made: set[int] = set()
@@ -169,20 +148,16 @@ class Watch:
         """Apply a function with a derivative of its own."""
         _check_transformed(cls)
         if not cls.__name__.endswith("Generated"):
-            by_jvp = self.forward and cls.jvp is not Function.jvp
-            cls = _by_jvp(cls, args) if by_jvp else _generated(cls)
+            cls = _generated(cls)
         return _apply_below(self, cls, args, kwargs)
 
     def __enter__(self) -> Any:
         _watching.stack.append(self)
-        stack = _state.__dict__.setdefault("stack", [])
-        stack.append(self)
         _C._push_torch_function_mode(self, True)
         return self
 
     def __exit__(self, *error: Any) -> None:
         _watching.stack.remove(self)
-        _state.stack.pop()
         _C._pop_torch_function_mode()
 
     def __torch_function__(
@@ -192,13 +167,7 @@ class Watch:
         generator = kwargs.get("generator")
         if generator is not None and generator not in self.generators:
             self.generators[generator] = generator.get_state()
-        followed = self.forward and _state.stack[-1] is self
-        enabled = _C._is_forward_enabled()
-        if followed and _C.is_grad_enabled() != enabled:
-            with _C._Mode(enabled):
-                y = func(*args, **kwargs)
-        else:
-            y = func(*args, **kwargs)
+        y = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         out = kwargs.get("out")
         if _writes(name) and args:
@@ -246,8 +215,6 @@ class Watch:
             _, t = targets.popitem()
             if id(t) in known or id(t) in self.made or not t.requires_grad:
                 continue
-            if id(t) in entered and id(t) in level.versions:
-                continue
             if id(t) in entered:
                 raise RuntimeError(
                     f"{caller}: a leaf Variable that requires grad is being used in an in-place "
@@ -264,29 +231,3 @@ class Watch:
                     "Tensor. Pass the tensor to the function as an argument, or return its new "
                     "value."
                 )
-
-
-class Linear:
-    """The product of the Jacobian of `outputs` with vectors.
-
-    v^T J is linear in v, so its own transpose gives J v: two backwards, no forward mode.
-    """
-
-    def __init__(self, level: Level, outputs: Sequence[Any]) -> None:
-        self.level, self.outputs = level, outputs
-        live = [o for o in outputs if o.requires_grad]
-        with _C._Mode(True, False):
-            # Any values do: the second backward is linear in them.
-            self.probes = [level.leaf(_C.zeros_like(o.detach())) for o in live]
-            self.grads = gradients(live, level.edges, self.probes, create_graph=True)
-
-    def __call__(self, tangents: Sequence[Any], create_graph: bool) -> list[Any]:
-        """Return the product for each output; None for those that depend on no input."""
-        pairs = zip(self.grads, tangents, strict=True)
-        live = [(g, t) for g, t in pairs if g is not None and g.requires_grad]
-        with _C._Mode(True, False):
-            found = gradients(
-                [g for g, _ in live], self.probes, [t for _, t in live], create_graph=create_graph
-            )
-        products = iter(found)
-        return [next(products) if o.requires_grad else None for o in self.outputs]

@@ -298,45 +298,6 @@ def _generated(cls: Any) -> Any:
     return found
 
 
-def _by_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
-    """Return a function whose `backward` is the transpose of its `jvp`."""
-    from ._levels import gradients
-
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        ctx._for_forward = getattr(ctx, "saved_for_forward", None)
-        with _C._Mode(True):
-            # Any values do: a jvp is linear in them.
-            along = [
-                _C.zeros_like(a.detach()).requires_grad_() if needed else None
-                for a, needed in zip(args, ctx.needs_input_grad, strict=True)
-            ]
-            zeros = [
-                _C.zeros_like(a) if isinstance(a, _C.Tensor) and ctx.materialize_grads else None
-                for a in args
-            ]
-            # Copies, which it may write to.
-            pairs = zip(along, zeros, strict=True)
-            slopes = cls.jvp(ctx, *(z if t is None else t.clone() for t, z in pairs))
-            slopes = slopes if isinstance(slopes, (tuple, list)) else (slopes,)
-            live = [
-                (s, g)
-                for s, g in zip(slopes, grad_outputs, strict=True)
-                if s is not None and s.requires_grad and g is not None
-            ]
-            found = iter(
-                gradients(
-                    [s for s, _ in live],
-                    [t for t in along if t is not None],
-                    [g for _, g in live],
-                    create_graph=True,
-                )
-            )
-        return tuple(None if t is None else next(found) for t in along)
-
-    own = {"backward": staticmethod(backward)}
-    return type(cls)(f"{cls.__name__}Generated", (cls,), own)
-
-
 # Kept to tell whether a subclass has a setup_context of its own.
 _default_setup_context = Function.setup_context
 # PyTorch's class below `Function`, which does what this one does without transforms.

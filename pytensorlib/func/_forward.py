@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 from .. import _C
-from ..autograd._levels import Linear
 from ..autograd.forward_ad import _check_shape, _Level, _set_fwd_grad_enabled
 from ..utils import _pytree as pytree
 from ._batch import Batch
-from ._reverse import Argnums, Func, Run, basis, chosen, jacrev, refuse_complex, split_aux
+from ._reverse import Argnums, Func, basis, chosen, jacrev, refuse_complex, split_aux
 from ._vmap import check_randomness
 
 __all__ = ["hessian", "jacfwd", "jvp", "linearize"]
 
 JVP = "jvp(f, primals, tangents)"
+LINEARIZE = "linearize(f, *primals)"
 
 
 def _fitted(x: Any, tangent: Any) -> Any:
@@ -80,28 +79,6 @@ def follow(
     pairs = [level.leave(o) for o in outputs]
     aux = pytree.tree_map(lambda a: level.leave(a)[0], aux)
     return [p for p, _ in pairs], [t for _, t in pairs], spec, aux
-
-
-class Tangents(Run):
-    """A run whose outputs are differentiated along tangents of its inputs, again and again."""
-
-    def __init__(self, caller: str, func: Func, args: tuple[Any, ...]) -> None:
-        with _set_fwd_grad_enabled(True):
-            super().__init__(caller, func, args, {}, None, False, forward=True)
-        check_outputs(caller, self.outputs)
-        self.linear = Linear(self.level, self.outputs)
-
-    def check_input(self, x: Any) -> None:
-        """Refuse an input that has no tangent."""
-        check_primal(self.caller, x)
-
-    def push(self, tangents: Sequence[Any]) -> list[Any]:
-        """Return the product of the Jacobian with tangents for each output; None for zeros."""
-        tangents = [_fitted(x, t) for x, t in zip(self.level.like, tangents, strict=True)]
-        create = self.level.recording and (self.outside or any(t.requires_grad for t in tangents))
-        products = self.linear(tangents, create)
-        left = iter(self.level.leave([p for p in products if p is not None], create))
-        return [None if p is None else next(left) for p in products]
 
 
 def jvp(
@@ -184,7 +161,9 @@ def jvp(
 def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
     """Return what `func` gives, and a function for products with its Jacobian.
 
-    `func` runs once, and what it saved is kept for every product.
+    `func` runs once, in forward mode. What it computes of tangents is noted as a program, which
+    `jvp_fn` runs: what depends on the primals alone is computed once, random numbers are drawn
+    once. Tensors that the program reads must not be written to as long as it is used.
 
     Parameters
     ----------
@@ -204,7 +183,10 @@ def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
     Raises
     ------
     RuntimeError
-        An output is no tensor; or, of `jvp_fn`, the tangents do not fit the primals.
+        An output is no tensor; or, of `jvp_fn`, the tangents do not fit the primals, or a tensor
+        that it reads was written to.
+    NotImplementedError
+        An operator within `func` would have to read elements of a tangent.
 
     Examples
     --------
@@ -213,26 +195,39 @@ def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
     >>> output, jvp_fn(torch.ones(2)), jvp_fn(torch.tensor([0.0, 1.0]))
     (tensor([1., 4.]), tensor([2., 4.]), tensor([0., 4.]))
     """
-    run = Tangents("linearize(f, *primals)", func, primals)
-    output = run.level.leave(run.outputs)
+    flat, spec = pytree.tree_flatten(primals)
+    for x in flat:
+        check_primal(LINEARIZE, x)
+    level, program = _Level(transform=True), _C._Linear()
+    args = list(spec.unflatten([level.core.enter(x, program.input(x)) for x in flat]))
+    program.start()
+    try:
+        output, products, form, _ = follow(LINEARIZE, func, level, args, False)
+    finally:
+        program.stop()
+    program.finish(products, output)
+    like = [(x.shape, x.device, x.dtype) for x in flat]
+    zeros = {i: _C.zeros_like(output[i]) for i, p in enumerate(products) if p is None}
+    del flat, products
 
     def jvp_fn(*tangents: Any) -> Any:
-        flat, spec = pytree.tree_flatten(tangents)
-        if spec != run.spec:
+        flat, tangents_spec = pytree.tree_flatten(tangents)
+        if tangents_spec != spec:
             raise RuntimeError(
-                f"Expected the tangents {spec} to have the same argspec as the primals {run.spec}"
+                f"Expected the tangents {tangents_spec} to have the same argspec as the primals "
+                f"{spec}"
             )
-        for i, (x, t) in enumerate(zip(run.level.like, flat, strict=True)):
-            for what in ("shape", "dtype"):
-                if getattr(t, what) != getattr(x, what):
+        for i, (t, wanted) in enumerate(zip(flat, like, strict=True)):
+            for what, want in zip(("shape", "device", "dtype"), wanted, strict=True):
+                if getattr(t, what) != want:
                     raise RuntimeError(
                         f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't "
-                        f"match the {what} {getattr(x, what)} of the corresponding primal."
+                        f"match the {what} {want} of the corresponding primal."
                     )
-        pairs = zip(run.push(flat), output, strict=True)
-        return run.outputs_spec.unflatten([_C.zeros_like(o) if p is None else p for p, o in pairs])
+        found = enumerate(program(flat))
+        return form.unflatten([zeros[i].clone() if p is None else p for i, p in found])
 
-    return run.outputs_spec.unflatten(output), jvp_fn
+    return form.unflatten(output), jvp_fn
 
 
 def bases(leaves: list[Any]) -> list[Any]:

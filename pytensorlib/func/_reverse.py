@@ -72,7 +72,6 @@ class Run:
         kwargs: dict[str, Any],
         argnums: Argnums | None,
         has_aux: bool,
-        forward: bool = False,
     ) -> None:
         self.caller, self.level = caller, Level()
         places = range(len(args)) if argnums is None else chosen(argnums, len(args))
@@ -83,13 +82,13 @@ class Run:
             self.check_input(x)
         try:
             with _C._Mode(True, False):
-                inside = self.spec.unflatten([self.level.enter(x, forward) for x in flat])
+                inside = self.spec.unflatten([self.level.enter(x) for x in flat])
                 given = [self.aside(arg) for arg in args]
                 kwargs = {name: self.aside(arg) for name, arg in kwargs.items()}
                 new = (inside,) if isinstance(argnums, int) else inside
                 for place, value in zip(places, new, strict=True):
                     given[place] = value
-                with Watch(forward) as watch:
+                with Watch() as watch:
                     watch.level = self.level
                     result = func(*given, **kwargs)
                 output, aux = split_aux(caller, result, has_aux)
@@ -97,8 +96,6 @@ class Run:
                 flat_aux, aux_spec = pytree.tree_flatten(aux)
                 del given, inside, new, value, result, output, aux
                 watch.check(self.level, [*self.outputs, *flat_aux], caller)
-                if forward:
-                    self.level.written_back()
         finally:
             self.level.open = False
         # Whether outputs depend on what is no input, or on what is behind an input.

@@ -16,7 +16,7 @@ from op_row import Op
 
 import pytensorlib as torch
 import pytensorlib.nn.functional as F
-from pytensorlib.func import jvp, vjp
+from pytensorlib.func import jvp, linearize, vjp, vmap
 
 # Operators whose derivative of the second order is not known, so that nothing can be transposed.
 ONCE = [op for op in OPS if op.differentiable and not op.twice]
@@ -77,6 +77,25 @@ def test_tangents_are_those_of_two_transposes(op: Op) -> None:
             torch.manual_seed(0)
             same(y, [t.detach() for t in floats(function(*inputs))], 1e-12)
         same(found, want)
+
+
+@pytest.mark.parametrize("op", named(TWICE))
+def test_linear_programs_give_the_tangents_of_one_pass(op: Op) -> None:
+    for function, inputs in differentiable_calls(op):
+        inputs = tuple(x.detach() for x in inputs)
+        tangents = along(inputs)
+        call = lambda *x: tuple(floats(function(*x)))  # noqa: E731,B023
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.manual_seed(0)
+            y, want = jvp(call, inputs, tangents)
+            torch.manual_seed(0)
+            found, program = linearize(call, *inputs)
+            same(found, y, 1e-12)
+            same(program(*tangents), want)
+            # For many tangents at once, and for others.
+            both = vmap(program)(*(torch.stack([t, -2 * t]) for t in tangents))
+            same(both, [torch.stack([t, -2 * t]) for t in want])
 
 
 @pytest.mark.parametrize("op", named(TWICE[::3]))

@@ -5,7 +5,8 @@ use crate::error::IntoPy;
 use crate::object::wrap;
 use pyo3::prelude::*;
 use pytensorlib_core::autograd::mode;
-use pytensorlib_core::forward::Forward;
+use pytensorlib_core::forward::{Forward, Linear};
+use pytensorlib_core::tensor::Tensor;
 use std::sync::Arc;
 
 /// A level of forward mode.
@@ -63,6 +64,51 @@ impl PyForward {
     }
 }
 
+/// A program of what forward mode computes of tangents that are yet to come.
+#[pyclass(name = "_Linear", module = "pytensorlib._C", frozen)]
+struct PyLinear(Arc<Linear>);
+
+#[pymethods]
+impl PyLinear {
+    #[new]
+    fn new() -> PyLinear {
+        PyLinear(Linear::new())
+    }
+    /// Begins to write down what this thread asks for.
+    fn start(&self) {
+        Linear::start(&self.0);
+    }
+    fn stop(&self) {
+        Linear::stop(&self.0);
+    }
+    /// The tangent of `x`, the next input; all are asked for before `start`.
+    fn input(&self, py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.0.input(&borrow(x)?).py()?)
+    }
+    /// Ends the program, which gives these results, zeros for `None`; the `others` may be written to.
+    fn finish(
+        &self,
+        results: Vec<Option<Bound<'_, PyAny>>>,
+        others: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let one = |t: &Option<Bound<'_, PyAny>>| t.as_ref().map(borrow).transpose();
+        let results: Vec<Option<Tensor>> = results.iter().map(one).collect::<PyResult<_>>()?;
+        let others: Vec<Tensor> = others.iter().map(borrow).collect::<PyResult<_>>()?;
+        self.0.finish(&results, &others).py()
+    }
+    /// The results for tangents, `None` for zeros.
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        tangents: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Option<Py<PyAny>>>> {
+        let tangents: Vec<Tensor> = tangents.iter().map(borrow).collect::<PyResult<_>>()?;
+        let found = self.0.run(&tangents).py()?;
+        let one = |t: Option<Tensor>| t.map(|t| wrap(py, t)).transpose();
+        found.into_iter().map(one).collect()
+    }
+}
+
 /// Whether tangents are computed on this thread.
 #[pyfunction]
 fn _is_forward_enabled() -> bool {
@@ -78,5 +124,6 @@ fn _set_forward_enabled(on: bool) -> bool {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_is_forward_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_forward_enabled, m)?)?;
-    m.add_class::<PyForward>()
+    m.add_class::<PyForward>()?;
+    m.add_class::<PyLinear>()
 }

@@ -13,6 +13,21 @@ pub type Tangents = SmallVec<[Option<Tensor>; 1]>;
 /// Results of ops, with their tangents.
 pub type Followed = (Tensors, Tangents);
 
+/// What stands for a tensor that is computed later, of tangents that are yet to come: which program does so,
+/// and where it keeps the tensor.
+pub struct Promised {
+    pub level: u64,
+    pub slot: usize,
+}
+
+impl Promised {
+    /// Whether it is such a tensor. Ops on it may be recorded later, and what is computed without it is
+    /// computed once.
+    pub fn is(t: &Tensor) -> bool {
+        t.held::<Promised>().is_some()
+    }
+}
+
 /// Follows what a function computes of the inputs.
 pub type Follow<'a> = dyn Fn(&dyn Fn(&[&Tensor]) -> Result<Tensors>) -> Result<Followed> + 'a;
 

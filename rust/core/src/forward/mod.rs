@@ -2,11 +2,15 @@
 //! stands for two tensors below the interpreter that follows it: the primal and the tangent, with the
 //! histories that these have. So gradients pass both through what is followed and within it.
 
+mod linear;
 mod transposed;
+
+pub use linear::Linear;
 
 use crate::autograd::jvp::Followed;
 use crate::autograd::{mode, Dual, Jvp, Tangent, Tangents};
 use crate::dispatch::{self, InForce, Interpreter, Record, Request, RequestKind};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{function_name, Derivative, Op, Tensors};
@@ -438,19 +442,24 @@ fn below(x: &Tensor) -> Result<Tensor> {
 
 /// Of a tensor that lies in memory as one with layout `base` does, what `x` is of that.
 fn under(of: &Tensor, base: &Layout, x: &Tensor) -> Result<Tensor> {
-    if x.layout() == base && x.dtype() == of.dtype() {
+    placed(of, base, x.layout(), x.dtype())
+}
+
+/// The same of what has such a layout and type.
+fn placed(of: &Tensor, base: &Layout, layout: &Layout, dtype: DType) -> Result<Tensor> {
+    if layout == base && dtype == of.dtype() {
         return Ok(of.clone());
     }
-    let (whole, start) = match (of.dtype().is_complex(), x.dtype().is_complex()) {
+    let (whole, start) = match (of.dtype().is_complex(), dtype.is_complex()) {
         (true, false) => (of.as_real()?, 2 * base.offset),
         (false, true) => (of.as_complex()?, base.offset / 2),
         _ => (of.clone(), base.offset),
     };
-    let mut view = x.layout().clone();
+    let mut view = layout.clone();
     let at = (whole.offset() + view.offset).checked_sub(start);
     view.offset = at.unwrap_or(usize::MAX / 2);
     ensure!(
-        whole.dtype() == x.dtype() && at.is_some() && view.extent()? <= whole.capacity(),
+        whole.dtype() == dtype && at.is_some() && view.extent()? <= whole.capacity(),
         NotImplemented,
         "forward AD: expected a view of what carries a tangent, got elements of the same memory that lie \
          beside that, or are read as another type"
@@ -459,7 +468,7 @@ fn under(of: &Tensor, base: &Layout, x: &Tensor) -> Result<Tensor> {
         base: whole.layout().clone(),
         view: view.clone(),
     };
-    dispatch::view_under(&whole, view, x.dtype(), || Ok(op))
+    dispatch::view_under(&whole, view, dtype, || Ok(op))
 }
 
 /// Strides as far as they matter.

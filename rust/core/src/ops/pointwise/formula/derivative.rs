@@ -1,7 +1,7 @@
 //! Gradients and tangents of any pointwise op.
 
 use super::Formula;
-use crate::autograd::jvp::{self, along};
+use crate::autograd::jvp::{self, along, Promised};
 use crate::autograd::{mode, step, Jvp, Tangents, Vjp};
 use crate::bail;
 use crate::error::Result;
@@ -44,7 +44,7 @@ pub fn vjp(op: &dyn Formula, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
             function_name(op.name())
         );
     }
-    if mode::grad() || complex {
+    if mode::grad() || complex || Promised::is(g) {
         // The formula over tensors gives the gradient as a graph.
         out = op.gradients(&x, y.as_ref(), g, cx.needed())?;
         if op.steps_with_reads() && mode::grad() {
@@ -121,7 +121,7 @@ pub fn jvp(op: &dyn Formula, cx: &Jvp) -> Result<Option<Tangents>> {
         let read = |j: usize| (inputs_read >> j & 1 == 1).then(|| cx.input(j));
         let read: SmallVec<[Option<&Tensor>; 4]> = (0..n).map(read).collect();
         let mut all = read.iter().flatten().copied().chain(y).chain([&t]);
-        let d = if mode::grad() && all.any(|t| t.requires_grad()) {
+        let d = if Promised::is(&t) || (mode::grad() && all.any(|t| t.requires_grad())) {
             let x: SmallVec<[Option<Tensor>; 4]> = read.iter().map(|x| x.cloned()).collect();
             op.gradients(&x, y, &t, 1 << i)?[i].take()
         } else {
