@@ -319,6 +319,8 @@ OPERATORS = {
         "mul": "mul rmul",
         "div": "truediv",
         "remainder": "mod",
+        "pow": "pow",
+        "pow_": "ipow",
         "matmul": "matmul",
         "bitwise_and": "rand",
         "bitwise_or": "ror",
@@ -340,7 +342,7 @@ OPERATORS = {
 
 
 # What calls these has no tensor on the other side, but for products of matrices.
-REFLECTED = {f"__r{n}__" for n in "and floordiv lshift mod or pow rshift sub truediv xor".split()}
+REFLECTED = {f"__r{n}__" for n in "and div floordiv lshift mod or pow rshift sub xor".split()}
 # Other names of one method or attribute.
 OPERATORS |= {"nelement": "numel", "ndimension": "dim", "__rmatmul__": "matmul"}
 
