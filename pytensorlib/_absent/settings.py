@@ -249,7 +249,7 @@ def is_anomaly_check_nan_enabled() -> bool:
     --------
     >>> import pytensorlib as torch
     >>> torch.is_anomaly_check_nan_enabled()
-    False
+    True
     """
     return _C._is_anomaly_check_nan_enabled()
 

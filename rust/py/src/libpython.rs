@@ -3,7 +3,7 @@
 //!
 //! Beside these functions it reads fields of objects that are CPython's own matter, by PyO3's declarations, so that
 //! there is a wheel for each version: slots of `PyTypeObject`, what descriptors
-//! describe (`d_base`, `d_wrapped`, `d_getset`, `d_method`), and the items of tuples and lists.
+//! describe (`d_base`, `d_name`, `d_wrapped`, `d_getset`, `d_method`), and the items of tuples and lists.
 
 use pyo3::ffi::{self, wrapperbase, PyObject, PyTypeObject};
 use std::ffi::{c_int, c_void};
