@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _C, _absent, _capi
+from ._absent.modules import spelled
 from ._tensor import _AS_THEY_ARE
 from ._tensor import functions as _functions
 
@@ -246,9 +247,10 @@ def _named() -> tuple[dict[str, Any], dict[str, Any]]:
     ignored: dict[str, Any] = {}
     for place, home in _places().items():
         silent = _functions.ignored_names().get(place, frozenset())
+        absent = spelled(place.partition(".")[2])
         for name in sorted(vars(home) if place == "torch.Tensor" else dir(home)):
             value = _listed(place, home, name)
-            if value is None or isinstance(value, _absent.Missing):
+            if value is None or name in absent or isinstance(value, _absent.Missing):
                 continue
             if name in silent:
                 ignored[f"{place}.{name}"] = value

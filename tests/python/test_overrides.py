@@ -674,3 +674,13 @@ def test_operand_that_no_tensor_takes_is_asked_after_the_class() -> None:
     assert x + Other() == "the other one's"
     with pytest.raises(TypeError, match="unsupported operand"):
         x + "text"
+
+
+def test_what_is_not_here_is_not_listed_after_someone_looked_at_it() -> None:
+    code = (
+        "import pytensorlib as torch\n"
+        "from pytensorlib.overrides import get_testing_overrides\n"
+        "absent = torch.parse_ir\n"
+        "assert absent not in get_testing_overrides()\n"
+    )
+    child.run(code)

@@ -12,6 +12,7 @@ from ... import _C
 from ..._ops import ops
 from ...export import _methods
 from ...utils._python_dispatch import _disable_current_modes
+from .._names import Namespace
 
 __all__ = ["below", "factory_options", "form"]
 
@@ -382,17 +383,13 @@ def _inserted(before: Any, after: Any) -> int | None:
 
 def _rename(graph: Any) -> None:
     """Number nodes of one operator again, in their order."""
-    counts: dict[str, int] = {}
-    calls = [n for n in graph.nodes if n.op == "call_function"]
-    taken = {n.name for n in graph.nodes if n.op != "call_function"}
+    calls, names = [n for n in graph.nodes if n.op == "call_function"], Namespace()
+    for n in graph.nodes:
+        if n.op != "call_function":
+            names.create_name(n.name, None)
     for n in calls:
         stem, _, number = n.name.rpartition("_")
-        stem = stem if number.isdigit() and stem else n.name
-        i = counts.get(stem, 0)
-        while (name := f"{stem}_{i}" if i else stem) in taken:
-            i += 1
-        counts[stem] = i + 1
-        n._final_name = name
+        n._final_name = names.create_name(stem if number.isdigit() and stem else n.name, None)
     for n in calls:
         n.name = n._final_name
         del n._final_name

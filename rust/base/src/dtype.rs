@@ -110,6 +110,17 @@ const PROMOTE: [[DType; 12]; 12] = [
 ];
 
 impl DType {
+    /// The name in messages about numbers that it does not hold: `int64_t`.
+    pub const fn number_name(self) -> &'static str {
+        match self {
+            DType::U8 => "uint8_t",
+            DType::I8 => "int8_t",
+            DType::I16 => "int16_t",
+            DType::I64 => "int64_t",
+            other => other.c_name(),
+        }
+    }
+
     /// The type of a sum or product without `dtype`: integers and bool become `I64`.
     pub fn to_sum(self) -> DType {
         if self.is_integral() {
@@ -513,27 +524,23 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
         );
         return Ok(());
     }
-    let (name, low, high) = match dtype {
-        DType::U8 if value.is_float() => ("uint8_t", 0.0, 255.0),
-        DType::U8 => ("uint8_t", -255.0, 255.0),
-        DType::I8 => ("int8_t", -128.0, 127.0),
-        DType::I16 => ("int16_t", -32768.0, 32767.0),
-        DType::I32 => ("int", i32::MIN as f64, i32::MAX as f64),
-        DType::I64 => ("int64_t", i64::MIN as f64, 9_223_372_036_854_774_784.0),
-        DType::U16 if value.is_float() => ("uint16_t", 0.0, 65535.0),
-        DType::U16 => ("uint16_t", -65535.0, 65535.0),
-        DType::U32 if value.is_float() => ("uint32_t", 0.0, u32::MAX as f64),
-        DType::U32 => ("uint32_t", -(u32::MAX as f64), u32::MAX as f64),
+    let (low, high) = match dtype {
+        DType::U8 if value.is_float() => (0.0, 255.0),
+        DType::U8 => (-255.0, 255.0),
+        DType::I8 => (-128.0, 127.0),
+        DType::I16 => (-32768.0, 32767.0),
+        DType::I32 => (i32::MIN as f64, i32::MAX as f64),
+        DType::I64 => (i64::MIN as f64, 9_223_372_036_854_774_784.0),
+        DType::U16 if value.is_float() => (0.0, 65535.0),
+        DType::U16 => (-65535.0, 65535.0),
+        DType::U32 if value.is_float() => (0.0, u32::MAX as f64),
+        DType::U32 => (-(u32::MAX as f64), u32::MAX as f64),
         // The largest number below 2^64 that a float64 holds.
-        DType::U64 => ("uint64_t", 0.0, 18_446_744_073_709_549_568.0),
-        DType::F16 => ("c10::Half", -65504.0, 65504.0),
-        DType::BF16 => (
-            "c10::BFloat16",
-            -half::bf16::MAX.to_f64(),
-            half::bf16::MAX.to_f64(),
-        ),
-        DType::F32 => ("float", -f32::MAX as f64, f32::MAX as f64),
-        DType::C64 => ("c10::complex<float>", -f32::MAX as f64, f32::MAX as f64),
+        DType::U64 => (0.0, 18_446_744_073_709_549_568.0),
+        DType::F16 => (-65504.0, 65504.0),
+        DType::BF16 => (-half::bf16::MAX.to_f64(), half::bf16::MAX.to_f64()),
+        DType::F32 => (-f32::MAX as f64, f32::MAX as f64),
+        DType::C64 => (-f32::MAX as f64, f32::MAX as f64),
         _ => return Ok(()),
     };
     if !dtype.is_int() && !v.is_finite()
@@ -551,7 +558,8 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
     ensure!(
         v >= low && v <= high,
         Runtime,
-        "value cannot be converted to type {name} without overflow: {value}"
+        "value cannot be converted to type {} without overflow: {value}",
+        dtype.number_name()
     );
     Ok(())
 }

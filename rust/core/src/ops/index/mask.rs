@@ -361,10 +361,16 @@ per_isa! {
 
 /// A 0-d value of another type as `x` can hold it.
 pub fn fitting(x: &Tensor, value: &Tensor) -> Result<Tensor> {
-    fits(&value.detach(), x.dtype())?;
     match value.requires_grad() {
-        true => value.to_dtype(x.dtype()),
-        false => held(value, x.dtype()),
+        true => {
+            fits(&value.detach(), x.dtype())?;
+            value.to_dtype(x.dtype())
+        }
+        // Not detached: a recorder knows a number by itself.
+        false => {
+            fits(value, x.dtype())?;
+            held(value, x.dtype())
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Slices of a dimension by number, written to: `index_add`, `index_copy`, `index_fill`.
 
+use super::mask;
 use super::{put, Bounds, IndexPut, Mode};
 use crate::arg;
 use crate::device::Device;
@@ -8,7 +9,6 @@ use crate::dtype::{check_range, DType, Scalar};
 use crate::error::Result;
 use crate::op::{Metas, Repeats, TensorMeta};
 use crate::ops::pointwise::arithmetic::scaled;
-use crate::ops::pointwise::types::fits;
 use crate::schema::{Args, Signature, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -232,7 +232,7 @@ pub(super) fn index_fill<Sig: Signature>(a: &Args<Sig>) -> Result<Value> {
         "index_fill_(): Converting complex Scalar to non-complex type is not supported"
     );
     if value.dtype() != x.dtype() && value.device() == Device::Cpu && value.numel() == 1 {
-        fits(&value.detach(), x.dtype())?;
+        mask::fitting(x, value)?;
     }
     let index = vector("index_fill_", index)?;
     let d = shape::dim(a.int(arg!(dim))?, x.ndim())?;

@@ -70,7 +70,7 @@ pub fn fits(number: &Tensor, dtype: DType) -> Result<()> {
         dtype.is_complex() || im == 0.0,
         Runtime,
         "value cannot be converted to type {} without overflow: {re}{im:+}j",
-        dtype.c_name()
+        dtype.number_name()
     );
     check_range(re.into(), dtype)?;
     match dtype.is_complex() {
