@@ -92,7 +92,7 @@ CHANGES: dict[str, Callable[[Any, Any], Any]] = {
     "backward pre-hook": lambda _, m: m.register_full_backward_pre_hook(lambda m, o: (o[0] * 3,)),
     "hook of a tensor": lambda _, m: m.w.register_hook(lambda g: g * 2),
     "hook after a gradient": lambda _, m: m.w.register_post_accumulate_grad_hook(
-        lambda p: p.grad.mul_(3)
+        lambda p: setattr(p, "grad", p.grad * 3)
     ),
     "a gradient that is gone": lambda _, m: setattr(m.w, "grad", None),
     "a new gradient": lambda _, m: setattr(m.w, "grad", torch.full_like(m.w, 7.0).detach()),
