@@ -332,6 +332,9 @@ def run(name: str, aside: bool) -> tuple[str, float, float]:
     # The build part's own make must not see this one's job server or flags.
     env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
     env |= VARIABLES.get(forced(name), {})
+    # To keep what the next compilation may use costs a quarter more. Who edits has such a folder.
+    if not (ROOT / "target/debug/incremental").is_dir():
+        env.setdefault("CARGO_INCREMENTAL", "0")
     # NumPy's own threads would only wait busily beside ours.
     env.setdefault("OPENBLAS_NUM_THREADS", "1")
     to = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if aside else {}
