@@ -285,7 +285,7 @@ def digest(name: str) -> str:
     )
     for top in SOURCES[name]:
         for path in sorted((ROOT / top).rglob("*") if (ROOT / top).is_dir() else [ROOT / top]):
-            if path.is_file():
+            if path.is_file() and "__pycache__" not in path.parts:
                 found.update(f"{path.relative_to(ROOT)}\n".encode())
                 found.update(hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()[:32]
