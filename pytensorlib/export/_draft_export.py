@@ -146,7 +146,9 @@ class DraftExportReport:
         NotImplementedError
             Always.
         """
-        raise NotImplementedError("Not implemented yet")
+        raise NotImplementedError(
+            "apply_suggested_fixes(): a report changes no program. print(report) says what to change"
+        )
 
 
 class _Again(Exception):  # noqa: N818

@@ -52,7 +52,7 @@ def test_parts_of_the_tests_have_each_file_once_and_about_as_many_bytes() -> Non
     parts = parted(sizes, 4)
     assert parts.keys() == sizes.keys() and set(parts.values()) == set(range(4))
     loads = [sum(sizes[p] for p in sizes if parts[p] == k) for k in range(4)]
-    assert max(loads) - min(loads) < max(sizes.values())
+    assert max(loads) - min(loads) < max(sizes.values()) // 10
     assert parted(dict(reversed(sizes.items())), 4) == parts
 
 
