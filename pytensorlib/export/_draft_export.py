@@ -147,7 +147,7 @@ class DraftExportReport:
             Always.
         """
         raise NotImplementedError(
-            "apply_suggested_fixes(): a report changes no program. print(report) says what to change"
+            "apply_suggested_fixes(): a report changes no program; print it to see what to change"
         )
 
 
