@@ -229,7 +229,7 @@ def stub(entries: Iterable[Entry]) -> str:
             methods.setdefault(name, []).extend(forms(name, schema, method=True, out=False))
     start, module = head(), (ROOT / "pytensorlib/_tensor/__init__.py").read_text(encoding="utf-8")
     known = re.compile(r"^    (?:def )?(\w+)[(:]", re.MULTILINE)
-    in_class = start[start.index("class Tensor:") :]
+    in_class = start[start.index("class Tensor(TensorBase):") :]
     own = [
         line for line in attached(module) if not names_in(known, line) & names_in(known, in_class)
     ]
@@ -499,7 +499,9 @@ def result_type(tensor1: Tensor | _complex, tensor2: Tensor | _complex) -> dtype
 def is_inference_mode_enabled() -> _bool: ...
 def __getattr__(name: str) -> Any: ...
 
-class Tensor:
+class TensorBase: ...
+
+class Tensor(TensorBase):
     T: Tensor
     mT: Tensor
     H: Tensor

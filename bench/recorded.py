@@ -1,78 +1,75 @@
-"""Time whole steps as they are, by `torch.graph` and by `torch.compile`, in turns in one process.
+"""Time whole steps as they are, recorded and compiled, here and in PyTorch, and write their page.
 
-With one thread a figure is processor time, which other programs on the machine do not change much;
-with more it is time on the wall. Each figure is the median of the turns.
-
-    python bench/recorded.py --threads 1 --turns 15 -k gpt
+``python bench/recorded.py`` needs a Python with PyTorch in `TORCH_PYTHON` (`beside.py`); its
+compiler needs a C++ compiler.
 """
 
 import argparse
-import os
-import time
 from collections.abc import Callable
-from statistics import median
 from types import ModuleType
-from typing import Any
 
 import models
 import steps
+from beside import PAGES, Time, measure, raised, ratio, said, serve, shown
 
 Step = Callable[[], object]
 
-STEPS: dict[str, Callable[[ModuleType], Step]] = {
-    "gpt": lambda t: models.gpt(t, batch=4, length=64),
-    "resnet": steps.resnet,
-    "unet": steps.unet,
-    "mlp": steps.mlp,
-    "decode": steps.decoding,
+STEPS: dict[str, tuple[str, Callable[[ModuleType], Step]]] = {
+    "gpt": (
+        "A GPT of 5.3 million parameters, 4 texts of 64, AdamW",
+        lambda t: models.gpt(t, batch=4, length=64),
+    ),
+    "resnet": ("ResNet-18 of half the width, 16 images 32x32, SGD", steps.resnet),
+    "unet": ("A diffusion UNet with group norm, 4 images 32x32, AdamW", steps.unet),
+    "mlp": ("Residual layers with layer norm, GELU and dropout, batch 64, Adam", steps.mlp),
+    "residual": ("A residual block with batch norm, 32x64x28x28, SGD", models.residual),
+    "decoding": ("64 tokens one by one, 4 layers of width 128, without gradients", steps.decoding),
+    "decoding_narrow": (
+        "64 tokens one by one, 4 layers of width 64, without gradients",
+        lambda t: steps.Decoding(t, width=64),
+    ),
 }
 
 
-def kinds(t: ModuleType, make: Callable[[ModuleType], Step]) -> dict[str, Step]:
-    """Return the step of one kind, made anew for each way to run it."""
-    made: dict[str, Step] = {}
-    for name, wrap in {"eager": lambda f: f, "graph": t.graph, "compile": t.compile}.items():
-        t.manual_seed(0)
-        step = make(t)
-        wrapped = getattr(step, "with_step", None)
-        made[name] = wrapped(wrap) if wrapped else wrap(step)
-    return made
+def made(t: ModuleType, row: str, way: str) -> Step:
+    """Return a step, run in one way: `eager`, `graph` (ours alone) or `compile`."""
+    step = STEPS[row][1](t)
+    wrap = {"eager": lambda f: f, "graph": getattr(t, "graph", None), "compile": t.compile}[way]
+    with_step = getattr(step, "with_step", None)
+    return with_step(wrap) if with_step else wrap(step)
 
 
-def turns(made: dict[str, Step], count: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Return the median seconds of each, which take turns."""
-    found: dict[str, list[float]] = {name: [] for name in made}
-    for turn in range(count + 4):
-        for name, step in made.items():
-            start = clock()
-            step()
-            seconds = clock() - start
-            if turn >= 4:
-                found[name].append(seconds)
-    return {name: median(times) for name, times in found.items()}
+def page(found: dict[str, list[Time]]) -> str:
+    """Return the page of figures."""
+    lines = [
+        "# Whole steps, recorded", "", "`python bench/recorded.py` writes this page.",
+        "", said(), "",
+        "| step | what | ours | `torch.graph` | `compile` | PyTorch | its `compile` "
+        "| best of ours over best of PyTorch's |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    for row, times in found.items():
+        cells = [row.replace("_", " "), STEPS[row][0], *map(shown, times)]
+        lines.append(f"| {' | '.join([*cells, ratio(times[:3], times[3:])])} |")
+    return "\n".join([*lines, *raised(found)]) + "\n"
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=11)
-    parser.add_argument("-k", default="")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("-k", default="", help="only steps whose name has this")
     options = parser.parse_args()
-    os.environ["PYTENSORLIB_NUM_THREADS"] = f"{options.threads}"
-    import pytensorlib as t
-
-    t.set_num_threads(options.threads)
-    clock: Any = time.thread_time if options.threads == 1 else time.perf_counter
-    print("| step | as it is, ms | `graph` | `compile` | gain of `graph` | gain of `compile` |")
-    print("|---|---:|---:|---:|---:|---:|")
-    for name, make in STEPS.items():
-        if options.k not in name:
-            continue
-        ms = {k: s * 1e3 for k, s in turns(kinds(t, make), options.turns, clock).items()}
-        gains = [ms["eager"] / ms[way] for way in ("graph", "compile")]
-        cells = [*(f"{v:.2f}" for v in ms.values()), *(f"{g:.2f}" for g in gains)]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    if options.serve:
+        serve(options.serve, made)
+        return
+    rows = [name for name in STEPS if options.k in name]
+    ours, theirs = ("eager", "graph", "compile"), ("eager", "compile")
+    text = page(measure(__file__, rows, ours, theirs, options.rounds))
+    print(text)
+    if not options.k:
+        (PAGES / "recorded.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -191,7 +191,7 @@ class Decoding:
 
             def forward(self, token: Any, at: Any) -> Any:
                 x = self.tokens(token) + self.places(at)
-                mask = t.arange(length) <= at
+                mask = t.arange(length)[None, :] <= at
                 for block in self.blocks:
                     x = block(x, at, mask)
                 return self.head(self.ln(x)).argmax(-1)

@@ -1,29 +1,14 @@
 """Time PyTorch's documented uses of `torch.func` here and in PyTorch, and write their page.
 
-``python bench/transforms.py`` needs a Python with PyTorch in `TORCH_PYTHON`. Each library has a
-process of its own with one thread; they take turns, each turn some calls, timed by the thread's own
-processor time, so that other programs disturb little. A figure is the median of the turns.
+``python bench/transforms.py`` needs a Python with PyTorch in `TORCH_PYTHON` (`beside.py`).
 """
 
 import argparse
-import importlib
-import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
-from statistics import median
 from types import ModuleType
 from typing import Any
 
-from machine import this_machine
-
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "bench" / "pages" / "transforms.md"
-TURN = 0.15  # seconds of one turn at least
-COMPILED = "torch.compile"
+from beside import PAGES, Time, measure, raised, ratio, said, serve, shown
 
 
 def cnn(t: ModuleType) -> Any:
@@ -150,104 +135,25 @@ class Uses:
 NAMES = [name for name in vars(Uses) if not name.startswith("_")]
 
 
-def serve(name: str) -> None:
-    """Answer rows that are asked for by name with seconds a call."""
-    t = importlib.import_module(name)
-    for part in ("nn", "func"):
-        importlib.import_module(f"{name}.{part}")
-    t.set_num_threads(1)
-    ready: dict[str, Any] = {}
-    for line in sys.stdin:
-        row, _, compiled = line.strip().partition(" ")
-        try:
-            if line not in ready:
-                t.manual_seed(0)
-                call = getattr(Uses(t), row)()
-                ready[line] = t.compile(call) if compiled else call
-                for _ in range(2):
-                    ready[line]()
-            call, n = ready[line], 0
-            began = time.thread_time()
-            while (taken := time.thread_time() - began) < TURN or n < 2:
-                call()
-                n += 1
-            answer: Any = taken / n
-        except Exception as e:
-            answer = f"{type(e).__name__}: {e}".splitlines()[0][:120]
-        print(json.dumps(answer), flush=True)
+def made(t: ModuleType, use: str, way: str) -> Callable[[], object]:
+    """Return the call of a use, compiled where the way is `compile`."""
+    call = getattr(Uses(t), use)()
+    return t.compile(call) if way == "compile" else call
 
 
-class Library:
-    """A process that times calls in one library."""
-
-    def __init__(self, python: str, name: str) -> None:
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(
-            [python, __file__, "--serve", name],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
-        )  # fmt: skip
-
-    def turn(self, row: str) -> Any:
-        """Return the seconds of one call, or what stood in the way."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(row + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline() or '"the process ended"')
-
-
-def shown(seconds: Any) -> str:
-    """Return a time as text."""
-    if isinstance(seconds, str):
-        return ""
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
-
-
-def measure(rounds: int, only: str, compiled: bool) -> dict[str, list[Any]]:
-    """Return for each row our time, PyTorch's and its compiler's, which may not be asked."""
-    ours = Library(sys.executable, "pytensorlib")
-    theirs = Library(os.environ["TORCH_PYTHON"], "torch")
-    found = {}
-    for row in (n for n in NAMES if only in n):
-        asked = [(ours, row), (theirs, row), (theirs, f"{row} compiled")]
-        turns: list[list[Any]] = [[], [], []]
-        for _ in range(rounds):
-            for column, (library, line) in zip(turns, asked, strict=True):
-                if line.endswith("compiled") and not compiled:
-                    column.append("not asked")
-                if not column or not isinstance(column[-1], str):
-                    column.append(library.turn(line))
-        found[row] = [c[-1] if isinstance(c[-1], str) else median(c) for c in turns]
-        print(row, *found[row], flush=True)
-    return found
-
-
-def said() -> str:
-    """Return what the page says of the machine."""
-    machine = this_machine()
-    caches = ", ".join(f"{name} {size}" for name, size in machine["caches"].items())
-    return f"{machine['name']} ({machine['family']}), caches {caches}"
-
-
-def page(found: dict[str, list[Any]]) -> str:
+def page(found: dict[str, list[Time]]) -> str:
     """Return the page of figures."""
     lines = [
-        "# Uses of `torch.func`", "", "`python bench/transforms.py` writes this page.", "",
-        f"{said()}; one thread; medians of processor time, in turns.", "",
-        f"| use | what | ours | PyTorch | {COMPILED} | ours over the best of PyTorch's |",
+        "# Uses of `torch.func`", "", "`python bench/transforms.py --compiled` writes this page.",
+        "", said(), "",
+        "| use | what | ours | PyTorch | torch.compile | ours over the best of PyTorch's |",
         "|---|---|---:|---:|---:|---:|",
     ]  # fmt: skip
     for row, times in found.items():
-        best = min((t for t in times[1:] if not isinstance(t, str)), default=None)
-        ratio = "" if best is None or isinstance(times[0], str) else f"{times[0] / best:.2f}"
         what = str(getattr(Uses, row).__doc__).rstrip(".")
-        cells = [row.replace("_", " "), what, *map(shown, times), ratio]
+        cells = [row.replace("_", " "), what, *map(shown, times), ratio(times[:1], times[1:])]
         lines.append(f"| {' | '.join(cells)} |")
-    missing = {n: t[2] for n, t in found.items() if isinstance(t[2], str) and t[2] != "not asked"}
-    if missing:
-        lines += ["", "Where the compiler's column is empty, it raised:", ""]
-        lines += [f"- {row.replace('_', ' ')}: `{why}`" for row, why in missing.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *raised(found)]) + "\n"
 
 
 def main() -> None:
@@ -259,13 +165,15 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only uses whose name has this")
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve)
+        serve(options.serve, made)
         return
-    found = measure(options.rounds, options.k, options.compiled)
+    ways = ("eager", "compile") if options.compiled else ("eager",)
+    rows = [n for n in NAMES if options.k in n]
+    found = measure(__file__, rows, ("eager",), ways, options.rounds)
     text = page(found)
     print(text)
-    if not options.k:
-        PAGE.write_text(text)
+    if options.compiled and not options.k:
+        (PAGES / "transforms.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -207,7 +207,9 @@ def result_type(tensor1: Tensor | _complex, tensor2: Tensor | _complex) -> dtype
 def is_inference_mode_enabled() -> _bool: ...
 def __getattr__(name: str) -> Any: ...
 
-class Tensor:
+class TensorBase: ...
+
+class Tensor(TensorBase):
     T: Tensor
     mT: Tensor
     H: Tensor

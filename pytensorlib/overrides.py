@@ -228,7 +228,7 @@ def _listed(place: str, home: Any, name: str) -> Any:
     of_class = place == "torch.Tensor"
     if not of_class and (name[0] == "_" or name[-1] == "_" or not name[0].islower()):
         return None
-    value = vars(home).get(name) if of_class else getattr(home, name)
+    value = _functions.members(home).get(name) if of_class else getattr(home, name)
     if of_class:
         private = name.startswith("_") and not name.startswith("__")
         if name in _functions._NEVER or (private and name not in _functions._PRIVATE):
@@ -248,7 +248,7 @@ def _named() -> tuple[dict[str, Any], dict[str, Any]]:
     for place, home in _places().items():
         silent = _functions.ignored_names().get(place, frozenset())
         absent = spelled(place.partition(".")[2])
-        for name in sorted(vars(home) if place == "torch.Tensor" else dir(home)):
+        for name in sorted(_functions.members(home) if place == "torch.Tensor" else dir(home)):
             value = _listed(place, home, name)
             if value is None or name in absent or isinstance(value, _absent.Missing):
                 continue

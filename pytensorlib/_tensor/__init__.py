@@ -646,7 +646,7 @@ class _Methods:
 
 
 # Attributes that are other tensors: they keep their class.
-_AS_THEY_ARE = {vars(_C.Tensor)[name].__get__ for name in ("_base", "grad")}
+_AS_THEY_ARE = {getattr(_C.Tensor, name).__get__ for name in ("_base", "grad")}
 
 
 def _of_class(result: Any, cls: Any) -> Any:

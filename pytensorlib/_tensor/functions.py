@@ -299,22 +299,28 @@ def _is_ours(function: Any) -> bool:
     return function.__globals__["__name__"].partition(".")[0] in ("pytensorlib", "torch")
 
 
+def members(tensor: type) -> dict[str, Any]:
+    """Return what the class of tensors and its base in the extension define."""
+    return {**vars(tensor.__base__), **vars(tensor)}
+
+
 def _ask_of_class(tensor: type) -> None:
     """Let the attributes and methods of tensors ask."""
     from . import facts as _facts
 
     of_extension = BUILT_IN["torch.Tensor"]
-    descriptors = (type(vars(tensor)["shape"]), type(vars(tensor)["dim"]))
     swapped: set[int] = set()
     for name, value in list(vars(tensor).items()):
         if isinstance(value, _facts._Later):
             getattr(tensor, name)  # now it is there
-    for name, value in list(vars(tensor).items()):
+    found = members(tensor)
+    descriptors = (type(found["shape"]), type(found["dim"]))
+    for name, value in found.items():
         private = name.startswith("_") and not name.startswith("__")
         if name in _NEVER or name in _OPERATORS or (private and name not in _PRIVATE):
             continue
         if isinstance(value, descriptors):
-            _C._ask_first(value, vars(tensor)[_OTHERWISE.get(name, name)])
+            _C._ask_first(value, found[_OTHERWISE.get(name, name)])
         elif isinstance(value, property):
             for how, function in (("get", value.fget), ("set", value.fset), ("delete", value.fdel)):
                 if _is_ours(function) and id(function) not in swapped:

@@ -198,6 +198,37 @@ def test_what_the_program_reads_must_not_be_written_to() -> None:
         program(T)
 
 
+WRITES = {
+    "whole": lambda c: c.mul_(0),
+    "slice": lambda c: c[0:1].mul_(0),
+    "select": lambda c: c.select(0, 1).zero_(),
+    "copy": lambda c: c[1:].copy_(torch.zeros(2)),
+    "index": lambda c: c.__setitem__(0, 7.0),
+    "view of a view": lambda c: c.view(3, 1)[0].fill_(9.0),
+    "detached": lambda c: c.detach().mul_(0),
+}
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("write", WRITES)
+def test_what_a_mapped_program_reads_is_kept_before_it_is_overwritten(
+    write: str, recorded: bool
+) -> None:
+    def product(row: Any) -> Any:
+        def f(y: Any) -> Any:
+            factor = row * 1
+            with torch.set_grad_enabled(recorded):
+                z = y * factor
+                WRITES[write](factor)
+            return z
+
+        return linearize(f, torch.ones(3))[1](torch.ones(3))
+
+    rows = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with torch.set_grad_enabled(recorded):
+        close(vmap(product)(rows), rows)
+
+
 def test_complex_numbers_and_layouts() -> None:
     z, t = torch.tensor([1 + 2j, 3 - 1j]), torch.tensor([1j, 1 + 1j])
     close(linearize(lambda z: z * z.conj(), z)[1](t), 2 * (z * t.conj()).real.to(z.dtype))

@@ -17,7 +17,7 @@ CLASSES = [c for n, c in vars(_C).items() if isinstance(c, type) and not n.start
 # An attribute of a handle that has nothing to show.
 PLAIN = {"RemovableHandle.id"}
 # Classes that are not called to make one, or in too many ways.
-UNCALLED = {"Node", "Tensor"}
+UNCALLED = {"Node", "Tensor", "TensorBase"}
 
 
 def written() -> Iterator[tuple[str, Any]]:

@@ -11,8 +11,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "rust/py/src"
 # Fields of CPython's own objects that are read or written, beside those that PyO3 fills.
 FIELDS = set(
     """
-    d_base d_getset d_method d_name d_wrapped ob_item tp_alloc tp_as_number tp_dealloc tp_dictoffset
-    tp_free tp_getattro tp_name tp_new tp_richcompare tp_weaklistoffset
+    d_base d_getset d_method ob_item tp_alloc tp_dictoffset tp_free tp_getattro tp_name
+    tp_weaklistoffset
 """.split()
 )
 

@@ -342,9 +342,10 @@ OPERATORS = {
 
 
 # What calls these has no tensor on the other side, but for products of matrices.
-REFLECTED = {f"__r{n}__" for n in "and div floordiv lshift mod or pow rshift sub xor".split()}
+REFLECTED = {f"__r{n}__" for n in "and div floordiv lshift mod or pow rshift sub truediv xor".split()}
 # Other names of one method or attribute.
 OPERATORS |= {"nelement": "numel", "ndimension": "dim", "__rmatmul__": "matmul"}
+OPERATORS["__rtruediv__"] = "__rdiv__"
 
 
 def required(stand_in):

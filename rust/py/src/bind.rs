@@ -11,6 +11,7 @@ use crate::cell::PyTensor;
 use crate::convert::{named_result, result};
 use crate::dispatch;
 use crate::error::IntoPy;
+use crate::object::class;
 use crate::overrides;
 use crate::signature::Form;
 use callable::{make_type, new_callable, Keywords};
@@ -62,7 +63,7 @@ fn answered(
     };
     let asked = overrides::asked(name);
     if asked != name {
-        function = py.get_type::<PyTensor>().getattr(asked)?;
+        function = class(py).getattr(asked)?;
     }
     overrides::answer(&function, &args, kwargs.as_ref(), overrides::Call::Operator)
 }
@@ -406,7 +407,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         class.store(ty, Ordering::Relaxed);
     }
     each::register(m)?;
-    let class = py.get_type::<PyTensor>();
+    let class = class(py);
     const ROOT: &str = "pytensorlib";
     let add = |target: &Bound<'_, PyAny>, functions: Vec<&'static Function>| -> PyResult<()> {
         let ty = types[target.is(&class) as usize];

@@ -1,4 +1,4 @@
-//! `Tensor`, the Python class: an object around one of the core's.
+//! The base of `Tensor`, the Python class: an object around one of the core's.
 
 use crate::slot;
 #[cfg(Py_GIL_DISABLED)]
@@ -9,19 +9,16 @@ use pyo3::prelude::*;
 use pytensorlib_core::tensor::Tensor;
 use std::cell::{Cell, UnsafeCell};
 
-/// A multi-dimensional array of one element type, with automatic differentiation.
-///
-/// `tensor`, `zeros` and the like make one. The class itself takes data or sizes, as older code has
-/// it, and gives the default dtype.
+/// The base of `Tensor`: it has methods and attributes, and no objects of its own.
 ///
 /// Examples
 /// --------
 /// >>> import pytensorlib as torch
-/// >>> torch.Tensor([1, 2])
-/// tensor([1., 2.])
+/// >>> issubclass(torch.Tensor, torch._C.TensorBase)
+/// True
 #[pyclass(
-    name = "Tensor",
-    module = "pytensorlib",
+    name = "TensorBase",
+    module = "pytensorlib._C",
     frozen,
     subclass,
     dict,
@@ -176,9 +173,5 @@ pub fn borrow(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         ))),
     }
 }
-
-/// Carries a tensor through `__new__` of a subclass.
-#[pyclass(frozen, name = "_Raw")]
-pub struct Raw(pub Tensor);
 
 const _: () = assert!(std::mem::size_of::<Tensor>() == std::mem::size_of::<*const ()>());

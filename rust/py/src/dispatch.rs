@@ -1,12 +1,12 @@
 //! `__torch_dispatch__`: modes and classes of tensors that answer, in Python and below gradients,
 //! what the core asks for. Nobody pays for it before there is one.
 
-use crate::cell::{borrow, PyTensor, Raw};
+use crate::cell::{borrow, PyTensor};
 use crate::convert::{scalar_object, tensor};
 use crate::dtype::{dtype_object, layout_object, PyDevice, PyMemoryFormat};
 use crate::error::{caught, from_py, to_py, IntoPy};
 use crate::generator::PyGenerator;
-use crate::object::wrap;
+use crate::object::{make_of, wrap};
 use pyo3::exceptions::{PyRecursionError, PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -510,13 +510,13 @@ pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
         true => t,
         false => t.answering(answers),
     };
-    let base = py.get_type::<PyTensor>();
-    let obj = base
-        .getattr("__new__")?
-        .call1((cls, Py::new(py, Raw(t))?))?;
-    let cell = obj.cast::<PyTensor>()?;
-    cell.get().adopt(obj.as_ptr());
-    Ok(obj.unbind())
+    let object = make_of(cls, t)?;
+    object
+        .bind(py)
+        .cast::<PyTensor>()?
+        .get()
+        .adopt(object.as_ptr());
+    Ok(object)
 }
 
 /// Whether a class of tensors answers for its objects, which then are asked on this thread.

@@ -2,8 +2,8 @@
 //! each, and `tests/house/test_libpython.py` finds the names in the interpreter that runs.
 //!
 //! Beside these functions it reads fields of objects that are CPython's own matter, by PyO3's declarations, so that
-//! there is a wheel for each version: slots of `PyTypeObject`, what descriptors
-//! describe (`d_base`, `d_name`, `d_wrapped`, `d_getset`, `d_method`), and the items of tuples and lists.
+//! there is a wheel for each version: slots of `PyTypeObject`, what descriptors describe (`d_base`, `d_getset`,
+//! `d_method`), and the items of tuples and lists.
 
 use pyo3::ffi::{self, wrapperbase, PyObject, PyTypeObject};
 use std::ffi::{c_int, c_void};

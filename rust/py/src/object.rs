@@ -1,13 +1,16 @@
-//! Making and freeing the Python objects of tensors: every op makes one, and PyO3's general way
+//! The class `Tensor`, and making and freeing its objects: every op makes one, and PyO3's general way
 //! costs as much as a small kernel.
 
 use crate::cell::PyTensor;
 use crate::slot::{self, Found};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::tensor::{Tensor, OWNED};
 use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void, CStr};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +49,6 @@ struct Class {
     offset: usize,
     dict: usize,
     weak: usize,
-    new: Option<ffi::newfunc>,
     /// Where there is no lock, each thread's allocator keeps what it frees.
     #[cfg(not(Py_GIL_DISABLED))]
     free: [*mut ffi::PyObject; KEPT],
@@ -65,7 +67,6 @@ static CLASS: Cell = Cell(UnsafeCell::new(Class {
     offset: 0,
     dict: 0,
     weak: 0,
-    new: None,
     #[cfg(not(Py_GIL_DISABLED))]
     free: [std::ptr::null_mut(); KEPT],
     #[cfg(not(Py_GIL_DISABLED))]
@@ -133,20 +134,22 @@ pub unsafe fn content(object: *mut ffi::PyObject) -> *const PyTensor {
     unsafe { object.byte_add((*CLASS.0.get()).offset).cast() }
 }
 
-// SAFETY: the interpreter calls this attached, for the class or one below it.
-unsafe extern "C" fn new(
-    ty: *mut ffi::PyTypeObject,
-    args: *mut ffi::PyObject,
-    kwargs: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: the class had a constructor, whose objects are of this class.
+/// A new object of the class or of one below it, without its constructors. The tensor's slot knows nothing of it.
+pub fn make_of(class: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
+    let (py, ty) = (class.py(), class.as_type_ptr());
+    // SAFETY: a fresh object is zeros, which `__traverse__` expects until it is filled; classes below this one have
+    // its content at the same offset.
     unsafe {
-        let first = (*CLASS.0.get()).new.expect("the class has a constructor");
-        let object = first(ty, args, kwargs);
-        if !object.is_null() {
-            (*content(object)).claim(object);
+        if ffi::PyType_IsSubtype(ty, (*CLASS.0.get()).ty) == 0 {
+            let text = format!("expected a subclass of Tensor, got {}", class.name()?);
+            return Err(PyTypeError::new_err(text));
         }
-        object
+        let object = ffi::PyType_GenericAlloc(ty, 0);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        content(object).cast_mut().write(PyTensor::new(t));
+        Ok(Bound::from_owned_ptr(py, object).unbind())
     }
 }
 
@@ -239,23 +242,65 @@ unsafe fn keep(object: *mut ffi::PyObject, weak: usize) -> bool {
     }
 }
 
-/// Takes the class over.
-pub fn install(py: Python<'_>, sample: Tensor) -> PyResult<()> {
-    let class = py.get_type::<PyTensor>();
-    let ty = class.as_type_ptr();
-    let object = Bound::new(py, PyTensor::new(sample))?;
-    // SAFETY: a live class with a dict and weak references, as its declaration says; all its
-    // objects have one layout.
+/// What `help` says of the class.
+const DOC: &CStr = c"Tensor(*args, **kwargs)
+--
+
+A multi-dimensional array of one element type, with automatic differentiation.
+
+`tensor`, `zeros` and the like make one. The class itself takes data or sizes, as older code has
+it, and gives the default dtype.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> torch.Tensor([1, 2])
+tensor([1., 2.])";
+
+/// A slot of a class.
+pub fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
+    ffi::PyType_Slot { slot, pfunc }
+}
+
+// SAFETY: the interpreter calls this with a live object, of which only the address is asked.
+unsafe extern "C" fn hash(object: *mut ffi::PyObject) -> ffi::Py_hash_t {
+    object as ffi::Py_hash_t >> 4
+}
+
+/// Makes the class, which beside its base, where PyO3's methods are, has these slots.
+pub fn install(py: Python<'_>, sample: Tensor, mut slots: Vec<ffi::PyType_Slot>) -> PyResult<()> {
+    let base = Bound::new(py, PyTensor::new(sample))?;
+    slots.extend([
+        slot(ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_hash, hash as *mut c_void),
+        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(0, std::ptr::null_mut()),
+    ]);
+    let mut spec = ffi::PyType_Spec {
+        name: c"pytensorlib.Tensor".as_ptr(),
+        basicsize: 0,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the spec is complete; size, dict and weak references are those of its base, in which all objects
+    // have one layout.
     unsafe {
+        let class = ffi::PyType_FromSpecWithBases(&mut spec, base.get_type().as_ptr());
+        let class = Bound::from_owned_ptr_or_err(py, class)?.cast_into_unchecked::<PyType>();
         let c = &mut *CLASS.0.get();
-        c.ty = ty;
-        c.offset = std::ptr::from_ref(object.get()).addr() - object.as_ptr().addr();
-        c.dict = (*ty).tp_dictoffset as usize;
-        c.weak = (*ty).tp_weaklistoffset as usize;
-        (*ty).tp_dealloc = Some(dealloc);
-        c.new = (*ty).tp_new.replace(new);
+        c.ty = class.into_ptr().cast();
+        c.offset = std::ptr::from_ref(base.get()).addr() - base.as_ptr().addr();
+        c.dict = (*c.ty).tp_dictoffset as usize;
+        c.weak = (*c.ty).tp_weaklistoffset as usize;
     }
     Ok(())
+}
+
+/// The class `Tensor`.
+pub fn class(py: Python<'_>) -> Bound<'_, PyType> {
+    // SAFETY: it is made while the module is, and lives for ever.
+    unsafe { Bound::from_borrowed_ptr(py, (*CLASS.0.get()).ty.cast()).cast_into_unchecked() }
 }
 
 /// Leaves the object to its tensor where that goes on living: somebody else holds it, and the

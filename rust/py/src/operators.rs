@@ -3,17 +3,18 @@
 
 use crate::bind;
 use crate::cell::PyTensor;
-use crate::convert::{number, operand, peek};
+use crate::convert::{number, number_object, operand, peek};
 use crate::dispatch;
 use crate::error::guard;
 use crate::error::IntoPy;
-use crate::object::wrap;
+use crate::object::{slot, wrap};
 use crate::operands::lift;
 use crate::overrides;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyString};
+use pyo3::types::{PyComplex, PyFloat};
+use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::Scalar;
 use pytensorlib_core::error::Result;
 use pytensorlib_core::ops::pointwise::{apply, apply_fast, binary as op, compare};
@@ -317,73 +318,66 @@ unsafe extern "C" fn item(t: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut 
     unsafe {
         let py = Python::assume_attached();
         guard(py, "item", || {
-            let t = Bound::from_borrowed_ptr(py, t);
-            t.cast_unchecked::<PyTensor>().get().item(py)
+            let object = Bound::from_borrowed_ptr(py, t);
+            let cell = object.cast_unchecked::<PyTensor>().get();
+            // Nothing of Python's runs while it is borrowed.
+            let t = cell.peek();
+            if t.dtype().is_complex() && t.numel() == 1 {
+                let (re, im) = cell.get().complex_item().py()?;
+                return Ok(PyComplex::from_doubles(py, re, im).into_any().unbind());
+            }
+            if t.device() != Device::Cpu {
+                return number_object(py, cell.get().item().py()?);
+            }
+            number_object(py, t.item().py()?)
         })
     }
 }
 
-/// Puts the functions above into the slots of the class, and behind the methods that stand for
-/// them, from where subclasses take theirs.
-pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
-    let class = py.get_type::<PyTensor>();
-    let ty = class.as_type_ptr();
-    let own = class.getattr("__dict__")?;
-    let behind = |name: &str, function: *mut c_void| -> PyResult<()> {
-        let method = own.get_item(name)?;
-        // SAFETY: the class defines the operator, so this is a slot's wrapper, checked below.
-        unsafe {
-            if ffi::Py_TYPE(method.as_ptr()) == &raw mut ffi::PyWrapperDescr_Type {
-                (*method.as_ptr().cast::<ffi::PyWrapperDescrObject>()).d_wrapped = function;
-            }
-        }
-        Ok(())
-    };
-    macro_rules! fill {
-        ($($slot:ident $function:ident $($name:literal)*;)*) => {
-            // SAFETY: a heap type owns its number methods; it has them, for the class defines
-            // operators.
-            $(unsafe { (*(*ty).tp_as_number).$slot = Some($function) };
-            $(behind($name, $function as *mut c_void)?;)*)*
-        };
+/// `other / self`, by the name that PyTorch tells.
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe extern "C" fn divided(
+    t: *mut ffi::PyObject,
+    other: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: as above.
+    unsafe { divide(other, t) }
+}
+
+fn method(name: &'static CStr, call: ffi::PyCFunction, flags: c_int) -> ffi::PyMethodDef {
+    ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
+        ml_flags: flags,
+        ml_doc: std::ptr::null(),
     }
-    fill! {
-        nb_add add "__add__" "__radd__";
-        nb_subtract subtract "__sub__" "__rsub__";
-        nb_multiply multiply "__mul__" "__rmul__";
-        nb_true_divide divide "__truediv__" "__rtruediv__";
-        nb_floor_divide floor_divide "__floordiv__" "__rfloordiv__";
-        nb_remainder remainder "__mod__" "__rmod__";
-        nb_and and "__and__" "__rand__";
-        nb_or or "__or__" "__ror__";
-        nb_xor xor "__xor__" "__rxor__";
-        nb_lshift shift_left "__lshift__" "__rlshift__";
-        nb_rshift shift_right "__rshift__" "__rrshift__";
-        nb_matrix_multiply matmul "__matmul__" "__rmatmul__";
-    }
-    // The name of PyTorch's method, which has both names, too. What fits slots is told by another field.
-    let divided = own.get_item("__rtruediv__")?;
-    // SAFETY: every descriptor begins with its name, which nobody reads meanwhile: the interpreter is held.
-    unsafe {
-        let name = PyString::intern(py, "__rdiv__").into_ptr();
-        let place = &raw mut (*divided.as_ptr().cast::<ffi::PyDescrObject>()).d_name;
-        ffi::Py_DECREF(std::mem::replace(&mut *place, name));
-    }
-    // SAFETY: the type is ours and complete, and the interpreter is held: nobody reads the slot meanwhile.
-    unsafe { (*ty).tp_richcompare = Some(compare) };
-    for name in ["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"] {
-        behind(name, compare as *mut c_void)?;
-    }
-    let definition = Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: c"item".as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunction: item },
-        ml_flags: ffi::METH_NOARGS,
-        ml_doc: ITEM.as_ptr(),
-    }));
-    // SAFETY: the definition lives for ever, and the descriptor checks what it is called on.
-    let item = unsafe {
-        let item = ffi::PyDescr_NewMethod(ty, definition);
-        Bound::from_owned_ptr_or_err(py, item)?
-    };
-    class.setattr("item", item)
+}
+
+/// Slots and methods of the class that the functions above fill.
+pub fn slots() -> Vec<ffi::PyType_Slot> {
+    let methods = Box::leak(Box::new([
+        ffi::PyMethodDef {
+            ml_doc: ITEM.as_ptr(),
+            ..method(c"item", item, ffi::METH_NOARGS)
+        },
+        method(c"__rdiv__", divided, ffi::METH_O),
+        // SAFETY: an entry of zeros ends the list.
+        unsafe { std::mem::zeroed() },
+    ]));
+    vec![
+        slot(ffi::Py_nb_add, add as *mut c_void),
+        slot(ffi::Py_nb_subtract, subtract as *mut c_void),
+        slot(ffi::Py_nb_multiply, multiply as *mut c_void),
+        slot(ffi::Py_nb_true_divide, divide as *mut c_void),
+        slot(ffi::Py_nb_floor_divide, floor_divide as *mut c_void),
+        slot(ffi::Py_nb_remainder, remainder as *mut c_void),
+        slot(ffi::Py_nb_and, and as *mut c_void),
+        slot(ffi::Py_nb_or, or as *mut c_void),
+        slot(ffi::Py_nb_xor, xor as *mut c_void),
+        slot(ffi::Py_nb_lshift, shift_left as *mut c_void),
+        slot(ffi::Py_nb_rshift, shift_right as *mut c_void),
+        slot(ffi::Py_nb_matrix_multiply, matmul as *mut c_void),
+        slot(ffi::Py_tp_richcompare, compare as *mut c_void),
+        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+    ]
 }

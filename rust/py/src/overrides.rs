@@ -5,14 +5,15 @@ mod asked;
 
 pub use asked::asked;
 
-use crate::cell::PyTensor;
 use crate::convert::is_tensor;
+use crate::object::class;
 use pyo3::exceptions::{PyDeprecationWarning, PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -119,7 +120,7 @@ fn handler<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> 
 
 /// As [`handler`], but `None` also for plain tensors, which answer as the function does.
 fn own_handler<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match obj.get_type().is(obj.py().get_type::<PyTensor>()) {
+    match obj.get_type().is(class(obj.py())) {
         true => Ok(None),
         false => handler(obj),
     }
@@ -161,7 +162,7 @@ fn overloaded<'py>(args: &[Bound<'py, PyAny>], plain: bool) -> PyResult<Vec<Boun
 
 /// Whether a class among them is none of those that answer as functions do.
 fn speaks(found: &[Bound<'_, PyAny>]) -> bool {
-    let plain = |o: &Bound<'_, PyAny>| o.get_type().is(o.py().get_type::<PyTensor>());
+    let plain = |o: &Bound<'_, PyAny>| o.get_type().is(class(o.py()));
     found.iter().any(|o| !plain(o))
 }
 
@@ -287,7 +288,7 @@ fn full_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Some(descriptor) = function.getattr_opt("__self__")? {
         if let Some(of) = descriptor.getattr_opt("__objclass__")? {
             let owner: String = of.getattr("__name__")?.extract()?;
-            let attribute = descriptor.getattr("__name__")?;
+            let (owner, attribute) = (public(&owner), descriptor.getattr("__name__")?);
             return Ok(format!("torch.{owner}.{attribute}.{name}"));
         }
     }
@@ -302,8 +303,16 @@ fn full_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
     };
     Ok(match module.split_once('.') {
         Some((_, rest)) if !rest.starts_with("_C") => format!("torch.{rest}.{qualified}"),
-        _ => format!("torch.{qualified}"),
+        _ => format!("torch.{}", public(&qualified)),
     })
+}
+
+/// A name of what the base of tensors has, as one of the class.
+fn public(name: &str) -> Cow<'_, str> {
+    match name.strip_prefix("TensorBase") {
+        Some(rest) => format!("Tensor{rest}").into(),
+        None => name.into(),
+    }
 }
 
 /// A mode that is away while it answers; it comes back to its place, also when the call unwinds.
@@ -342,7 +351,7 @@ pub fn method(
     if !args.iter().any(|a| is_tensor(a)) {
         return Ok(None);
     }
-    let function = py.get_type::<PyTensor>().getattr(asked(name))?;
+    let function = class(py).getattr(asked(name))?;
     answer(&function, &PyTuple::new(py, args)?, None, Call::Operator)
 }
 

@@ -1,46 +1,28 @@
 //! `Tensor`, the Python class. Methods that are ops are attached by `bind`; those written in Python
 //! by `pytensorlib/_tensor/__init__.py`.
 
-use crate::cell::{borrow, PyTensor, Raw};
+use crate::cell::{borrow, PyTensor};
 use crate::convert::{number_object, operand, size_tuple};
 use crate::dispatch::wrap_as;
 use crate::dtype::{dtype_object, layout_object, PyDType, PyDevice, PyLayout};
-use crate::error::{caught, IntoPy};
+use crate::error::{caught, guard, IntoPy};
 use crate::hooks::HookHandle;
-use crate::object::wrap;
-use crate::operands::{binary, lift, named, named_swapped, ONE};
+use crate::object::{class, install, make_of, slot, wrap};
+use crate::operands::{lift, named};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::batch::Batched;
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::host;
 use pytensorlib_core::meta::Form;
-use pytensorlib_core::ops::pointwise::binary as op;
 use pytensorlib_core::ops::pointwise::{apply, unary};
 use pytensorlib_core::tensor::Tensor;
 
 #[pymethods]
 impl PyTensor {
-    #[new]
-    #[pyo3(signature = (*args, **kwargs))]
-    fn __new__(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        if args.len() == 1 {
-            if let Ok(raw) = args.get_item(0)?.cast::<Raw>() {
-                return Ok(PyTensor::new(raw.get().0.clone()));
-            }
-        }
-        let constructor = args.py().import("pytensorlib._tensor")?;
-        // Nobody is asked how an object is made.
-        let before = crate::overrides::rest();
-        crate::overrides::set_rest(crate::overrides::Rest::All);
-        let made = constructor.call_method("_constructed", args, kwargs);
-        crate::overrides::set_rest(before);
-        Ok(PyTensor::new(borrow(&made?)?))
-    }
-
     /// A tensor sharing `data`'s memory as an object of class `cls`.
     #[staticmethod]
     #[pyo3(signature = (cls, data, require_grad=false))]
@@ -559,20 +541,6 @@ impl PyTensor {
         };
         Ok(t.is_contiguous_as(format))
     }
-    /// The only element, as a Python number; `operators` gives it to the class.
-    pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // SAFETY: nothing of Python's runs while it is borrowed.
-        let t = unsafe { self.peek() };
-        if t.dtype().is_complex() && t.numel() == 1 {
-            let (re, im) = self.get().complex_item().py()?;
-            let z = pyo3::types::PyComplex::from_doubles(py, re, im);
-            return Ok(z.into_any().unbind());
-        }
-        if t.device() != pytensorlib_core::device::Device::Cpu {
-            return number_object(py, self.get().item().py()?);
-        }
-        number_object(py, t.item().py()?)
-    }
     /// The elements as Python numbers in nested lists.
     ///
     /// Returns
@@ -662,9 +630,6 @@ impl PyTensor {
         let (re, im) = self.single()?.complex_item().py()?;
         Ok(pyo3::types::PyComplex::from_doubles(py, re, im))
     }
-    fn __hash__(slf: &Bound<'_, Self>) -> isize {
-        slf.as_ptr() as isize >> 4
-    }
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         caught("__getitem__", || crate::index::get_item(slf, key))
     }
@@ -679,33 +644,6 @@ impl PyTensor {
         Err(PyTypeError::new_err(
             "Tensor does not support deleting items",
         ))
-    }
-    fn __add__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Add { alpha: ONE }, self, o, false)
-    }
-    fn __radd__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Add { alpha: ONE }, self, o, false)
-    }
-    fn __sub__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Sub { alpha: ONE }, self, o, false)
-    }
-    fn __rsub__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Sub { alpha: ONE }, self, o, true)
-    }
-    fn __mul__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Mul, self, o, false)
-    }
-    fn __rmul__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Mul, self, o, false)
-    }
-    fn __truediv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Div, self, o, false)
-    }
-    fn __rtruediv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Div, self, o, true)
-    }
-    fn __rdiv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(op::Div, self, o, true)
     }
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         caught("neg", || match answered(slf, "__neg__", &[])? {
@@ -789,72 +727,6 @@ impl PyTensor {
         }
         let f = slf.py().import("pytensorlib._C")?.getattr("pow")?;
         Ok(f.call1((lift(o)?, slf))?.unbind())
-    }
-    fn __matmul__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        if o.cast::<PyTensor>().is_err() && !crate::numpy::is_ndarray(o) {
-            return Ok(slf.py().NotImplemented());
-        }
-        Ok(slf.call_method1("matmul", (lift(o)?,))?.unbind())
-    }
-    fn __rmatmul__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named_swapped(slf, "matmul", o)
-    }
-    fn __floordiv__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "floor_divide", o)
-    }
-    fn __rfloordiv__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named_swapped(slf, "floor_divide", o)
-    }
-    fn __mod__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "remainder", o)
-    }
-    fn __rmod__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named_swapped(slf, "remainder", o)
-    }
-    fn __and__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_and", o)
-    }
-    fn __rand__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_and", o)
-    }
-    fn __or__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_or", o)
-    }
-    fn __ror__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_or", o)
-    }
-    fn __xor__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_xor", o)
-    }
-    fn __rxor__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_xor", o)
-    }
-    fn __lshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_left_shift", o)
-    }
-    fn __rlshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named_swapped(slf, "bitwise_left_shift", o)
-    }
-    fn __rshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named(slf, "bitwise_right_shift", o)
-    }
-    fn __rrshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        named_swapped(slf, "bitwise_right_shift", o)
-    }
-    fn __richcmp__(
-        slf: &Bound<'_, Self>,
-        o: &Bound<'_, PyAny>,
-        how: CompareOp,
-    ) -> PyResult<Py<PyAny>> {
-        let name = match how {
-            CompareOp::Lt => "lt",
-            CompareOp::Le => "le",
-            CompareOp::Eq => "eq",
-            CompareOp::Ne => "ne",
-            CompareOp::Gt => "gt",
-            CompareOp::Ge => "ge",
-        };
-        named(slf, name, o)
     }
 
     /// Whether autograd records what is done with this tensor. It can be set on leaves only, and
@@ -1420,11 +1292,7 @@ fn read(slf: &Bound<'_, PyTensor>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     if !crate::overrides::active() {
         return Ok(None);
     }
-    let getter = slf
-        .py()
-        .get_type::<PyTensor>()
-        .getattr(name)?
-        .getattr("__get__")?;
+    let getter = class(slf.py()).getattr(name)?.getattr("__get__")?;
     let args = PyTuple::new(slf.py(), [slf])?;
     crate::overrides::answer(&getter, &args, None, crate::overrides::Call::Operator)
 }
@@ -1471,13 +1339,52 @@ fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
     obj.cast::<PyTensor>().is_ok()
 }
 
+/// An object of the class, or of one below it, from data or sizes.
+fn constructed(
+    class: &Bound<'_, PyType>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let constructor = class.py().import("pytensorlib._tensor")?;
+    // Nobody is asked how an object is made.
+    let before = crate::overrides::rest();
+    crate::overrides::set_rest(crate::overrides::Rest::All);
+    let made = constructor.call_method("_constructed", args, kwargs);
+    crate::overrides::set_rest(before);
+    let object = make_of(class, borrow(&made?)?)?;
+    let cell = object.bind(class.py()).cast::<PyTensor>()?;
+    cell.get().claim(object.as_ptr());
+    Ok(object)
+}
+
+// SAFETY: the interpreter calls this attached, for the class or one below it.
+unsafe extern "C" fn new(
+    class: *mut ffi::PyTypeObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller lends a class, a tuple, and a dictionary or null.
+    unsafe {
+        let py = Python::assume_attached();
+        guard(py, "Tensor", || {
+            let class = Bound::from_borrowed_ptr(py, class.cast());
+            let args = Bound::from_borrowed_ptr(py, args);
+            let kwargs = Bound::from_borrowed_ptr_or_opt(py, kwargs);
+            let kwargs = kwargs.as_ref().map(|k| k.cast_unchecked::<PyDict>());
+            constructed(class.cast_unchecked(), args.cast_unchecked(), kwargs)
+        })
+    }
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyTensor>()?;
-    crate::convert::set_tensor_class(m.py().get_type::<PyTensor>().as_type_ptr());
     let sample = Tensor::zeros(&[], DType::F32, pytensorlib_core::device::Device::Cpu).py()?;
-    crate::object::install(m.py(), sample)?;
-    crate::operators::fill_slots(m.py())?;
-    m.add_class::<Raw>()?;
+    let mut slots = crate::operators::slots();
+    slots.push(slot(ffi::Py_tp_new, new as *mut std::ffi::c_void));
+    install(m.py(), sample, slots)?;
+    let class = class(m.py());
+    crate::convert::set_tensor_class(class.as_type_ptr());
+    m.add_class::<PyTensor>()?;
+    m.add("Tensor", class)?;
     m.add_function(wrap_pyfunction!(is_tensor, m)?)?;
     Ok(())
 }

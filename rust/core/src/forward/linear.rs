@@ -48,6 +48,16 @@ struct Constant {
     version: u32,
 }
 
+impl Constant {
+    fn of(t: Tensor) -> Constant {
+        let version = t.version();
+        Constant {
+            t: Some(t),
+            version,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operand {
     Slot(usize),
@@ -147,10 +157,7 @@ impl Linear {
         let Some(own) = self.own(t) else {
             // What is not recorded now is not recorded later.
             let t = if mode::grad() { t.clone() } else { t.detach() };
-            program.constants.push(Constant {
-                t: Some(t),
-                version: 0,
-            });
+            program.constants.push(Constant::of(t));
             return Ok(Operand::Constant(program.constants.len() - 1));
         };
         let slot = &program.slots[own.slot];
@@ -242,8 +249,8 @@ impl Linear {
                 true => t.copy_dense()?,
                 false => t.copy_with_layout(t.layout())?,
             };
-            let own = own.with_wrapped(t.is_wrapped());
-            let old = self.program.lock().constants[i].t.replace(own);
+            let own = Constant::of(own.with_wrapped(t.is_wrapped()));
+            let old = std::mem::replace(&mut self.program.lock().constants[i], own);
             drop(old);
         }
         Ok(())
@@ -320,7 +327,6 @@ impl Program {
         self.steps = kept;
         for (c, read) in self.constants.iter_mut().zip(read) {
             c.t = c.t.take().filter(|_| read);
-            c.version = c.t.as_ref().map_or(0, Tensor::version);
         }
     }
 

@@ -19,6 +19,7 @@ pub fn asked(operator: &str) -> &str {
         "__sub__" => "sub",
         "__mul__" | "__rmul__" => "mul",
         "__truediv__" | "__div__" => "div",
+        "__rtruediv__" => "__rdiv__",
         "__pow__" => "pow",
         "__ipow__" => "pow_",
         "__mod__" => "remainder",
