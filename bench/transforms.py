@@ -151,7 +151,8 @@ def page(found: dict[str, list[Time]]) -> str:
     ]  # fmt: skip
     for row, times in found.items():
         what = str(getattr(Uses, row).__doc__).rstrip(".")
-        cells = [row.replace("_", " "), what, *map(shown, times), ratio(times[:1], times[1:])]
+        cells = [row.replace("_", " "), what, *map(shown, times), *[""] * (3 - len(times))]
+        cells.append(ratio(times[:1], times[1:]))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, *raised(found)]) + "\n"
 
