@@ -342,7 +342,8 @@ OPERATORS = {
 
 
 # What calls these has no tensor on the other side, but for products of matrices.
-REFLECTED = {f"__r{n}__" for n in "and div floordiv lshift mod or pow rshift sub truediv xor".split()}
+REFLECTED = "and div floordiv lshift mod or pow rshift sub truediv xor"
+REFLECTED = {f"__r{name}__" for name in REFLECTED.split()}
 # Other names of one method or attribute.
 OPERATORS |= {"nelement": "numel", "ndimension": "dim", "__rmatmul__": "matmul"}
 OPERATORS["__rtruediv__"] = "__rdiv__"
