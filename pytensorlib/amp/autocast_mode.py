@@ -48,16 +48,36 @@ class _Mode:
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        kwargs = kwargs or {}
-        for device in _here():
-            if _state.enabled.get(device):
-                rule = (_ON_CPU if device == "cpu" else _ON_GPU)(func, args)
-                if rule is not None and kwargs.get("out") is None:
-                    args, kwargs = _ruled(rule, device, func, args, kwargs)
+        args, kwargs = cast_arguments(func, args, kwargs or {})
         return func(*args, **kwargs)
 
 
 _MODE = _Mode()
+
+
+def casts() -> tuple[Any, ...]:
+    """Return which kinds of device have autocast on, and their types."""
+    return tuple((d, _state.dtypes[d]) for d in _here() if _state.enabled.get(d))
+
+
+def cast_arguments(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Return the arguments of a function as autocast hands them over."""
+    for device in _here():
+        if _state.enabled.get(device):
+            rule = (_ON_CPU if device == "cpu" else _ON_GPU)(func, args)
+            if rule is not None and kwargs.get("out") is None:
+                args, kwargs = _ruled(rule, device, func, args, kwargs)
+    return args, kwargs
+
+
+@contextmanager
+def cast_anew() -> Iterator[None]:
+    """Keep no cast of a parameter for a block."""
+    before, _state.caches = _state.caches, False
+    try:
+        yield
+    finally:
+        _state.caches = before
 
 
 def _on(value: Any, device: str) -> Iterator[Any]:

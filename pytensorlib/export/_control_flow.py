@@ -13,6 +13,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..utils import _pytree as pytree
+from . import _sections
 
 __all__ = ["OPERATORS", "record_cond", "record_map", "record_scan", "record_while"]
 
@@ -73,6 +74,7 @@ OPERATORS: dict[str, HigherOrderOperator] = {
     "while_loop": HigherOrderOperator("while_loop", _while),
     "scan": HigherOrderOperator("scan", _scan),
     "map_impl": HigherOrderOperator("map_impl", _map),
+    _sections.NAME: HigherOrderOperator(_sections.NAME, _sections.wrap_with_set_grad_enabled),
 }
 
 
@@ -158,6 +160,7 @@ def finish(tracer: Any, branch: Any, result: Any, outer: list[Node], name: str) 
 def kept(tracer: Any, branch: Any, name: str) -> Node:
     """Keep a branch's module in what is recorded around it; return the node that gets it."""
     root = tracer.root if tracer.inside is None else tracer.inside.root
+    _sections.wrap(tracer, branch.graph, branch.root)
     i = 0
     while hasattr(root, f"{name}_{i}"):
         i += 1

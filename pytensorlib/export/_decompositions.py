@@ -51,6 +51,11 @@ def product(values: Any) -> Any:
     return n
 
 
+@of("detach")
+def _detach(r: Any, x: Any) -> Any:
+    return r("alias", x)
+
+
 @of("linear")
 def _linear(r: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     turned = r("permute", weight, [1, 0])

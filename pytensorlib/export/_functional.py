@@ -12,7 +12,7 @@ from .._symbolic.ints import SymInt, SymNode, _Sym
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
-from . import _methods
+from . import _methods, _sections
 from ._numbers import Polynomial
 from ._tracer import OperatorTracer
 from ._views import INVERSE, VIEWS
@@ -66,8 +66,7 @@ class Functional:
         self.tracer.lift = self.lift
         self.env: dict[Node, Any] = {}
         self.texts: dict[str, tuple[int, ...]] = {}
-        for name, inner in program.graph_module.named_children():
-            setattr(self.root, name, inner)
+        self.modules = program.graph_module
 
     def lift(self, t: Any) -> Any:
         raise RuntimeError("run_decompositions: a decomposition makes a tensor of data")
@@ -232,6 +231,10 @@ class Functional:
         if name.startswith("_assert_tensor_metadata"):
             self.env[node] = None
             return
+        part = _sections.wrapped(node, self.modules)
+        if part is not None:
+            self.inline(node, *part)
+            return
         if name == "detach_":
             self.env[node] = self.env[node.args[0]]
             return
@@ -264,6 +267,38 @@ class Functional:
         result = self.call(node, args, kwargs)
         first = self.env.get(node.args[0]) if node.args and isinstance(node.args[0], Node) else None
         self.env[node] = self.wrapped(node, name, result, first)
+
+    def inline(self, node: Node, module: Any, given: dict[Node, Any]) -> None:
+        """Record a part with another grad mode, which a program of this kind does not keep."""
+        before, self.modules = self.modules, module
+        try:
+            self.env.update((holder, self.env[n]) for holder, n in given.items())
+            self.record(module.graph)
+            results = module.graph.output_node().args[0]
+            self.env[node] = [self.env[n] for n in results]
+        finally:
+            self.modules = before
+
+    def record(self, graph: Graph) -> None:
+        """Record the nodes of a graph."""
+        tracer = self.tracer
+        for node in graph.nodes:
+            if node.op == "get_attr" and not _sections.is_part(node):
+                self.env[node] = self.branch(str(node.target))
+            elif node.op == "call_function":
+                if node.stack_trace:
+                    tracer.trace_of = node.stack_trace
+                tracer.modules = list((node.meta.get("nn_module_stack") or {}).items())
+                self.run(node)
+
+    def branch(self, name: str) -> Any:
+        """Return the node of a branch's module."""
+        inner = getattr(self.modules, name)
+        label, i = name, 0
+        while getattr(self.root, label, inner) is not inner:
+            label, i = f"{name}_{i}", i + 1
+        setattr(self.root, label, inner)
+        return self.graph.create_node("get_attr", label, name=label)
 
     def sizes(self, t: Any) -> Any:
         return self.tracer.shape(self.tracer.traced(t))
@@ -315,14 +350,7 @@ def decompose(program: Any, table: dict[Any, Any] | None) -> Any:
             if node.op == "placeholder":
                 run.env[node] = run.placeholder(node)
                 first[node.name] = run.env[node]
-        for node in program.graph.nodes:
-            if node.op == "get_attr":
-                run.env[node] = run.graph.create_node("get_attr", node.target, name=node.name)
-            elif node.op == "call_function":
-                if node.stack_trace:
-                    tracer.trace_of = node.stack_trace
-                tracer.modules = list((node.meta.get("nn_module_stack") or {}).items())
-                run.run(node)
+        run.record(program.graph)
         old = program.graph_signature
         specs, values = [], []
         for spec in old.input_specs:

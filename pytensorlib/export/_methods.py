@@ -68,7 +68,7 @@ def attribute(tracer: Any, name: str, getter: Any, t: Any) -> Any:
     if name == "device":
         return traced.device
     if name == "data":
-        return same_node(tracer, t)
+        return tracer.record("detach", pt.Tensor.detach, (t,), {})
     if name in ("is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu"):
         return bool(traced.device.type == name[3:])
     if name == "grad":
@@ -78,14 +78,6 @@ def attribute(tracer: Any, name: str, getter: Any, t: Any) -> Any:
             return getter(t)
     with tracer.away():
         return getter(traced.shadows[0])
-
-
-def same_node(tracer: Any, t: Any) -> Any:
-    """Return another tensor that is the value of the same node."""
-    traced = tracer.traced(t)
-    with tracer.away():
-        made = [s.detach() for s in traced.shadows]
-    return tracer.track(made[0], traced.node, made, traced.device)
 
 
 def known(tracer: Any, t: Any) -> bool:
@@ -125,11 +117,6 @@ def _get_device(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
 @special("requires_grad_", "retain_grad", "register_hook")
 def _grad_option(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return args[0]
-
-
-@special("detach", "detach_")
-def _detach(tracer: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    return same_node(tracer, args[0])
 
 
 @special("item", "__int__", "__float__", "__index__", "__bool__", "__complex__", "is_nonzero")

@@ -20,6 +20,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from ..utils import _pytree as pytree
+from . import _sections
 from ._numbers import Polynomial
 from ._tracer import MoreExamples, OperatorTracer, Specialized
 from .dynamic_shapes import Dim, _DimHintType, combine, int_oo, leaf_shapes, open_sizes
@@ -436,6 +437,10 @@ class Recording:
                 specs.append(OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", leaf), None))
         self.graph.output(tuple(values))
         self.drop_unused_constants()
+        renamed = _sections.wrap(self.tracer, self.graph, self.root)
+        for spec in specs:
+            name = getattr(spec.arg, "name", "")
+            spec.arg.name = renamed.get(name, name)
         for name in list(self.tracer.data):
             low, high = self.tracer.ranges[name]
             self.ranges[name] = ValueRanges(low, int_oo if high is None else high)

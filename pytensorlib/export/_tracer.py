@@ -17,6 +17,7 @@ from .. import _C, _symbolic
 from .._ops import ops, registered
 from .._symbolic.ints import SymBool, SymFloat, SymInt, SymNode, _Sym
 from .._tensor import functions as _functions
+from ..amp import autocast_mode as _amp
 from ..fx._names import short_name, snake_case
 from ..fx.graph import Graph
 from ..fx.node import map_arg
@@ -108,6 +109,9 @@ class OperatorTracer(TorchFunctionMode):
         self.inside: Any = None  # the branch that is recorded
         self.root: Any = pt.nn.Module()
         self.trace_of: str | None = None  # where a program is from that is recorded again
+        self.grad_mode = self.grad_mode_outside = pt.is_grad_enabled()
+        self.modes: dict[Any, bool] = {}  # of nodes whose grad mode is another than outside
+        self.casts = _amp.casts()
 
     # Tensors.
 
@@ -285,6 +289,8 @@ class OperatorTracer(TorchFunctionMode):
         if self.inside is not None:
             args, kwargs = map_arg((args, kwargs), self.inside.node_of)
         node = self.graph.create_node("call_function", target, args, kwargs, name)
+        if self.grad_mode is not self.grad_mode_outside:
+            self.modes[node] = self.grad_mode
         place = self.trace_of or place_of_caller()
         if place is not None:
             node.meta["stack_trace"] = place
@@ -458,7 +464,12 @@ class OperatorTracer(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if not self.resting:
+            self.grad_mode = pt.is_grad_enabled()
         name = getattr(func, "__name__", "")
+        if _amp.casts() != self.casts and not isinstance(func, types.FunctionType):
+            with self, _amp.cast_anew():
+                args, kwargs = _amp.cast_arguments(func, args, kwargs)
         if name == "__get__":
             attribute = getattr(func, "__self__", None)
             return _methods.attribute(self, getattr(attribute, "__name__", ""), func, args[0])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from ..export import _sections
 from ..fx.node import Node
 from ._graph import TYPES, Value
 from ._rows import row
@@ -33,6 +34,24 @@ def body(c: Any, node: Node, inputs: list[Any], before: Any = None) -> Any:
         return c.nodes, names, results
     finally:
         c.nodes, c.modules, c.env = saved, modules, env
+
+
+@row(_sections.NAME)
+def _part(c: Any, enabled: bool, place: Any, *given: Any) -> Any:
+    """Write a part with another grad mode as what is around it."""
+    modules, c.modules = c.modules, getattr(c.modules, str(place.target))
+    try:
+        graph = c.modules.graph
+        holders = [n for n in graph.nodes if n.op == "placeholder"]
+        c.env.update(zip(holders, given, strict=True))
+        for n in graph.nodes:
+            if n.op == "get_attr":
+                c.env[n] = n
+            elif n.op == "call_function":
+                c.run(n)
+        return [c.env[n] for n in graph.output_node().args[0]]
+    finally:
+        c.modules = modules
 
 
 def outputs(c: Any, names: list[str], results: list[Any]) -> list[Any]:
