@@ -469,15 +469,31 @@ def _replicate(c: Any, x: Any, pad: Any) -> Any:
     return _pad(c, x, pad, "replicate")
 
 
+def _places_of(mode: str, corners: Any) -> str:
+    if mode == "nearest":
+        return "asymmetric"
+    # Not "pytorch_half_pixel", which takes the first element where there is one result.
+    return "align_corners" if corners else "half_pixel"
+
+
+def _factors(scales: tuple[Any, ...]) -> Any:
+    """Return the factors of a form that takes a list or one for each dimension."""
+    if len(scales) == 1 and isinstance(scales[0], list):
+        return scales[0]
+    return list(scales) if scales and all(isinstance(s, float) for s in scales) else None
+
+
 def resized(c: Any, x: Any, size: Any, scales: Any, mode: str, corners: Any) -> Any:
     rounding = {"nearest_mode": "floor"} if mode == "nearest" else {}
-    how = "asymmetric" if mode == "nearest" else ("align_corners" if corners else "half_pixel")
-    if mode != "nearest" and not corners:
-        how = "pytorch_half_pixel"
+    if mode == "nearest-exact":  # the element whose middle is nearest, the later of two
+        mode, how = "nearest", "half_pixel"
+        rounding = {"nearest_mode": "round_prefer_ceil"}
+    else:
+        how = _places_of(mode, corners)
     options = {"mode": mode, "coordinate_transformation_mode": how, **rounding}
     if mode == "cubic":
         options["cubic_coeff_a"] = -0.75  # type: ignore[assignment]
-    if size is None:
+    if scales is not None:
         factors = c.constant([1.0, 1.0, *(float(s) for s in scales)], pt.float32)
         return c.op("Resize", x, None, factors, None, **options)
     sizes = c.ints([c.size(x, 0), c.size(x, 1), *size])
@@ -486,19 +502,25 @@ def resized(c: Any, x: Any, size: Any, scales: Any, mode: str, corners: Any) -> 
 
 @row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
 def _nearest(c: Any, x: Any, size: Any, *scales: Any) -> Any:
-    factors = scales[0] if len(scales) == 1 and isinstance(scales[0], list) else None
+    factors = _factors(scales)
     return resized(c, x, size, factors, "nearest", None)
+
+
+@row(*(f"_upsample_nearest_exact{n}d" for n in (1, 2, 3)))
+def _nearest_exact(c: Any, x: Any, size: Any, *scales: Any) -> Any:
+    factors = _factors(scales)
+    return resized(c, x, size, factors, "nearest-exact", None)
 
 
 @row("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
 def _linear(c: Any, x: Any, size: Any, corners: bool = False, *scales: Any) -> Any:
-    factors = scales[0] if len(scales) == 1 and isinstance(scales[0], list) else None
+    factors = _factors(scales)
     return resized(c, x, size, factors, "linear", corners)
 
 
 @row("upsample_bicubic2d")
 def _cubic(c: Any, x: Any, size: Any, corners: bool = False, *scales: Any) -> Any:
-    factors = scales[0] if len(scales) == 1 and isinstance(scales[0], list) else None
+    factors = _factors(scales)
     return resized(c, x, size, factors, "cubic", corners)
 
 
