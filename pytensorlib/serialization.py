@@ -426,6 +426,11 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 def _load(stream: Any, map_location: Any, how: Reading, mapped: Any) -> Any:
+    with _utils.placed(map_location):
+        return _load_any(stream, map_location, how, mapped)
+
+
+def _load_any(stream: Any, map_location: Any, how: Reading, mapped: Any) -> Any:
     weights_only, at = how.weights_only, stream.tell()
     start = read_all(stream, 512)
     if not start:

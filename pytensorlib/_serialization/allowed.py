@@ -141,6 +141,10 @@ CALLABLE: dict[str, tuple[Any, str]] = {
         _utils._rebuild_meta_tensor_no_storage,
         "value ints ints bool -> tensor key",
     ),
+    "torch._utils._rebuild_wrapper_subclass": (
+        _utils._rebuild_wrapper_subclass,
+        "value value ints ints int value key bool -> tensor key",
+    ),
     "torch.serialization._get_layout": (_utils._get_layout, "text -> value"),
     "torch._utils._rebuild_sparse_tensor": (
         _utils._rebuild_sparse_tensor,

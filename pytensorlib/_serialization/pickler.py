@@ -13,7 +13,7 @@ import pytensorlib as pt
 
 from .. import _C
 from .._legacy.names import STORED
-from .._tensor.pickling import _get_obj_state
+from .._tensor.pickling import _get_obj_state, _wrapper_parts, _wraps
 from ..storage import TypedStorage
 from .allowed import CONSTANTS
 from .options import location_tag, options
@@ -49,6 +49,7 @@ NAMES = _names(
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_meta_tensor_no_storage",
+    "torch._utils._rebuild_wrapper_subclass",
     "torch._utils._rebuild_sparse_tensor",
     "torch.serialization._get_layout",
     "torch._utils._rebuild_parameter",
@@ -234,6 +235,8 @@ class CheckpointPickler(Base):
         if obj.is_meta:
             plain = NAMES["_rebuild_meta_tensor_no_storage"]
             args = (obj.dtype, tuple(obj.size()), obj.stride(), obj.requires_grad)
+        elif _wraps(obj):
+            plain, args = NAMES["_rebuild_wrapper_subclass"], _wrapper_parts(obj)
         else:
             plain, args = self.stored(obj)
         if kind is pt.Tensor and not state:

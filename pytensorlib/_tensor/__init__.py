@@ -34,6 +34,8 @@ from .pickling import (
     _unpickled,
     _unpickled_meta,
     _unpickled_sparse,
+    _wrapper_parts,
+    _wraps,
 )
 
 if TYPE_CHECKING:
@@ -593,6 +595,11 @@ class _Methods:
             known = x.is_coalesced() if x.is_sparse else None
             parts = (x.layout, sparse_parts(x)[1], tuple(x.shape), known)
             return _unpickled_sparse, (type(self), parts, self.requires_grad, _get_obj_state(self))
+        if _wraps(self):
+            from .._utils import _rebuild_from_type_v2, _rebuild_wrapper_subclass
+
+            made = (_rebuild_wrapper_subclass, type(self), _wrapper_parts(self))
+            return _rebuild_from_type_v2, (*made, _get_obj_state(self))
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
         state = (type(self), raw, str(self.dtype), tuple(self.shape), self.requires_grad)

@@ -48,6 +48,23 @@ def _set_obj_state(x: Any, state: Any) -> Any:
     return x
 
 
+def _wraps(x: Any) -> bool:
+    """Return whether a tensor has no memory, and its class answers for it."""
+    if type(x).__torch_dispatch__ is _C._disabled_torch_dispatch_impl:
+        return False
+    try:
+        _C._untyped_storage(x)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _wrapper_parts(x: Any) -> tuple[Any, ...]:
+    """Return of what `torch._utils._rebuild_wrapper_subclass` makes such a tensor."""
+    sizes = (tuple(x.size()), x.stride(), x.storage_offset())
+    return (type(x), x.dtype, *sizes, x.layout, x.device, x.requires_grad)
+
+
 def _unpickled(
     cls: type,
     raw: bytes,

@@ -152,9 +152,10 @@ def _made(layout: Any, parts: Any, size: Any, known: bool | None, check: bool = 
 
 
 class _Loading(threading.local):
-    """The parts of a file's sparse tensors whose coordinates have not been read yet."""
+    """What is known of the file that is read."""
 
-    unchecked: list[Any] | None = None
+    unchecked: list[Any] | None = None  # sparse tensors whose coordinates have not been read yet
+    map_location: Any = None
 
 
 _LOADING = _Loading()
@@ -171,6 +172,52 @@ def checked_later() -> Iterator[None]:
         _LOADING.unchecked = before
     for given in made:
         _made(*given)
+
+
+@contextmanager
+def placed(map_location: Any) -> Iterator[None]:
+    """Let tensors without memory say that they are where a file's storages are put."""
+    before, _LOADING.map_location = _LOADING.map_location, map_location
+    try:
+        yield
+    finally:
+        _LOADING.map_location = before
+
+
+def _rebuild_wrapper_subclass(
+    cls: Any,
+    dtype: Any,
+    size: Any,
+    stride: Any,
+    storage_offset: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: bool,
+) -> Any:
+    """Make a tensor without memory, for which its class answers."""
+    if not (isinstance(cls, type) and issubclass(cls, pt.Tensor)):
+        raise CorruptCheckpointError(f"tensor: needs a class of tensors, got {cls!r}")
+    place = _LOADING.map_location
+    if isinstance(place, dict):
+        place = place.get(str(device), device)
+    elif callable(place) and not isinstance(place, (str, pt.device)):
+        raise RuntimeError(
+            "Callable map_location not supported with _rebuild_wrapper_subclass: a tensor without "
+            "memory has no storage to hand over; give a device or a dict of them"
+        )
+    try:
+        return pt.Tensor._make_wrapper_subclass(
+            cls,
+            size,
+            strides=stride,
+            storage_offset=storage_offset,
+            dtype=dtype,
+            layout=layout,
+            device=device if place is None else place,
+            requires_grad=requires_grad,
+        )
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise CorruptCheckpointError(f"{cls.__name__}: {error}") from error
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:

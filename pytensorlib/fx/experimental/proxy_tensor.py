@@ -48,6 +48,17 @@ def _key(t: Any) -> Any:
     return t.data_ptr(), tuple(t.shape), t.stride(), t.dtype
 
 
+def _of_many(args: Any, kwargs: Any) -> bool:
+    """Return whether a call's tensors stand for others, such as the slices under `vmap`."""
+    for t in pytree.tree_leaves((args, kwargs)):
+        if isinstance(t, pt.Tensor) and t.layout is pt.strided:
+            try:
+                t.data_ptr()
+            except RuntimeError:
+                return True
+    return False
+
+
 def _storage(t: Any) -> int | None:
     """Return what tells the memory of a tensor from others; None where it has none."""
     plain = t.numel() > 0 and t.device.type == "cpu" and t.layout is pt.strided
@@ -148,8 +159,9 @@ class _Recorder(TorchDispatchMode):
         if bound is not None:
             schema, written, named = bound
             target = getattr(func.overloadpacket, schema.overload)
-        named = _forms.factory_options(func._opname, dict(named))
-        if self.begins:
+        if not hasattr(target, "_op"):  # which keeps its options
+            named = _forms.factory_options(func._opname, dict(named))
+        if self.begins and func._opname == "ones_like":
             named["memory_format"] = pt.preserve_format  # where a gradient begins
         nodes = self.argument(tuple(written)), self.argument(dict(named))
         out = func(*args, **kwargs)
@@ -184,7 +196,7 @@ class _Lifting(TorchFunctionMode):
             made = self.formed(form, func, args, kwargs)
             if made is not None:
                 return made
-        call = _whole_calls.whole(func, args, kwargs)
+        call = None if _of_many(args, kwargs) else _whole_calls.whole(func, args, kwargs)
         if call is not None:
             call.args = recorder.argument(tuple(call.args))
             call.kwargs = recorder.argument(dict(call.kwargs))

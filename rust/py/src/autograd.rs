@@ -23,7 +23,8 @@ fn _backward_from(t: &Bound<'_, PyAny>, keep_graph: bool) -> PyResult<bool> {
     let Some(t) = crate::convert::tensor(t) else {
         return Ok(false);
     };
-    if t.numel() != 1 || !t.dtype().is_float() {
+    // Who answers calls in Python is asked for the gradient that enters.
+    if t.numel() != 1 || !t.dtype().is_float() || crate::dispatch::active() {
         return Ok(false);
     }
     let Some(edge) = t.edge().py()? else {

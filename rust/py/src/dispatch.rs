@@ -14,8 +14,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyList, PyString, PyTuple, PyType};
 use pytensorlib_core::autograd::mode;
 use pytensorlib_core::dispatch::{
-    apply, asking, compute, compute_into, interpreted, metas, underlie, InForce, Interpreter,
-    Request, RequestKind as Kind,
+    apply, asking, call_kept, call_kept_into, compute_into, interpreted, metas, underlie, InForce,
+    Interpreter, Request, RequestKind as Kind,
 };
 use pytensorlib_core::error::Result;
 use pytensorlib_core::layout::Layout;
@@ -589,7 +589,8 @@ struct Computation(Arc<dyn Kernel>);
 
 #[pymethods]
 impl Computation {
-    /// Computes on as many tensors and numbers as the op takes; into `out` where that is given.
+    /// Computes on as many tensors and numbers as the op takes, and records it where grad mode is on;
+    /// into `out` where that is given.
     #[pyo3(signature = (args, out=None))]
     fn __call__<'py>(
         &self,
@@ -608,10 +609,16 @@ impl Computation {
         let name = self.0.name();
         if let Some(out) = out {
             let y: Vec<Tensor> = out.iter().map(borrow).collect::<PyResult<_>>()?;
-            caught(name, || compute_into(&*self.0, &x, &y).py())?;
+            caught(name, || match &y[..] {
+                [y] => {
+                    let inplace = x.first().is_some_and(|x| x.same(y));
+                    call_kept_into(&self.0, &x, y, inplace).map(|_| ()).py()
+                }
+                y => compute_into(&*self.0, &x, y).py(),
+            })?;
             return Ok(PyTuple::new(py, out)?.into_any());
         }
-        let y = caught(name, || compute(&*self.0, &x).py())?;
+        let y = caught(name, || call_kept(self.0.clone(), &x).py())?;
         let y = y.into_iter().map(|t| wrap(py, t));
         Ok(PyTuple::new(py, y.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
