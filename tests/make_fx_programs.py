@@ -2,15 +2,19 @@
 
 ``python tests/make_fx_programs.py`` in a Python that has PyTorch writes what its `make_fx` gives
 to ``tests/data/make_fx_texts.json``, for the programs that have a text there: those that are equal.
+With ``all`` it writes those of every program.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from make_fx_steps import steps
 
 DATA = Path(__file__).resolve().parent / "data" / "make_fx_texts.json"
 
@@ -293,7 +297,32 @@ def programs(torch: Any) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]
     add("vmap", torch.func.vmap(lambda t: t.sin().sum()), x)
     add("jvp", lambda a, b: torch.func.jvp(torch.sin, (a,), (b,)), x, y)
     add("hessian", torch.func.hessian(lambda t: (t**3).sum()), v1)
-    return found
+
+    def one(name: str, f: Any, *args: Any) -> None:
+        """Add the gradient by the first argument."""
+        x = args[0].clone().requires_grad_()
+        found[f"{name} grad"] = (
+            lambda x, *rest: torch.autograd.grad(f(x, *rest).sum(), x),
+            (x, *args[1:]),
+        )
+
+    zeros = torch.zeros(3, 5)
+    one("bce", lambda t, y: F.binary_cross_entropy(torch.sigmoid(t), y), x, zeros)
+    one("bce logits", F.binary_cross_entropy_with_logits, x, zeros)
+    one("relu in place", lambda t: F.relu_(t * 2), x)
+    one("mul in place", lambda t: (t * 2).mul_(t.sin()), x)
+    one("matmul 4d", lambda t, u: t @ u, q, q.transpose(-1, -2).contiguous())
+    one("linear plain", lambda t, w: F.linear(t.transpose(0, 1), w), seq, torch.randn(3, 8))
+    one("kthvalue", lambda t: t.kthvalue(2).values, x)
+    one("amin", lambda t: t.amin((0, 1)), x)
+    one("std dims", lambda t: t.std((0, 1)), x)
+    one("max_pool3d", lambda t: F.max_pool3d(t, 2), torch.randn(1, 2, 4, 4, 4))
+    one("avg_pool3d", lambda t: F.avg_pool3d(t, 2), torch.randn(1, 2, 4, 4, 4))
+    one("conv3d", lambda t: F.conv3d(t, torch.ones(2, 2, 2, 2, 2)), torch.randn(1, 2, 4, 4, 4))
+    one("replicate", lambda t: F.pad(t, (1, 1), mode="replicate"), seq)
+    one("nearest 1d", lambda t: F.interpolate(t, scale_factor=2), seq)
+    one("bicubic", lambda t: F.interpolate(t, size=(4, 4), mode="bicubic"), im)
+    return found | steps(torch)
 
 
 def codes(torch: Any) -> dict[str, str]:
@@ -314,5 +343,6 @@ if __name__ == "__main__":
     import torch
 
     kept = json.loads(DATA.read_text())
-    made = {name: code for name, code in codes(torch).items() if name in kept}
+    every = "all" in sys.argv
+    made = {name: code for name, code in codes(torch).items() if every or name in kept}
     DATA.write_text(json.dumps(made, indent=1) + "\n")

@@ -11,7 +11,7 @@ import pytensorlib as pt
 from .._absent import compiled as _compiled
 from .._absent.modules import fill
 from .._absent.table import EAGER
-from .backward import BACKWARD
+from .backward import BACKWARD, rnn_layer
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Operators", "registered"]
 
@@ -79,6 +79,11 @@ def _nll_loss_forward(
     return loss, total
 
 
+def _log_sigmoid_forward(self: Any) -> tuple[Any, Any]:
+    """Return the logarithm of the sigmoid, and what its gradient keeps: ``exp(-abs(x))``."""
+    return pt.nn.functional.logsigmoid(self), pt.exp(-self.detach().abs())
+
+
 # Operators that PyTorch's Python functions do not name.
 _UNNAMED = BACKWARD | {
     "_log_softmax": _log_softmax,
@@ -86,9 +91,13 @@ _UNNAMED = BACKWARD | {
     "_softmax": _softmax,
     "_sparse_addmm": _sparse_addmm,
     "_to_copy": _to_copy,
+    "_unsafe_view": lambda self, size: self.view(list(size)),
     "alias": lambda self: self.view_as(self),
     "clone": _clone,
     "index": _index,
+    "log_sigmoid_forward": _log_sigmoid_forward,
+    "mkldnn_rnn_layer": rnn_layer,
+    "nll_loss2d_forward": _nll_loss_forward,
     "nll_loss_forward": _nll_loss_forward,
     "slice": _slice,
 }
@@ -98,13 +107,10 @@ _PARTS = frozenset(
     """_efficient_attention_forward _flash_attention_forward _fused_rms_norm
     _log_softmax_backward_data _scaled_dot_product_cudnn_attention
     _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
-    _scaled_dot_product_flash_attention_for_cpu
-    _scaled_dot_product_flash_attention_for_cpu_backward _scaled_mm _softmax_backward_data
-    cross_entropy_loss cross_entropy_loss_backward max_pool2d_with_indices_backward
-    multi_margin_loss_backward multilabel_margin_loss_backward native_batch_norm
-    native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
-    native_group_norm_backward native_layer_norm nll_loss_backward relu_backward
-    """.split()
+    _scaled_dot_product_flash_attention_for_cpu _scaled_mm _softmax_backward_data
+    cross_entropy_loss cross_entropy_loss_backward multi_margin_loss_backward
+    multilabel_margin_loss_backward native_batch_norm native_dropout native_dropout_backward
+    native_group_norm native_layer_norm relu_backward""".split()
 )
 
 # Operators whose results are other views of their first argument.

@@ -136,6 +136,11 @@ def _attention(
     return made, scores.logsumexp(-1)
 
 
+def _unsafe_split(x: Any, split_size: int, dim: int = 0) -> Any:
+    """Parts that may be written to: they are not views."""
+    return tuple(t.clone() for t in x.split(split_size, dim))
+
+
 def _averaged(name: str, place: int) -> Callable[..., Any]:
     """Return a loss whose reduction is the mean, as of PyTorch's operators, unless one is given."""
 
@@ -178,6 +183,7 @@ FORMS: dict[str, Callable[..., Any]] = {
     "to": _to,
     "triplet_margin_loss": _averaged("triplet_margin_loss", 7),
     "unique_consecutive": _unique_consecutive,
+    "unsafe_split": _unsafe_split,
     "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),
     "upsample_bicubic2d": _upsample("upsample_bicubic2d", True),
     "upsample_bilinear2d": _upsample("upsample_bilinear2d", True),

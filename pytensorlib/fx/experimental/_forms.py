@@ -10,26 +10,94 @@ import pytensorlib as pt
 
 from ... import _C
 from ..._ops import ops
+from ...autograd.function import _watching
 from ...export import _methods
 from ...utils._python_dispatch import _disable_current_modes
 from .._names import Namespace
+from . import _gradients, _writer
 
 __all__ = ["below", "factory_options", "form"]
 
 _aten = ops.aten
+# By operators, the forms that functions here ask for.
+WANTED: dict[str, Any] = {}
+_BEGUN: list[Any] = []
 
 
 # Functions: what computes them with simpler ones, or None where they are one operator.
 
 
-def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    if input.dim() < 3 or weight.dim() != 2 or not input.is_contiguous():
+def _exact(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call an operator that the graph is to have in this form."""
+    packet, _, overload = name.partition(".")
+    target = getattr(getattr(_aten, packet), overload)
+    own = {"add_": "add", "transpose_": "transpose"}.get(packet, packet)
+    WANTED[own] = target
+    try:
+        return getattr(_aten, own)(*args, **kwargs)
+    finally:
+        del WANTED[own]
+
+
+def _one_operator(name: str, *args: Any) -> Any:
+    """Call what is one operator in the graph, whatever computes it."""
+    from .proxy_tensor import get_proxy_mode
+
+    return _gradients.sealed(get_proxy_mode(), name, *args)
+
+
+def _shaped(input: Any, sizes: Any) -> Any:
+    """View a tensor in other sizes, or a copy of it."""
+    with _writer.quiet():
+        fits = _writer.viewable(input, sizes)
+    if not fits:
+        return _unsafe_view(input.clone(memory_format=pt.contiguous_format), sizes)
+    return input.view(sizes)
+
+
+def _unsafe_view(input: Any, sizes: Any) -> Any:
+    return _one_operator("_unsafe_view", input, list(sizes))
+
+
+def _folds(input: Any, other: Any) -> bool:
+    """Return whether a product of many matrices with one is that of one large matrix."""
+    if other.requires_grad or input.numel() == 0:
+        return True
+    steps = range(input.dim() - 2)
+    return all(input.stride(d) == input.stride(d + 1) * input.shape[d + 1] for d in steps)
+
+
+def _matmul(input: Any, other: Any) -> Any:
+    if not isinstance(other, pt.Tensor) or input.dim() < 2 or other.dim() < 2:
         return None
-    rows = input.view(input.shape[:-1].numel(), input.shape[-1])
-    columns = weight.t()
-    if bias is None:
-        return rows.mm(columns).view(*input.shape[:-1], weight.shape[0])
-    return pt.addmm(bias, rows, columns).view(*input.shape[:-1], weight.shape[0])
+    if input.dim() == other.dim() == 2:
+        return input.mm(other)
+    if other.dim() == 2 and _folds(input, other):
+        rows = _shaped(input, [input.shape[:-1].numel(), input.shape[-1]])
+        return _unsafe_view(rows.mm(other), [*input.shape[:-1], other.shape[1]])
+    if input.dim() == 2:
+        return None
+    lead = list(pt.broadcast_shapes(input.shape[:-2], other.shape[:-2]))
+    (n, m), p = input.shape[-2:], other.shape[-1]
+    left = _shaped(input.expand(*lead, n, m), [math.prod(lead), n, m])
+    right = _shaped(other.expand(*lead, m, p), [math.prod(lead), m, p])
+    return _unsafe_view(left.bmm(right), [*lead, n, p])
+
+
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    if input.dim() < 2 or weight.dim() != 2:
+        return None
+    if bias is not None and input.dim() == 2:
+        return pt.addmm(bias, input, weight.t())
+    if bias is not None and input.is_contiguous():
+        columns = weight.t() if _watching.stack else None
+        rows = input.view(input.shape[:-1].numel(), input.shape[-1])
+        columns = weight.t() if columns is None else columns
+        return pt.addmm(bias, rows, columns).view(*input.shape[:-1], weight.shape[0])
+    made = _matmul(input, weight.t())
+    if bias is None or made is None:
+        return made
+    return _exact("add_.Tensor", made, bias) if _watching.stack else made.add(bias)
 
 
 def _square(input: Any) -> Any:
@@ -78,7 +146,22 @@ def _avg_pool1d(
 
 def _prelu(input: Any, weight: Any) -> Any:
     sizes = [weight.numel() if d == 1 else 1 for d in range(max(input.dim(), 1))]
-    return _aten._prelu_kernel.default(input, weight.view(sizes))
+    return _one_operator("_prelu_kernel", input, weight.view(sizes))
+
+
+def _glu(input: Any, dim: int = -1) -> Any:
+    return _one_operator("glu", input, dim)
+
+
+def _logsigmoid(input: Any) -> Any:
+    return _one_operator("log_sigmoid_forward", input)[0]
+
+
+def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    if not training or inplace or not 0 < p < 1:
+        return None
+    noise = _exact("bernoulli_.float", _exact("empty_like.default", input), 1 - p)
+    return input.mul(_exact("div_.Scalar", noise, 1 - p))
 
 
 def _kl_div(
@@ -103,7 +186,8 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
     eps = pt.finfo(input.dtype).eps if eps is None else eps
     if input.dtype not in (pt.float32, pt.float64):
         return None
-    made = input.mul(pt.rsqrt(input.pow(2).mean(list(last), True).add_(eps)))
+    mean = input.pow(2).mean(list(last), True)
+    made = input.mul(pt.rsqrt(_exact("add_.Scalar", mean, eps)))
     return made if weight is None else made.mul(weight)
 
 
@@ -167,30 +251,202 @@ def _cross_entropy(
         return None
     dim = 0 if input.dim() == 1 else 1
     if not target.is_floating_point():
-        if label_smoothing:
-            return None
         logs = pt.log_softmax(input, dim)
-        return pt.nn.functional.nll_loss(
+        loss = pt.nn.functional.nll_loss(
             logs, target, weight, ignore_index=ignore_index, reduction=reduction
         )
+        return _smoothed(loss, logs, target, ignore_index, reduction, label_smoothing)
     if label_smoothing or weight is not None or reduction == "none":
         return None
     made = pt.log_softmax(input, dim).mul(target).sum().neg()
     count = input.numel() // input.shape[dim]
-    return made if reduction == "sum" else _aten.div.Scalar(made, count)
+    return made if reduction == "sum" else _exact("div.Scalar", made, count)
+
+
+def _smoothed(
+    loss: Any, logs: Any, target: Any, ignored: int, reduction: str, amount: float
+) -> Any:
+    """Mix a loss with that of all classes."""
+    if not amount:
+        return loss
+    dim = 0 if logs.dim() == 1 else 1
+    every = logs.sum([dim]).neg()
+    left_out = target.eq(ignored)
+    every = every.masked_fill_(left_out, 0.0)
+    if reduction == "mean":
+        count = left_out.bitwise_not().sum()
+        every = every.sum().div(count)
+    elif reduction == "sum":
+        every = every.sum()
+    every = _exact("mul.Scalar", every, amount / logs.shape[dim])
+    return _exact("mul.Scalar", loss, 1 - amount).add(every)
+
+
+def _attention_heads(
+    query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int,
+    in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: bool,
+    dropout_p: float, out_proj_weight: Any, out_proj_bias: Any, training: bool = True,
+    key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
+    v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None,
+    average_attn_weights: bool = True, is_causal: bool = False,
+) -> Any:  # fmt: skip
+    functions = pt.nn.functional
+    rare = bias_k, bias_v, key_padding_mask, static_k, static_v, in_proj_weight
+    if any(t is not None for t in rare[:5]) or in_proj_weight is None:
+        return None
+    if add_zero_attn or use_separate_proj_weight or query.dim() != 3 or key is not value:
+        return None
+    causal = is_causal and not need_weights and attn_mask is not None
+    if attn_mask is not None and not causal:
+        return None
+    length, batch, width = query.shape
+    sources, each = key.shape[0], width // num_heads
+    if width != embed_dim_to_check or each * num_heads != width:
+        return None
+
+    def parts(made: Any, n: int) -> list[Any]:
+        made = _aten.unflatten.int(made, -1, [n, width]).unsqueeze(0).transpose(0, -2)
+        made = made.squeeze(-2).contiguous()
+        return [made[i] for i in range(n)]
+
+    if query is key:
+        q, k, v = parts(functions.linear(query, in_proj_weight, in_proj_bias), 3)
+    else:
+        first, rest = in_proj_weight.split([width, 2 * width])
+        biases = (None, None) if in_proj_bias is None else in_proj_bias.split([width, 2 * width])
+        q = functions.linear(query, first, biases[0])
+        k, v = parts(functions.linear(key, rest, biases[1]), 2)
+    q = q.view(length, batch * num_heads, each).transpose(0, 1)
+    k, v = (t.view(sources, batch * num_heads, each).transpose(0, 1) for t in (k, v))
+    rate = dropout_p if training else 0.0
+    if not need_weights:
+        q = q.view(batch, num_heads, length, each)
+        k, v = (t.view(batch, num_heads, sources, each) for t in (k, v))
+        made = functions.scaled_dot_product_attention(q, k, v, None, rate, causal)
+        made = made.permute(2, 0, 1, 3).contiguous().view(length * batch, width)
+        made = functions.linear(made, out_proj_weight, out_proj_bias)
+        return made.view(length, batch, width), None
+    scores = pt.bmm(q * math.sqrt(1.0 / each), k.transpose(-2, -1))
+    weights = pt.softmax(scores, -1)
+    weights = functions.dropout(weights, rate) if rate > 0 else weights
+    made = _shaped(pt.bmm(weights, v).transpose(0, 1), [length * batch, width])
+    made = functions.linear(made, out_proj_weight, out_proj_bias).view(length, batch, width)
+    weights = weights.view(batch, num_heads, length, sources)
+    return made, weights.mean(dim=1) if average_attn_weights else weights
+
+
+# Recurrent layers.
+
+
+def _cell_rnn(name: str) -> Callable[..., Any]:
+    def step(given: Any, hidden: Any, weight: Any, bias: Any) -> Any:
+        return getattr(pt.nn.functional.linear(hidden, weight, bias).add_(given), name)()
+
+    return step
+
+
+def _cell_gru(given: Any, hidden: Any, weight: Any, bias: Any) -> Any:
+    size = hidden.shape[1]
+    from_input = _one_operator("unsafe_split.Tensor", given, size, 1)
+    made = pt.nn.functional.linear(hidden, weight, bias)
+    from_hidden = _one_operator("unsafe_split.Tensor", made, size, 1)
+    reset = from_hidden[0].add_(from_input[0]).sigmoid_()
+    update = from_hidden[1].add_(from_input[1]).sigmoid_()
+    new = from_input[2].add(from_hidden[2].mul_(reset)).tanh_()
+    return (hidden - new).mul_(update).add_(new)
+
+
+def _recurrent(step: Any) -> Callable[..., Any]:
+    def form(
+        input: Any, hx: Any, params: Any, has_biases: Any, num_layers: Any = None,
+        dropout: Any = None, train: Any = None, bidirectional: Any = None, batch_first: Any = None,
+    ) -> Any:  # fmt: skip
+        if batch_first is None or bidirectional or (train and dropout and num_layers > 1):
+            return None  # of packed sequences, or both ways
+        if input.dim() != 3 or len(params) != num_layers * (4 if has_biases else 2):
+            return None
+        x = input.transpose(0, 1) if batch_first else input
+        last = []
+        each = len(params) // num_layers
+        for layer, hidden in enumerate(hx.unbind(0)):
+            own = list(params[layer * each : (layer + 1) * each])
+            biases = own[2:] if has_biases else [None, None]
+            steps = pt.nn.functional.linear(x, own[0], biases[0]).unbind(0)
+            made = []
+            for given in steps:
+                hidden = step(given, hidden, own[1], biases[1])
+                made.append(hidden)
+            x = pt.stack(made)
+            last.append(hidden)
+        if batch_first:
+            x = _exact("transpose_.default", x, 0, 1)
+        return x, pt.stack(last)
+
+    return form
+
+
+def _lstm(
+    input: Any, hx: Any, params: Any, has_biases: Any, num_layers: Any = None,
+    dropout: Any = None, train: Any = None, bidirectional: Any = None, batch_first: Any = None,
+) -> Any:  # fmt: skip
+    if batch_first is None or not has_biases or bidirectional or (dropout and train):
+        return None
+    if input.dim() != 3 or len(params) != 4 * num_layers or input.dtype is not pt.float32:
+        return None
+    h, c = hx
+    if params[1].shape[1] != c.shape[-1] or h.shape != c.shape:
+        return None  # projected
+    x = input.transpose(0, 1) if batch_first else input
+    x = x.contiguous()
+    hidden, cells = [], []
+    for layer in range(num_layers):
+        weights = params[4 * layer : 4 * layer + 4]
+        made = _one_operator(
+            "mkldnn_rnn_layer", x, *weights, h[layer], c[layer], False, [], 2, c.shape[-1], 1,
+            True, False, batch_first, train,
+        )  # fmt: skip
+        x = made[0]
+        hidden.append(made[1])
+        cells.append(made[2])
+    if batch_first:
+        x = x.transpose(0, 1)
+    return x, pt.stack(hidden), pt.stack(cells)
+
+
+def _backward(input: Any, gradient: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if gradient is None and input.numel() == 1:
+        _BEGUN.append(input)
+        try:
+            gradient = pt.ones_like(input)
+        finally:
+            _BEGUN.pop()
+    return input.backward(gradient, *args, **kwargs) or False
 
 
 _FORMS: dict[str, Callable[..., Any]] = {
     "avg_pool1d": _avg_pool1d,
+    "backward": _backward,
     "cross_entropy": _cross_entropy,
+    "dropout": _dropout,
+    "glu": _glu,
+    "gru": _recurrent(_cell_gru),
     "instance_norm": _instance_norm,
     "kl_div": _kl_div,
     "linear": _linear,
+    "log_sigmoid": _logsigmoid,
+    "logsigmoid": _logsigmoid,
+    "lstm": _lstm,
+    "matmul": _matmul,
+    "__matmul__": _matmul,
     "max_pool1d": _max_pool1d,
+    "multi_head_attention_forward": _attention_heads,
     "normalize": _normalize,
     "outer": _outer,
     "prelu": _prelu,
     "rms_norm": _rms_norm,
+    "rnn_relu": _recurrent(_cell_rnn("relu")),
+    "rnn_tanh": _recurrent(_cell_rnn("tanh")),
     "square": _square,
     "std_mean": _spread("std_mean"),
     "var_mean": _spread("var_mean"),
@@ -385,7 +641,9 @@ def _rename(graph: Any) -> None:
     """Number nodes of one operator again, in their order."""
     calls, names = [n for n in graph.nodes if n.op == "call_function"], Namespace()
     for n in graph.nodes:
-        if n.op != "call_function":
+        if n.op == "get_attr":
+            n.name = names.create_name(n.target, None)
+        elif n.op != "call_function":
             names.create_name(n.name, None)
     for n in calls:
         stem, _, number = n.name.rpartition("_")

@@ -15,7 +15,6 @@ import pytensorlib as pt
 from ..._ops import ops
 from ...export import _aten
 from .._names import snake_case
-from ..node import map_arg
 
 __all__ = ["Whole", "replace", "whole"]
 
@@ -59,6 +58,13 @@ class Whole:
         self.result: Any = None
         self.target: Any = None
 
+    def keeps(self, node: Any, own: Any) -> bool:
+        """Return whether a node is of the operator, given the node of that, or a result of it."""
+        if node is own:
+            return True
+        part = node.target is operator.getitem and node.args[0] is own
+        return part and node.args[1] < max(self.outputs, 1)
+
 
 def _pair(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value)
@@ -93,19 +99,22 @@ def _batch_norm(
     return Whole("native_batch_norm", args, outputs=3)
 
 
-def _max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Whole:
-    places = [_pair(kernel_size, 2), [] if stride is None else _pair(stride, 2)]
-    places += [_pair(padding, 2), _pair(dilation, 2)]
-    args = (input, *places, ceil_mode)
-    return Whole("max_pool2d_with_indices", args, outputs=2)
+def _max_pool(n: int) -> Callable[..., Whole]:
+    def rule(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Whole:
+        places = [_pair(kernel_size, n), [] if stride is None else _pair(stride, n)]
+        places += [_pair(padding, n), _pair(dilation, n)]
+        args = (input, *places, ceil_mode)
+        return Whole(f"max_pool{n}d_with_indices", args, outputs=2)
+
+    return rule
 
 
 def _pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Whole | None:
@@ -138,10 +147,10 @@ def _nll_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Whole | None:
-    if input.dim() not in (1, 2) or not (size_average is reduce is None):
+    if input.dim() not in (1, 2, 4) or not (size_average is reduce is None):
         return None
     args = input, target, weight, _REDUCTIONS[reduction], ignore_index
-    return Whole("nll_loss_forward", args, outputs=2)
+    return Whole("nll_loss2d_forward" if input.dim() == 4 else "nll_loss_forward", args, outputs=2)
 
 
 def _relu6(input: Any, inplace: bool = False) -> Whole | None:
@@ -274,7 +283,8 @@ _RULES: dict[str, Callable[..., Whole | None]] = {
     "group_norm": _group_norm,
     "layer_norm": _layer_norm,
     "log_softmax": _soft("_log_softmax"),
-    "max_pool2d": _max_pool2d,
+    "max_pool2d": _max_pool(2),
+    "max_pool3d": _max_pool(3),
     "nll_loss": _nll_loss,
     "norm": _norm,
     "pad": _pad,
@@ -289,12 +299,13 @@ _RULES: dict[str, Callable[..., Whole | None]] = {
     "vector_norm": _vector_norm,
     **{
         name: _same(name)
-        for name in "argmax argmin diagonal glu im2col pixel_shuffle pixel_unshuffle".split()
+        for name in """argmax argmin diagonal div_ glu im2col mul_ pixel_shuffle
+        pixel_unshuffle""".split()
     },
     "adaptive_avg_pool2d": lambda input, output_size: (
         Whole("_adaptive_avg_pool2d", (input, _pair(output_size, 2)))
         if _pair(output_size, 2) != [1, 1]
-        else Whole("mean", (input, [-1, -2], True))
+        else Whole("mean", (input, [-1, -2], True), always=True)
     ),
     "all": lambda input, dim=None, keepdim=False: Whole(
         "all", (input,) if dim is None else (input, dim, keepdim)
@@ -354,58 +365,105 @@ def whole(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Whole | Non
     return call
 
 
-def replace(graph: Any, calls: Sequence[Whole]) -> None:
-    """Put operators with all their arguments in the place of what calls recorded.
+def replace(graph: Any, call: Whole, results: Sequence[Any]) -> Any:
+    """Put an operator with all its arguments in the place of what a call recorded.
+
+    What else the call recorded is left for gradients that need it.
 
     Parameters
     ----------
     graph : Graph
-        With its output.
-    calls : sequence of Whole
-        With their nodes.
+        In the making.
+    call : Whole
+        With its nodes.
+    results : sequence of Tensor
+        What the operator gives.
+
+    Returns
+    -------
+    Node or None
+        Of the operator.
     """
-    moved: dict[Any, Any] = {}
-
-    def now(node: Any) -> Any:
-        return now(moved[node]) if node in moved else node
-
-    for call in calls:
-        group = [n for n in call.nodes if n.op != "get_attr"]
-        alike = all(
-            getattr(n.target, "_opname", "") == call.name and not hasattr(n.target, "_op")
-            for n in group
-        )
-        if call.result not in group or (alike and not call.always):
-            continue
-        inside = set(group)
-        if any(u not in inside for n in group if n is not call.result for u in n.users):
-            continue  # other results, which are not those of the operator
-        call.args, call.kwargs = map_arg(tuple(call.args), now), map_arg(dict(call.kwargs), now)
-        made = _written(graph, call, group)
-        if call.result is not made:
-            made.meta.update(call.result.meta)
-            call.result.replace_all_uses_with(made)
-            moved[call.result] = made
-        for n in reversed(group):
-            if n is not made and not n.users:
-                graph.erase_node(n)
-        # The name that it would have had if it had been there alone.
-        op = made.args[0] if call.outputs else made
-        free = snake_case(call.name)
-        if op.name.startswith(free) and all(n.name != free for n in graph.nodes):
-            op.name = free
-
-
-def _written(graph: Any, call: Whole, group: list[Any]) -> Any:
-    """Write the operator of a call, by the node that has its name where there is one."""
-    own = next((n for n in group if getattr(n.target, "_opname", None) == call.name), None)
-    first = call.result is own
+    group = [n for n in call.nodes if n.op != "get_attr"]
+    result = call.result
+    alike = all(
+        getattr(n.target, "_opname", "") == call.name and not hasattr(n.target, "_op")
+        for n in group
+    )
+    if result not in group or (alike and not call.always):
+        return group[0] if alike and group == [result] else None
+    own = group[0]
+    parts = [n for n in group if n.target is operator.getitem and n.args[0] is own]
+    if call.outputs and getattr(own.target, "_opname", "") == call.name:
+        same = all(_alike(n, results) for n in parts)
+        if len(parts) + 1 == len(group) and result.args == (own, call.place) and same:
+            own.target, own.args, own.kwargs = call.target, call.args, call.kwargs
+            return own
     if call.outputs:
-        first = call.result.target is operator.getitem and call.result.args == (own, call.place)
-    if own is not None and first:
+        with graph.inserting_before(result):
+            own = graph.create_node("call_function", call.target, call.args, call.kwargs)
+        result.target, result.args, result.kwargs = operator.getitem, (own, call.place), {}
+        result.name = "getitem"
+    else:
+        own = result
         own.target, own.args, own.kwargs = call.target, call.args, call.kwargs
-        return call.result
-    with graph.inserting_before(group[0]):
-        name = snake_case(call.name)
-        made = graph.create_node("call_function", call.target, call.args, call.kwargs, name=name)
-        return graph.call_function(operator.getitem, (made, call.place)) if call.outputs else made
+    own.name = snake_case(call.name)
+    return own
+
+
+def as_asked(func: Any, args: Sequence[Any], calls: Sequence[Any]) -> None:
+    """Write places and sizes as the program gave them: from the end, or left open.
+
+    Parameters
+    ----------
+    func : callable
+        A function or method.
+    args : sequence
+        Its arguments.
+    calls : sequence of Call
+        What it called.
+    """
+    name = getattr(func, "__name__", "")
+    if name == "__getitem__" and len(args) == 2:
+        index = args[1] if isinstance(args[1], tuple) else (args[1],)
+        if any(isinstance(i, pt.Tensor) for i in index):
+            return
+        asked = [i for i in index if type(i) is int]
+        selects = [c for c in calls if c.name == "select" and c.node is not None]
+        if len(asked) == len(selects):
+            for call, i in zip(selects, asked, strict=True):
+                call.values["index"] = i
+                call.node.args = (*call.node.args[:2], i)
+    elif name == "reshape" and calls and calls[-1].name in ("view", "_unsafe_view"):
+        sizes = args[1] if len(args) == 2 and not isinstance(args[1], int) else args[1:]
+        node = calls[-1].node
+        if node is not None and all(isinstance(n, int) for n in sizes):
+            node.args = (node.args[0], list(sizes))
+
+
+def _alike(part: Any, results: Sequence[Any]) -> bool:
+    """Return whether a result is what the operator gives at its place."""
+    have, want = part.meta.get("val"), results[part.args[1] : part.args[1] + 1]
+    return bool(want) and have.shape == want[0].shape and have.dtype is want[0].dtype
+
+
+def results(call: Whole, given: Any, out: Any) -> list[Any]:
+    """Return what the operator of a call gives.
+
+    Parameters
+    ----------
+    call : Whole
+        With the operator.
+    given : tuple
+        Its arguments by place and by name.
+    out : Tensor
+        What the call gave.
+    """
+    if not call.outputs:
+        return [out]
+    args, kwargs = given
+    if call.name == "native_batch_norm":  # whose running statistics have been changed already
+        args = tuple(a.clone() if i in (3, 4) and a is not None else a for i, a in enumerate(args))
+    found = list(call.target(*args, **kwargs))
+    found[call.place] = out
+    return found

@@ -13,11 +13,15 @@ from typing import Any
 
 import pytensorlib as pt
 
+from ... import _C
 from ..._absent.modules import fill, tell_missing
 from ..._absent.table import EAGER
 from ..._ops import OpOverload, ops
 from ..._symbolic import SymBool, SymFloat, SymInt
 from ..._tensor.functions import without_asking
+from ...autograd import _levels
+from ...autograd import function as function_
+from ...autograd import graph as graph_
 from ...overrides import TorchFunctionMode
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -25,7 +29,7 @@ from .._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .._names import snake_case
 from ..graph import Graph
 from ..graph_module import GraphModule
-from . import _forms, _whole_calls
+from . import _forms, _gradients, _whole_calls, _writer
 
 __all__ = ["get_proxy_mode", "has_proxy_slot", "is_sym_node", "make_fx", "py_sym_types"]
 
@@ -39,6 +43,8 @@ fill(
 )
 py_sym_types = (SymInt, SymFloat, SymBool)
 _modes: list[Any] = []
+# Where tensors are made that stand for others.
+_STAND_INS = (_levels.__name__, function_.__name__)
 
 
 def _key(t: Any) -> Any:
@@ -46,17 +52,6 @@ def _key(t: Any) -> Any:
     if t.numel() == 0 or t.device.type != "cpu" or t.layout is not pt.strided:
         return id(t)
     return t.data_ptr(), tuple(t.shape), t.stride(), t.dtype
-
-
-def _of_many(args: Any, kwargs: Any) -> bool:
-    """Return whether a call's tensors stand for others, such as the slices under `vmap`."""
-    for t in pytree.tree_leaves((args, kwargs)):
-        if isinstance(t, pt.Tensor) and t.layout is pt.strided:
-            try:
-                t.data_ptr()
-            except RuntimeError:
-                return True
-    return False
 
 
 def _storage(t: Any) -> int | None:
@@ -72,23 +67,133 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self.graph, self.root, self.table = Graph(), pt.nn.Module(), table
         self.nodes: dict[Any, Any] = {}
+        # By object: tensors that stay the same, while others come that look alike.
+        self.exact: dict[int, Any] = {}
         # By storage, the first tensor that had it, and parameters that functions were called with.
         self.owners: dict[int, tuple[Any, Any]] = {}
         self.parameters: dict[Any, Any] = {}
+        self.constants: dict[Any, str] = {}  # names of attributes
         self.kept: list[Any] = []
-        self.calls: list[_whole_calls.Whole] = []
+        self.left: list[Any] = []  # nodes that go where nothing uses them
+        self.standing = False  # whether a transform makes what stands for an argument
         self.begins = False  # whether the call begins a gradient
         self.seen: dict[str, list[Any]] = defaultdict(list)  # parameters of calls, by operator
+        self.made: list[_writer.Call] = []  # calls of operators, until a function returns
+        self.fitted: dict[Any, Any] = {}  # what the core is going to sum, and the sums
+        self.latest = -1  # the newest node of a gradient that was looked at
 
     def note(self, t: Any, node: Any) -> None:
         self.nodes[_key(t)] = node
+        self.exact[id(t)] = node
         if (storage := _storage(t)) is not None:
             self.owners.setdefault(storage, (t, node))
         self.kept.append(t)
         node.meta["val"] = _described(t)
 
+    def known(self, given: Any) -> dict[Any, Any]:
+        """Return the nodes of tensors among arguments."""
+        keys = [_key(t) for t in pytree.tree_leaves(given) if isinstance(t, pt.Tensor)]
+        return {k: self.nodes[k] for k in keys if k in self.nodes}
+
+    def forget(self, given: Any, known: dict[Any, Any]) -> None:
+        """Take back which nodes arguments are of: those within a call go."""
+        self.nodes.update(known)
+        for t in pytree.tree_leaves(given):
+            if isinstance(t, pt.Tensor):
+                self.exact.pop(id(t), None)
+
+    def remember(self, t: Any) -> None:
+        """Keep which node an argument is of, whatever looks like it later."""
+        if _key(t) not in self.constants:
+            self.exact.setdefault(id(t), self.nodes[_key(t)])
+            self.kept.append(t)
+
+    def overwritten(self, t: Any) -> None:
+        """Forget which tensors were in memory that is written to."""
+        old = {self.nodes.get(_key(t))}
+        self.exact = {k: n for k, n in self.exact.items() if n not in old}
+
+    def parts(self, out: Any, node: Any, every: bool = False) -> Any:
+        """Note the results of an operator that gives several; return them."""
+        for i, t in enumerate(out):
+            if every or isinstance(t, pt.Tensor):
+                made = self.graph.create_node("call_function", operator.getitem, (node, i))
+                if isinstance(t, pt.Tensor):
+                    self.note(t, made)
+        return out
+
+    def whole(self, call: Any, own: Any, given: Any, results: Any) -> Any:
+        """Return the call of one operator with these arguments that a function was."""
+        if call.outputs:
+            users = {n.args[1]: n for n in own.users if n.target is operator.getitem}
+            last = own
+            for i, t in enumerate(results):
+                if i not in users:
+                    with self.graph.inserting_after(last):
+                        part = self.graph.create_node("call_function", operator.getitem, (own, i))
+                    users[i] = part
+                last = users[i]
+                if i != call.place and isinstance(t, pt.Tensor):
+                    self.note(t, last)
+        args, kwargs = given
+        return _writer.Call(call.target, args, kwargs, results)
+
+    def later(self, fitted: Any, old: Any) -> Any:
+        """Return what the core sums or casts to a gradient that is written already."""
+        carrier = old.detach().clone()
+        self.fitted[_key(carrier)] = fitted
+        self.kept.append(carrier)
+        return carrier
+
+    def fit(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return what a step of the core towards such a gradient gives."""
+        fitted = self.fitted.pop(_key(args[0]))
+        out = func(*args, **kwargs)
+        if out.shape == fitted.shape and out.dtype is fitted.dtype:
+            return fitted
+        return self.later(fitted, out)
+
+    def active(self) -> bool:
+        """Return whether a program is recorded, and by nothing above."""
+        return bool(_modes) and _modes[-1] is self
+
+    def mark(self) -> Any:
+        """Return what tells where the recorder is."""
+        last = next(iter(reversed(self.graph.nodes)), None)
+        return last, dict(self.nodes), dict(self.owners)
+
+    def since(self, mark: Any, until: Any = None) -> list[Any]:
+        """Return the nodes that were made after a mark, the newest first."""
+        found = []
+        passing = until is not None
+        for n in reversed(self.graph.nodes):
+            if n is mark[0]:
+                break
+            passing = passing and n is not until[0]
+            if not passing:
+                found.append(n)
+        return found
+
+    def restore(self, mark: Any) -> None:
+        """Take back which node a tensor is of."""
+        self.nodes, self.owners = dict(mark[1]), dict(mark[2])
+
+    def erase(self, nodes: Any) -> None:
+        """Take nodes out of the graph, the newest first."""
+        for n in nodes:
+            self.graph.erase_node(n)
+            if n.op == "get_attr" and all(n.target != m.target for m in self.graph.nodes):
+                delattr(self.root, n.target)
+                self.constants = {k: v for k, v in self.constants.items() if v != n.target}
+
     def node_of(self, t: Any) -> Any:
-        if _key(t) not in self.nodes and not self.alias(t):
+        known = self.exact.get(id(t))
+        if known is not None and known.op != "get_attr" and not known._erased:
+            return known
+        name = self.constants.get(_key(t))
+        if name is not None:  # each use reads it again
+            self.note(t, self.graph.create_node("get_attr", name))
+        elif _key(t) not in self.nodes and not self.alias(t):
             t = self.parameters.get(_key(t), t)
             prefix = "_param_constant" if isinstance(t, pt.nn.Parameter) else "_tensor_constant"
             i = 0
@@ -98,6 +203,7 @@ class _Recorder(TorchDispatchMode):
                 setattr(self.root, f"{prefix}{i}", t)
             else:
                 self.root.register_buffer(f"{prefix}{i}", t)
+            self.constants[_key(t)] = f"{prefix}{i}"
             self.note(t, self.graph.create_node("get_attr", f"{prefix}{i}"))
         return self.nodes[_key(t)]
 
@@ -134,14 +240,37 @@ class _Recorder(TorchDispatchMode):
         return pytree.tree_map(node, value)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from ...export import _aten
-
-        kwargs = kwargs or {}
         if func in self.table:
             with self:
-                made = self.table[func](*args, **kwargs)
-            if made is not NotImplemented:
-                return made
+                out = self.table[func](*args, **(kwargs or {}))
+            if out is not NotImplemented:
+                return out
+        before = _C._rest_torch_function(2)
+        try:
+            done, out = self.recorded(func, args, kwargs or {})
+        finally:
+            _C._rest_torch_function(before)
+        if done:
+            return out
+        with self:
+            return out()
+
+    def recorded(self, func: Any, args: Any, kwargs: Any) -> tuple[bool, Any]:
+        """Record an operator: True and its result, or False and what computes it with others."""
+        from ...export import _aten
+
+        if func._opname in ("detach", "view") and not hasattr(func, "_op"):
+            # What stands for the argument of a transform is that argument.
+            asks = sys._getframe(2).f_globals.get("__name__", "")
+            if (self.standing or asks in _STAND_INS) and args[0].shape == (
+                out := func(*args, **kwargs)
+            ).shape:
+                if _key(out) != _key(args[0]):
+                    self.note(out, self.node_of(args[0]))
+                self.kept.append(out)
+                return True, out
+        if self.fitted and args and isinstance(args[0], pt.Tensor) and _key(args[0]) in self.fitted:
+            return True, self.fit(func, args, kwargs)
         told = None
         if hasattr(func, "_op") and not kwargs:
             told = _forms.below(func, args, self.seen)
@@ -150,8 +279,7 @@ class _Recorder(TorchDispatchMode):
         elif func._opname == "gelu":
             self.seen["gelu"].append(kwargs.get("approximate", "none"))
         if told is not None and not isinstance(told[0], OpOverload):
-            with self:
-                return told[0](*told[1])
+            return False, lambda: told[0](*told[1])
         written, named, target = args, kwargs, func
         if told is not None:
             target, written = told
@@ -159,23 +287,34 @@ class _Recorder(TorchDispatchMode):
         if bound is not None:
             schema, written, named = bound
             target = getattr(func.overloadpacket, schema.overload)
-        if not hasattr(target, "_op"):  # which keeps its options
+        if (wanted := _forms.WANTED.get(func._opname)) is not None:
+            target = wanted
+        elif not hasattr(target, "_op"):  # which keeps its options
             named = _forms.factory_options(func._opname, dict(named))
         if self.begins and func._opname == "ones_like":
             named["memory_format"] = pt.preserve_format  # where a gradient begins
         nodes = self.argument(tuple(written)), self.argument(dict(named))
+        for t in pytree.tree_leaves((written, named)):
+            if isinstance(t, pt.Tensor):
+                self.remember(t)
         out = func(*args, **kwargs)
         node = self.graph.create_node(
             "call_function", target, *nodes, snake_case(target.overloadpacket.__name__)
         )
+        if target._opname.endswith("_"):
+            self.overwritten(args[0])
         if isinstance(out, pt.Tensor):
             self.note(out, node)
         elif isinstance(out, (list, tuple)):
-            for i, t in enumerate(out):
-                if isinstance(t, pt.Tensor):
-                    part = self.graph.create_node("call_function", operator.getitem, (node, i))
-                    self.note(t, part)
-        return out
+            self.parts(out, node)
+        told_all = told is not None or bound is not None
+        call = _writer.Call(
+            target, written, named, out if isinstance(out, (list, tuple)) else [out]
+        )
+        call.known = call.known and told_all
+        call.node = node
+        self.made.append(call)
+        return True, out
 
 
 class _Lifting(TorchFunctionMode):
@@ -191,31 +330,54 @@ class _Lifting(TorchFunctionMode):
             if isinstance(a, pt.nn.Parameter):
                 self.recorder.parameters[_key(a)] = a
         recorder, kwargs = self.recorder, kwargs or {}
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        if asks == graph_.__name__ and getattr(func, "__name__", "") == "view_as":
+            recorder.standing = True
+            try:
+                return func(*args, **kwargs)
+            finally:
+                recorder.standing = False
         form = _forms.form(func)
         if form is not None and func not in self.forming:
             made = self.formed(form, func, args, kwargs)
             if made is not None:
                 return made
-        call = None if _of_many(args, kwargs) else _whole_calls.whole(func, args, kwargs)
+        call = None if _gradients.mapped() else _whole_calls.whole(func, args, kwargs)
+        given: Any = ((), {})
         if call is not None:
+            given = tuple(call.args), dict(call.kwargs)
+            known = recorder.known(given)
             call.args = recorder.argument(tuple(call.args))
             call.kwargs = recorder.argument(dict(call.kwargs))
         elif isinstance(func, types_.FunctionType) and func is not pt.tensor:
             with self:
                 return without_asking(func, args, kwargs)
         before = len(recorder.graph.nodes)
-        asks = sys._getframe(1).f_globals.get("__name__", "")
-        recorder.begins = asks == pt.autograd.__name__
+        recorder.made.clear()
+        recorder.begins = asks == pt.autograd.__name__ or bool(_forms._BEGUN)
         try:
             out = func(*args, **kwargs)
         finally:
             recorder.begins = False
         if func is pt.tensor:
             recorder.lift(out)
+        made, recorder.made = recorder.made, []
+        nodes = _gradients.new_nodes(recorder, out)
         if call is not None and isinstance(out, pt.Tensor):
             call.result = recorder.node_of(out)
             call.nodes = list(recorder.graph.nodes)[before:]
-            recorder.calls.append(call)
+            with _writer.quiet():
+                results = _whole_calls.results(call, given, out)
+            own = _whole_calls.replace(recorder.graph, call, results)
+            if own is not None:
+                if not call.name.endswith("_"):
+                    recorder.forget(given, known)
+                whole = recorder.whole(call, own, given, results)
+                if len(nodes) == 1:
+                    made = [c for c in made[:-1] if c.name == "clone"] + [whole]
+                recorder.left += [n for n in call.nodes if not call.keeps(n, own)]
+        _whole_calls.as_asked(func, args, made)
+        _gradients.follow(recorder, nodes, made)
         return out
 
     def formed(self, form: Any, func: Any, args: Any, kwargs: Any) -> Any:
@@ -312,15 +474,15 @@ def make_fx(
                 result = f(*made)
         finally:
             _modes.pop()
-        in_spec = pytree.tree_structure((args, {}))
+        in_spec = pytree.tree_structure(args)
         if in_spec.num_leaves != len(args) or any(isinstance(a, (tuple, list, dict)) for a in args):
             leaves, out_spec = pytree.tree_flatten(result)
-            recorder.graph.output(tuple(recorder.argument(leaves)))
+            recorder.graph.output(list(recorder.argument(leaves)))
             graph = recorder.graph
             graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
         else:
             recorder.graph.output(recorder.argument(result))
-        _whole_calls.replace(recorder.graph, recorder.calls)
+        recorder.erase(n for n in reversed(recorder.left) if not n.users)
         _forms.tidied(recorder.graph)
         label = getattr(f, "__name__", type(f).__name__)
         label = label if label.isidentifier() else "<lambda>"
