@@ -342,7 +342,8 @@ class _Lifting(TorchFunctionMode):
             made = self.formed(form, func, args, kwargs)
             if made is not None:
                 return made
-        call = None if _gradients.mapped() else _whole_calls.whole(func, args, kwargs)
+        mapped = _gradients.mapped()
+        call = None if mapped else _whole_calls.whole(func, args, kwargs)
         given: Any = ((), {})
         if call is not None:
             given = tuple(call.args), dict(call.kwargs)
@@ -376,7 +377,8 @@ class _Lifting(TorchFunctionMode):
                 if len(nodes) == 1:
                     made = [c for c in made[:-1] if c.name == "clone"] + [whole]
                 recorder.left += [n for n in call.nodes if not call.keeps(n, own)]
-        _whole_calls.as_asked(func, args, made)
+        if not mapped:
+            _whole_calls.as_asked(func, args, made)
         _gradients.follow(recorder, nodes, made)
         return out
 
