@@ -141,6 +141,12 @@ def _unsafe_split(x: Any, split_size: int, dim: int = 0) -> Any:
     return tuple(t.clone() for t in x.split(split_size, dim))
 
 
+def _batch_norm_legit(x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+    """Batch norm with running statistics or without, by how many arguments there are."""
+    running = rest[:-3] or (None, None)
+    return tuple(pt.native_batch_norm(x, weight, bias, *running, *rest[-3:]))
+
+
 def _averaged(name: str, place: int) -> Callable[..., Any]:
     """Return a loss whose reduction is the mean, as of PyTorch's operators, unless one is given."""
 
@@ -155,6 +161,7 @@ def _averaged(name: str, place: int) -> Callable[..., Any]:
 FORMS: dict[str, Callable[..., Any]] = {
     "H": _view("H"),
     "_assert_scalar": _assert_scalar,
+    "_native_batch_norm_legit": _batch_norm_legit,
     "_native_batch_norm_legit_no_training": _normed,
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "binary_cross_entropy_with_logits": _averaged("binary_cross_entropy_with_logits", 4),

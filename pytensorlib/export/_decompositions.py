@@ -103,7 +103,9 @@ def _batch_norm(
     r: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float,
     eps: float, cudnn: bool,
 ) -> Any:  # fmt: skip
-    if training or mean is None:
+    if mean is None:
+        return r("_native_batch_norm_legit", x, w, b, True, momentum, eps)[0]
+    if training:
         return NotImplemented
     return r("_native_batch_norm_legit_no_training", x, w, b, mean, var, momentum, eps)[0]
 
@@ -123,9 +125,14 @@ def _group_norm(
     return r("native_group_norm", x, w, b, n, c, product(rest), groups, eps)[0]
 
 
-@of("dropout", "feature_dropout", "alpha_dropout")
-def _dropout(r: Any, x: Any, p: float, train: bool) -> Any:
+@of("feature_dropout", "alpha_dropout")
+def _other_dropout(r: Any, x: Any, p: float, train: bool) -> Any:
     return NotImplemented if train and p else r("clone", x)
+
+
+@of("dropout")
+def _dropout(r: Any, x: Any, p: float, train: bool) -> Any:
+    return r("native_dropout", x, p, True)[0] if train and p else r("clone", x)
 
 
 @of("max_pool2d")
@@ -251,8 +258,13 @@ def _attention(
     r: Any, q: Any, k: Any, v: Any, mask: Any = None, p: float = 0.0, is_causal: bool = False, *,
     scale: Any = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    if p or is_causal or enable_gqa or q.dim() < 3:
+    if enable_gqa or q.dim() < 3:
         return NotImplemented
+    if is_causal:
+        rows, columns = sizes(r, q)[-2], sizes(r, k)[-2]
+        if mask is not None or not (type(rows) is type(columns) is int):
+            return NotImplemented
+        mask = _below(r, q, rows, columns, 0)
     factor = math.sqrt(1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     keys = r("mul", r("permute", k, _swapped(k, -1, -2)), factor)
     scores = r("matmul", r("mul", q, factor), keys)
@@ -265,6 +277,8 @@ def _attention(
     if mask is not None:  # a row that sees nothing gives zeros
         hidden = r("logical_not", r("any", r("ne", scores, float("-inf")), -1, True))
         weights = r("where", hidden, r("full_like", weights, 0), weights)
+    if p:
+        weights = r("native_dropout", weights, p, True)[0]
     return r("matmul", weights, v)
 
 
@@ -332,3 +346,430 @@ def _std(r: Any, x: Any, dim: Any, unbiased: bool = True, keepdim: bool = False)
 @of("var.dim")
 def _var(r: Any, x: Any, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Any:
     return r("var", x, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+# Tensors of one number, and parts of tensors.
+
+
+def _filled(r: Any, shape: Any, value: Any, options: Any, like: Any = None) -> Any:
+    kept = {k: v for k, v in options.items() if v is not None and k != "memory_format"}
+    if kept.get("dtype") is None:
+        kept["dtype"] = pt.get_default_dtype() if like is None else like.dtype
+    if kept.get("device") is None and like is not None:
+        kept["device"] = like.device
+    return r("full", list(shape), value, **kept)
+
+
+for _name, _value in (("zeros", 0), ("ones", 1)):
+
+    def _made(r: Any, shape: Any, *, _value: int = _value, **options: Any) -> Any:
+        return _filled(r, shape, _value, options)
+
+    def _made_like(r: Any, x: Any, *, _value: int = _value, **options: Any) -> Any:
+        return r("full_like", x, _value, **options)
+
+    def _made_new(r: Any, x: Any, shape: Any, *, _value: int = _value, **options: Any) -> Any:
+        return _filled(r, shape, _value, options, x)
+
+    FORMS |= {_name: _made, f"{_name}_like": _made_like, f"new_{_name}": _made_new}
+
+
+@of("new_full")
+def _new_full(r: Any, x: Any, shape: Any, value: Any, **options: Any) -> Any:
+    return _filled(r, shape, value, options, x)
+
+
+@of("arange", "arange.start")
+def _arange(r: Any, start: Any, end: Any = None, **options: Any) -> Any:
+    if end is None:
+        start, end = 0, start
+    return r("arange", start, end, 1, **options)
+
+
+def _number(r: Any, x: Any, value: Any) -> Any:
+    return r("scalar_tensor", value, dtype=x.dtype, layout=pt.strided, device=x.device)
+
+
+@of("masked_fill.Scalar")
+def _masked_fill(r: Any, x: Any, mask: Any, value: Any) -> Any:
+    return r("where", mask, _number(r, x, value), x)
+
+
+@of("masked_fill.Tensor")
+def _masked_fill_tensor(r: Any, x: Any, mask: Any, value: Any) -> Any:
+    return r("where", mask, value, x) if value.dtype is x.dtype else NotImplemented
+
+
+def _below(r: Any, x: Any, rows: int, columns: int, diagonal: int) -> Any:
+    """Record where a matrix has its lower triangle."""
+    across = r("unsqueeze", r("arange", 0, columns, 1, device=x.device), -2)
+    down = r("unsqueeze", r("arange", 0, rows, 1, device=x.device), -1)
+    return r("le", r("sub", across, down), diagonal)
+
+
+@of("tril")
+def _tril(r: Any, x: Any, diagonal: int = 0) -> Any:
+    rows, columns = sizes(r, x)[-2:]
+    if type(rows) is not int or type(columns) is not int:
+        return NotImplemented
+    return r("where", _below(r, x, rows, columns, diagonal), x, _number(r, x, 0))
+
+
+@of("triu")
+def _triu(r: Any, x: Any, diagonal: int = 0) -> Any:
+    rows, columns = sizes(r, x)[-2:]
+    if type(rows) is not int or type(columns) is not int:
+        return NotImplemented
+    lower = _below(r, x, rows, columns, diagonal - 1)
+    return r("where", r("logical_not", lower), x, _number(r, x, 0))
+
+
+def _parts(r: Any, x: Any, size: Any, dim: int) -> Any:
+    dim %= x.dim()
+    length = sizes(r, x)[dim]
+    if type(length) is not int or type(size) is not int or size <= 0:
+        return NotImplemented
+    found = [min(size, length - i) for i in range(0, length, size)] or [0]
+    return r("split_with_sizes", x, found, dim)
+
+
+@of("split.Tensor")
+def _split(r: Any, x: Any, size: Any, dim: int = 0) -> Any:
+    return _parts(r, x, size, dim)
+
+
+@of("split.sizes", "split")
+def _split_sizes(r: Any, x: Any, found: Any, dim: int = 0) -> Any:
+    return r("split_with_sizes", x, list(found), dim)
+
+
+@of("chunk")
+def _chunk(r: Any, x: Any, chunks: int, dim: int = 0) -> Any:
+    length = sizes(r, x)[dim]
+    return _parts(r, x, -(-length // chunks), dim) if type(length) is int else NotImplemented
+
+
+@of("unbind.int")
+def _unbind(r: Any, x: Any, dim: int = 0) -> Any:
+    dim %= x.dim()
+    length = sizes(r, x)[dim]
+    if type(length) is not int:
+        return NotImplemented
+    return [r("squeeze", r("slice", x, dim, i, i + 1), [dim]) for i in range(length)]
+
+
+@of("floor_divide")
+def _floor_divide(r: Any, x: Any, y: Any) -> Any:
+    return r("div", x, y, rounding_mode="floor")
+
+
+@of("roll")
+def _roll(r: Any, x: Any, shifts: Any, dims: Any = ()) -> Any:
+    shape = sizes(r, x)
+    if not dims or any(type(shape[d]) is not int or not shape[d] for d in dims):
+        return NotImplemented
+    for shift, d in zip(shifts, dims, strict=True):
+        places = r("arange", 0, shape[d], 1, device=x.device)
+        places = r("fmod", r("add", places, -shift % shape[d]), shape[d])
+        x = r("index_select", x, d % x.dim(), places)
+    return x
+
+
+@of("narrow")
+def _narrow(r: Any, x: Any, dim: int, start: Any, length: Any) -> Any:
+    return r("slice", x, dim, start, start + length)
+
+
+@of("clamp_min")
+def _clamp_min(r: Any, x: Any, low: Any) -> Any:
+    return r("clamp", x, low)
+
+
+@of("clamp_max")
+def _clamp_max(r: Any, x: Any, high: Any) -> Any:
+    return r("clamp", x, None, high)
+
+
+@of("pad")
+def _pad(r: Any, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    if mode == "constant":
+        return r("constant_pad_nd", x, list(pad), 0.0 if value is None else value)
+    if mode not in ("reflect", "replicate"):
+        return NotImplemented
+    shape = sizes(r, x)
+    if any(type(n) is not int for n in (*shape, *pad)):
+        return NotImplemented
+    for i in range(len(pad) // 2):
+        dim, before, after = x.dim() - 1 - i, pad[2 * i], pad[2 * i + 1]
+        last = shape[dim] - 1
+        places = r("arange", -before, last + 1 + after, 1, device=x.device)
+        if mode == "replicate":
+            places = r("clamp", places, 0, last)
+        else:
+            for _ in range(2):
+                places = r("add", r("neg", r("abs", places)), last)
+        x = r("index", x, [*[None] * dim, places])
+    return x
+
+
+# Norms.
+
+
+@of("rms_norm")
+def _rms_norm(r: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    if x.dtype not in (pt.float32, pt.float64):
+        return NotImplemented
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    eps = pt.finfo(x.dtype).eps if eps is None else eps
+    mean = r("mean", r("pow", x, 2), dims, True)
+    made = r("mul", x, r("rsqrt", r("add", mean, eps)))
+    return made if weight is None else r("mul", made, weight)
+
+
+@of("instance_norm")
+def _instance_norm(
+    r: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, own: bool, momentum: float, eps: float,
+    cudnn: bool,
+) -> Any:  # fmt: skip
+    if mean is not None or not own:
+        return NotImplemented
+    n, c, *rest = shape = sizes(r, x)
+    rows = _reshape(r, x, [1, n * c, *rest])
+    made = r("_native_batch_norm_legit", rows, None, None, True, momentum, eps)[0]
+    made = r("view", made, shape)
+    for part, name in ((w, "mul"), (b, "add")):
+        if part is not None:
+            made = r(name, made, r("view", part, [1, c, *[1] * len(rest)]))
+    return made
+
+
+# Activations and losses.
+
+
+@of("softplus")
+def _softplus(r: Any, x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    scaled = x if beta == 1 else r("mul", x, beta)
+    made = r("log1p", r("exp", scaled))
+    made = made if beta == 1 else r("div", made, beta)
+    return r("where", r("gt", scaled, threshold), x, made)
+
+
+@of("mish")
+def _mish(r: Any, x: Any) -> Any:
+    return r("mul", x, r("tanh", _softplus(r, x)))
+
+
+@of("log_sigmoid")
+def _log_sigmoid(r: Any, x: Any) -> Any:
+    low = r("clamp", x, None, 0)
+    return r("sub", low, r("log1p", r("exp", r("neg", r("abs", x)))))
+
+
+@of("glu")
+def _glu(r: Any, x: Any, dim: int = -1) -> Any:
+    dim %= x.dim()
+    length = sizes(r, x)[dim]
+    if type(length) is not int:
+        return NotImplemented
+    half = length // 2
+    gate = r("sigmoid", r("slice", x, dim, half, length))
+    return r("mul", r("slice", x, dim, 0, half), gate)
+
+
+@of("selu")
+def _selu(r: Any, x: Any) -> Any:
+    return r("elu", x, 1.6732632423543772, 1.0507009873554805)  # arXiv:1706.02515
+
+
+@of("celu")
+def _celu(r: Any, x: Any, alpha: Any = 1.0) -> Any:
+    low = r("expm1", x if alpha == 1 else r("div", x, alpha))
+    low = low if alpha == 1 else r("mul", low, alpha)
+    return r("where", r("gt", x, 0), x, low)
+
+
+@of("special_expit")
+def _expit(r: Any, x: Any) -> Any:
+    return r("sigmoid", x)
+
+
+def _reduced(r: Any, x: Any, reduction: int) -> Any:
+    return x if reduction == 0 else r("mean", x) if reduction == 1 else r("sum", x, [])
+
+
+@of("mse_loss")
+def _mse_loss(r: Any, x: Any, y: Any, reduction: int = 1) -> Any:
+    return _reduced(r, r("pow", r("sub", x, y), 2), reduction)
+
+
+@of("l1_loss")
+def _l1_loss(r: Any, x: Any, y: Any, reduction: int = 1) -> Any:
+    return _reduced(r, r("abs", r("sub", x, y)), reduction)
+
+
+def _rounded(r: Any, x: Any, y: Any, reduction: int, size: float, scale: float) -> Any:
+    """A loss that is a square near zero."""
+    away = r("abs", r("sub", x, y))
+    square = r("mul", r("pow", away, 2), 0.5 * scale)
+    line = r("mul", r("sub", away, 0.5 * size), scale * size)
+    return _reduced(r, r("where", r("lt", away, size), square, line), reduction)
+
+
+@of("smooth_l1_loss")
+def _smooth_l1_loss(r: Any, x: Any, y: Any, reduction: int = 1, beta: float = 1.0) -> Any:
+    if beta == 0:
+        return _l1_loss(r, x, y, reduction)
+    return _rounded(r, x, y, reduction, beta, 1 / beta)
+
+
+@of("huber_loss")
+def _huber_loss(r: Any, x: Any, y: Any, reduction: int = 1, delta: float = 1.0) -> Any:
+    return _rounded(r, x, y, reduction, delta, 1.0)
+
+
+@of("binary_cross_entropy_with_logits")
+def _logits(
+    r: Any, x: Any, y: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+) -> Any:
+    logs = _log_sigmoid(r, x)
+    if pos_weight is not None:
+        logs = r("mul", logs, r("add", r("mul", r("sub", pos_weight, 1), y), 1))
+    made = r("sub", r("mul", r("add", r("neg", y), 1), x), logs)
+    return _reduced(r, made if weight is None else r("mul", made, weight), reduction)
+
+
+@of("cross_entropy_loss")
+def _cross_entropy(
+    r: Any, x: Any, target: Any, weight: Any = None, reduction: int = 1,
+    ignore_index: int = -100, label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    if weight is not None or label_smoothing or target.dtype.is_floating_point or x.dim() < 2:
+        return NotImplemented
+    logs = r("_log_softmax", x, 1, False)
+    counts = r("ne", target, ignore_index)
+    places = r("where", counts, target, _number(r, target, 0))
+    found = r("gather", logs, 1, r("unsqueeze", places, 1))
+    found = r("neg", r("squeeze", found, [1]))
+    found = r("where", counts, found, _number(r, x, 0))
+    if reduction == 1:
+        total = r("_to_copy", r("sum", counts, []), dtype=x.dtype)
+        return r("div", r("sum", found, []), total)
+    return _reduced(r, found, reduction)
+
+
+# Products.
+
+
+@of("outer")
+def _outer(r: Any, x: Any, y: Any) -> Any:
+    return r("mul", r("view", x, [*sizes(r, x), 1]), y)
+
+
+@of("baddbmm")
+def _baddbmm(r: Any, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    made = r("bmm", a, b)
+    made = made if alpha == 1 else r("mul", made, alpha)
+    return r("add", x if beta == 1 else r("mul", x, beta), made)
+
+
+@of("addcmul")
+def _addcmul(r: Any, x: Any, a: Any, b: Any, *, value: Any = 1) -> Any:
+    product = r("mul", a if value == 1 else r("mul", a, value), b)
+    return r("add", x, product)
+
+
+@of("lerp.Scalar")
+def _lerp(r: Any, x: Any, y: Any, weight: Any) -> Any:
+    away = r("sub", y, x)
+    if weight < 0.5:
+        return r("add", x, r("mul", away, weight))
+    return r("sub", y, r("mul", away, 1 - weight))
+
+
+@of("logsumexp")
+def _logsumexp(r: Any, x: Any, dim: Any, keepdim: bool = False) -> Any:
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if not dims:
+        return NotImplemented
+    most = r("amax", x, dims, True)
+    bounded = r("where", r("eq", r("abs", most), math.inf), _number(r, x, 0.0), most)
+    total = r("log", r("sum", r("exp", r("sub", x, bounded)), dims, keepdim))
+    return r("add", total, bounded if keepdim else r("squeeze", bounded, dims))
+
+
+# Recurrent layers.
+
+
+def _layers(cell: Callable[..., Any], states: int) -> Callable[..., Any]:
+    def form(
+        r: Any, x: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+    ) -> Any:  # fmt: skip
+        first = hx if isinstance(hx, (list, tuple)) else [hx]
+        ways = 2 if bidirectional else 1
+        each = 4 if has_biases else 2
+        shape = sizes(r, x)
+        length = shape[1 if batch_first else 0] if x.dim() == 3 else None
+        if type(length) is not int or not length or len(params) != each * ways * num_layers:
+            return NotImplemented
+        if states == 2 and first[0].shape != first[1].shape:
+            return NotImplemented  # projected
+        x = r("permute", x, [1, 0, 2]) if batch_first else x
+        starts = [_unbind(r, t) for t in first]
+        last: list[list[Any]] = [[] for _ in first]
+        for layer in range(num_layers):
+            outs = []
+            for way in range(ways):
+                at = layer * ways + way
+                own = list(params[at * each : (at + 1) * each])
+                biases = own[2:] if has_biases else [None, None]
+                steps = _unbind(r, r("linear", x, own[0], biases[0]))
+                state = [t[at] for t in starts]
+                made = []
+                for given in steps[::-1] if way else steps:
+                    state = cell(r, given, state, own[1], biases[1])
+                    made.append(r("unsqueeze", state[0], 0))
+                outs.append(r("cat", made[::-1] if way else made, 0))
+                for kept, t in zip(last, state, strict=True):
+                    kept.append(r("unsqueeze", t, 0))
+            x = r("cat", outs, 2) if ways == 2 else outs[0]
+            if dropout and train and layer < num_layers - 1:
+                x = r("native_dropout", x, dropout, True)[0]
+        x = r("permute", x, [1, 0, 2]) if batch_first else x
+        return [x, *(r("cat", kept, 0) for kept in last)]
+
+    return form
+
+
+def _cell_lstm(r: Any, given: Any, state: Any, weight: Any, bias: Any) -> Any:
+    h, c = state
+    gates = r("add", r("linear", h, weight, bias), given)
+    i, f, g, o = r("split_with_sizes", gates, [c.shape[-1]] * 4, 1)
+    kept = r("mul", r("sigmoid", f), c)
+    c = r("add", kept, r("mul", r("sigmoid", i), r("tanh", g)))
+    return [r("mul", r("sigmoid", o), r("tanh", c)), c]
+
+
+def _cell_gru(r: Any, given: Any, state: Any, weight: Any, bias: Any) -> Any:
+    (h,) = state
+    size = [h.shape[-1]] * 3
+    a, b, c = r("split_with_sizes", given, size, 1)
+    d, e, f = r("split_with_sizes", r("linear", h, weight, bias), size, 1)
+    reset, update = r("sigmoid", r("add", d, a)), r("sigmoid", r("add", e, b))
+    new = r("tanh", r("add", c, r("mul", f, reset)))
+    return [r("add", r("mul", r("sub", h, new), update), new)]
+
+
+def _cell_rnn(name: str) -> Callable[..., Any]:
+    def cell(r: Any, given: Any, state: Any, weight: Any, bias: Any) -> Any:
+        return [r(name, r("add", r("linear", state[0], weight, bias), given))]
+
+    return cell
+
+
+FORMS |= {
+    "gru.input": _layers(_cell_gru, 1),
+    "lstm.input": _layers(_cell_lstm, 2),
+    "rnn_relu.input": _layers(_cell_rnn("relu"), 1),
+    "rnn_tanh.input": _layers(_cell_rnn("tanh"), 1),
+}
