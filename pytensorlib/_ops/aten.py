@@ -147,6 +147,14 @@ def _batch_norm_legit(x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
     return tuple(pt.native_batch_norm(x, weight, bias, *running, *rest[-3:]))
 
 
+def _batch_norm_functional(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    """Batch norm, and the running statistics after it."""
+    kept = mean.clone(), var.clone()
+    return (*pt.native_batch_norm(x, weight, bias, *kept, training, momentum, eps), *kept)
+
+
 def _averaged(name: str, place: int) -> Callable[..., Any]:
     """Return a loss whose reduction is the mean, as of PyTorch's operators, unless one is given."""
 
@@ -162,6 +170,7 @@ FORMS: dict[str, Callable[..., Any]] = {
     "H": _view("H"),
     "_assert_scalar": _assert_scalar,
     "_native_batch_norm_legit": _batch_norm_legit,
+    "_native_batch_norm_legit_functional": _batch_norm_functional,
     "_native_batch_norm_legit_no_training": _normed,
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "binary_cross_entropy_with_logits": _averaged("binary_cross_entropy_with_logits", 4),

@@ -248,7 +248,9 @@ def _matmul(r: Any, a: Any, b: Any) -> Any:
     if a.dim() == b.dim() > 3 and a.shape[:-2] == b.shape[:-2]:
         left, right = sizes(r, a), sizes(r, b)
         n = product(left[:-2])
-        made = r("bmm", _reshape(r, a, [n, *left[-2:]]), _reshape(r, b, [n, *right[-2:]]))
+        a = _reshape(r, r("expand", a, left), [n, *left[-2:]])
+        b = _reshape(r, r("expand", b, right), [n, *right[-2:]])
+        made = r("bmm", a, b)
         return r("view", made, [*left[:-1], right[-1]])
     return NotImplemented
 
@@ -260,26 +262,35 @@ def _attention(
 ) -> Any:  # fmt: skip
     if enable_gqa or q.dim() < 3:
         return NotImplemented
+    factor = math.sqrt(1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal:
         rows, columns = sizes(r, q)[-2], sizes(r, k)[-2]
         if mask is not None or not (type(rows) is type(columns) is int):
             return NotImplemented
-        mask = _below(r, q, rows, columns, 0)
-    factor = math.sqrt(1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    keys = r("mul", r("permute", k, _swapped(k, -1, -2)), factor)
-    scores = r("matmul", r("mul", q, factor), keys)
+        scaled = r("mul.Scalar", q, factor)
+        every = r("full", [rows, columns], True, dtype=pt.bool, device=q.device)
+        mask = r("logical_and", _below(r, q, rows, columns, 0), every)
     if mask is not None and mask.dtype is pt.bool:
-        zeros = r("full_like", scores, 0.0)
-        scores = r("add", scores, r("masked_fill", zeros, r("logical_not", mask), float("-inf")))
-    elif mask is not None:
+        hidden = _number(r, q, float("-inf"))
+        mask = r("where", mask, _number(r, q, 0.0), hidden)
+    if not is_causal:
+        scaled = r("mul.Scalar", q, factor)
+    keys = r("mul.Scalar", r("permute", k, _swapped(k, -1, -2)), factor)
+    scores = r("matmul", scaled, keys)
+    if mask is not None:
         scores = r("add", scores, mask)
     weights = r("_softmax", scores, -1, False)
-    if mask is not None:  # a row that sees nothing gives zeros
-        hidden = r("logical_not", r("any", r("ne", scores, float("-inf")), -1, True))
-        weights = r("where", hidden, r("full_like", weights, 0), weights)
+    # A row that sees nothing gives zeros.
+    seen = r("any", r("logical_not", r("eq", scores, float("-inf"))), -1, True)
+    weights = r("where", r("logical_not", seen), r("full_like", weights, 0), weights)
     if p:
         weights = r("native_dropout", weights, p, True)[0]
-    return r("matmul", weights, v)
+    made = r("matmul", weights, v)
+    if q.dim() != 4:
+        return made
+    # In the memory order of what the operator gives: heads within positions.
+    made = r("clone", r("permute", made, [2, 0, 1, 3]), memory_format=pt.contiguous_format)
+    return r("permute", made, [1, 2, 0, 3])
 
 
 @of("silu")
@@ -292,14 +303,18 @@ def _relu6(r: Any, x: Any) -> Any:
     return r("hardtanh", x, 0.0, 6.0)
 
 
+def _to_six(r: Any, x: Any) -> Any:
+    return r("clamp", r("clamp", r("add", x, 3), 0), None, 6)
+
+
 @of("hardswish")
 def _hardswish(r: Any, x: Any) -> Any:
-    return r("div", r("mul", x, r("clamp", r("add", x, 3), 0, 6)), 6)
+    return r("div", r("mul", x, _to_six(r, x)), 6)
 
 
 @of("hardsigmoid")
 def _hardsigmoid(r: Any, x: Any) -> Any:
-    return r("div", r("clamp", r("add", x, 3), 0, 6), 6)
+    return r("div", _to_six(r, x), 6)
 
 
 @of("stack")
@@ -507,7 +522,7 @@ def _pad(r: Any, x: Any, pad: Any, mode: str = "constant", value: Any = None) ->
             places = r("clamp", places, 0, last)
         else:
             for _ in range(2):
-                places = r("add", r("neg", r("abs", places)), last)
+                places = r("sub", last, r("abs", places))
         x = r("index", x, [*[None] * dim, places])
     return x
 
@@ -522,7 +537,7 @@ def _rms_norm(r: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -
     dims = list(range(x.dim() - len(shape), x.dim()))
     eps = pt.finfo(x.dtype).eps if eps is None else eps
     mean = r("mean", r("pow", x, 2), dims, True)
-    made = r("mul", x, r("rsqrt", r("add", mean, eps)))
+    made = r("mul", x, r("rsqrt", r("add.Scalar", mean, eps)))
     return made if weight is None else r("mul", made, weight)
 
 
@@ -561,7 +576,7 @@ def _mish(r: Any, x: Any) -> Any:
 
 @of("log_sigmoid")
 def _log_sigmoid(r: Any, x: Any) -> Any:
-    low = r("clamp", x, None, 0)
+    low = r("minimum", _filled(r, [], 0, {}, x), x)
     return r("sub", low, r("log1p", r("exp", r("neg", r("abs", x)))))
 
 
@@ -572,8 +587,8 @@ def _glu(r: Any, x: Any, dim: int = -1) -> Any:
     if type(length) is not int:
         return NotImplemented
     half = length // 2
-    gate = r("sigmoid", r("slice", x, dim, half, length))
-    return r("mul", r("slice", x, dim, 0, half), gate)
+    first = r("slice", x, dim, 0, half)
+    return r("mul", first, r("sigmoid", r("slice", x, dim, half, length)))
 
 
 @of("selu")
@@ -650,9 +665,10 @@ def _cross_entropy(
     places = r("where", counts, target, _number(r, target, 0))
     found = r("gather", logs, 1, r("unsqueeze", places, 1))
     found = r("neg", r("squeeze", found, [1]))
-    found = r("where", counts, found, _number(r, x, 0))
+    found = r("where", r("ne", target, ignore_index), found, _number(r, x, 0))
     if reduction == 1:
-        total = r("_to_copy", r("sum", counts, []), dtype=x.dtype)
+        total = r("sum", r("ne", target, ignore_index), [])
+        total = r("_to_copy", total, dtype=x.dtype)
         return r("div", r("sum", found, []), total)
     return _reduced(r, found, reduction)
 
@@ -693,8 +709,8 @@ def _logsumexp(r: Any, x: Any, dim: Any, keepdim: bool = False) -> Any:
         return NotImplemented
     most = r("amax", x, dims, True)
     bounded = r("where", r("eq", r("abs", most), math.inf), _number(r, x, 0.0), most)
-    total = r("log", r("sum", r("exp", r("sub", x, bounded)), dims, keepdim))
-    return r("add", total, bounded if keepdim else r("squeeze", bounded, dims))
+    kept = bounded if keepdim else r("squeeze", bounded, dims)
+    return r("add", r("log", r("sum", r("exp", r("sub", x, bounded)), dims, keepdim)), kept)
 
 
 # Recurrent layers.

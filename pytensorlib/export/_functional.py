@@ -169,10 +169,15 @@ class Functional:
         return map_arg(node.args, value), map_arg(dict(node.kwargs), value)
 
     def recorded(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Record an operator; it may be one of the table."""
-        packet = getattr(ops.aten, name)
+        """Record an operator, by its name or with a form; it may be one of the table."""
         from ._aten import bind
 
+        name, _, form = name.partition(".")
+        packet = getattr(ops.aten, name)
+        if form:
+            made = self.tracer.record(name, packet, args, kwargs)
+            self.tracer.traced(made).node.target = getattr(packet, form)
+            return made
         bound = bind(name, args, kwargs)
         if bound is not None:
             target = getattr(packet, bound[0].overload)
@@ -264,7 +269,12 @@ class Functional:
             self.write(target, made)
             self.env[node] = target
             return
-        result = self.call(node, args, kwargs)
+        if name == "batch_norm" and node.target in self.table and args[5] and args[3] is not None:
+            result, *_, mean, var = self.recorded("_native_batch_norm_legit_functional", *args[:8])
+            for at, made in ((3, mean), (4, var)):
+                self.write(self.env[node.args[at]], made)
+        else:
+            result = self.call(node, args, kwargs)
         first = self.env.get(node.args[0]) if node.args and isinstance(node.args[0], Node) else None
         self.env[node] = self.wrapped(node, name, result, first)
 

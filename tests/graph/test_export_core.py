@@ -1,15 +1,18 @@
 """After the default decompositions a program has PyTorch's core operators, and the same results.
 
-``tests/data/core_aten.txt`` has the operators that PyTorch 2.13 tags as core.
+``tests/data/core_aten.txt`` has the operators that PyTorch 2.13 tags as core,
+``tests/data/export_core.json`` what its programs have, node by node.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import export_programs
 import pytest
 
 import pytensorlib as torch
@@ -18,9 +21,29 @@ from pytensorlib.nn import functional as F  # noqa: N812
 
 CORE = set((Path(__file__).parents[1] / "data" / "core_aten.txt").read_text().split())
 # PyTorch's own table leaves these as well.
-LEFT = {"aten.linalg_vector_norm.default", "aten.unfold.default"}
+LEFT = {
+    "aten._native_batch_norm_legit_functional.default",
+    "aten.linalg_vector_norm.default",
+    "aten.unfold.default",
+}
 
 rows, image = torch.randn(2, 5, 8), torch.randn(2, 3, 16, 16)
+
+
+RECORDED = json.loads(export_programs.DATA.read_text())
+MADE = json.loads(json.dumps(export_programs.rows(torch)))
+PROGRAMS = export_programs.programs(torch)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_nodes_and_what_they_give_are_pytorchs(name: str) -> None:
+    assert MADE[name] == RECORDED[name]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_computes_what_the_module_does(name: str) -> None:
+    module, args = PROGRAMS[name]
+    check(module, *args)
 
 
 def targets(program: Any) -> set[str]:
@@ -145,3 +168,19 @@ def test_open_sizes_stay_open() -> None:
     for n in (2, 7):
         x = torch.randn(2, n, 8)
         torch.testing.assert_close(program.module()(x), Parts()(x))
+
+
+def test_batch_norm_in_training_gives_its_statistics_back() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.BatchNorm2d(4))
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    program = torch.export.export(net, (image,)).run_decompositions()
+    assert targets(program) - LEFT <= CORE
+    written = set(program.graph_signature.buffers_to_mutate.values())
+    assert written == {k for k in state if "running" in k or "tracked" in k}
+    module = program.module()
+    net.load_state_dict(state)
+    for _ in range(2):
+        torch.testing.assert_close(module(image), net(image))
+    found = dict(module.named_buffers())
+    for name, want in net.named_buffers():
+        torch.testing.assert_close(found[name], want)
