@@ -157,6 +157,22 @@ def _logsigmoid(input: Any) -> Any:
     return _one_operator("log_sigmoid_forward", input)[0]
 
 
+def _pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    return _one_operator("pixel_shuffle", input, upscale_factor)
+
+
+def _pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    return _one_operator("pixel_unshuffle", input, downscale_factor)
+
+
+def _windows(
+    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    places = ([v] * 2 if isinstance(v, int) else list(v) for v in
+              (kernel_size, dilation, padding, stride))  # fmt: skip
+    return _one_operator("im2col", input, *places)
+
+
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     if not training or inplace or not 0 < p < 1:
         return None
@@ -443,12 +459,15 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "multi_head_attention_forward": _attention_heads,
     "normalize": _normalize,
     "outer": _outer,
+    "pixel_shuffle": _pixel_shuffle,
+    "pixel_unshuffle": _pixel_unshuffle,
     "prelu": _prelu,
     "rms_norm": _rms_norm,
     "rnn_relu": _recurrent(_cell_rnn("relu")),
     "rnn_tanh": _recurrent(_cell_rnn("tanh")),
     "square": _square,
     "std_mean": _spread("std_mean"),
+    "unfold": _windows,
     "var_mean": _spread("var_mean"),
 }
 
@@ -461,7 +480,10 @@ def form(func: Any) -> Callable[..., Any] | None:
     func : callable
         A function or method.
     """
-    return _FORMS.get(getattr(func, "__name__", ""))
+    name = getattr(func, "__name__", "")
+    if name == "unfold" and func is not pt.nn.functional.unfold:
+        return None  # the method, which is another function
+    return _FORMS.get(name)
 
 
 # Operators of the core that keep parameters to themselves: what computes the same in PyTorch's

@@ -18,7 +18,8 @@ from ...autograd._levels import Watch
 from ...autograd.function import _watching
 from ...func._batch import Batch
 from ...utils import _pytree as pytree
-from ._rules import KEPT, RULES, ruled
+from . import _rules
+from ._rules import RULES, ruled
 from ._writer import Call, Writer, quiet
 
 __all__ = ["follow", "mapped", "new_nodes", "sealed"]
@@ -30,6 +31,7 @@ def _plain(name: str) -> str:
 
 _OTHERS = {
     "nllloss": ("nllloss", "nlllossforward", "nllloss2dforward"),
+    "clamp": ("clamp", "clampmin", "clampmax"),
     "view": ("view", "unsafeview"),
 }
 
@@ -93,7 +95,7 @@ def follow(recorder: Any, nodes: Sequence[Any], calls: Sequence[Call]) -> None:
 
 def _watch(recorder: Any, node: Any, call: Call) -> None:
     r = Writer(recorder)
-    kept = [call.results[i] for i in KEPT.get(call.name, ())]
+    kept = _rules.kept(call)
     # Transforms keep results themselves; else what the gradient keeps is a tensor of its own.
     own = not _watching.stack
     if own and kept:
@@ -166,7 +168,7 @@ class _Sealed(pt.autograd.Function):
         call = ctx.call
         call.results = box["results"]
         ctx.own = not _watching.stack
-        call.saved = [call.results[i] for i in KEPT.get(call.name, ())]
+        call.saved = _rules.kept(call)
         if ctx.own and any(t.requires_grad for t in tensors):
             with quiet():
                 call.saved = [Writer(ctx.recorder)("detach", t) for t in call.saved]

@@ -13,7 +13,7 @@ import pytensorlib as pt
 
 from ._writer import Call, Writer, viewable
 
-__all__ = ["KEPT", "RULES", "WRITTEN", "ruled"]
+__all__ = ["KEPT", "RULES", "WRITTEN", "kept", "ruled"]
 
 _LAST = 2**63 - 1
 
@@ -216,6 +216,56 @@ def _pow(r: Writer, g: Any, c: Call) -> Any:
     return {"self": r("mul.Tensor", g, inner)}
 
 
+@rule("nan_to_num")
+def _nan_to_num(r: Writer, g: Any, c: Call) -> Any:
+    bounded = r("ne.Scalar", r("abs", c.self), math.inf)
+    known = r("mul.Tensor", r("eq.Tensor", c.self, c.self), bounded)
+    return {"self": r("mul.Tensor", g, known)}
+
+
+def _share(r: Writer, g: Any, a: Any, b: Any) -> Any:
+    return r("div.Tensor", g, r("add.Scalar", r("exp", r("sub.Tensor", a, b)), 1))
+
+
+rule("logaddexp")(
+    {
+        "other": lambda r, g, c: _share(r, g, c.self, c.other),
+        "self": lambda r, g, c: _share(r, g, c.other, c.self),
+    }
+)
+
+
+def _xlogy(r: Writer, g: Any, c: Call) -> Any:
+    made = r("xlogy.Tensor", g, c.other)
+    low = r("le.Scalar", c.other, 0.0)
+    none = r("bitwise_and.Tensor", r("eq.Scalar", c.self, 0.0), low)
+    return r("masked_fill.Scalar", made, none, 0.0)
+
+
+rule("xlogy")(
+    {
+        "other": lambda r, g, c: r("div.Tensor", r("mul.Tensor", g, c.self), c.other),
+        "self": _xlogy,
+    }
+)
+rule("pixel_shuffle")({"self": lambda r, g, c: r("pixel_unshuffle", g, c.upscale_factor)})
+rule("pixel_unshuffle")({"self": lambda r, g, c: r("pixel_shuffle", g, c.downscale_factor)})
+
+
+@rule("atan2")
+def _atan2(r: Writer, g: Any, c: Call) -> Any:
+    right = r("mul.Tensor", c.other, c.other)
+    square = r("add.Tensor", r("mul.Tensor", c.self, c.self), right)
+    inverse = r("reciprocal", square)
+    inverse = r("masked_fill.Scalar", inverse, r("eq.Scalar", square, 0), 0)
+    found = {}
+    if "self" in c.needs:
+        found["self"] = r("mul.Tensor", r("mul.Tensor", g, c.other), inverse)
+    if "other" in c.needs:
+        found["other"] = r("mul.Tensor", r("mul.Tensor", g, r("neg", c.self)), inverse)
+    return found
+
+
 # Products.
 
 
@@ -398,6 +448,10 @@ def _mean(r: Writer, g: Any, c: Call) -> Any:
 
 @rule("max", "min", "topk", "sort", "kthvalue", "median", "mode")
 def _selected(r: Writer, g: Any, c: Call) -> Any:
+    if len(c.results) == 1 and c.name in ("max", "min"):
+        missing = r("logical_and", r("isnan", c.self), r("isnan", c.result))
+        best = r("logical_or_", r("eq.Tensor", c.self, c.result), missing)
+        return {"self": r("mul.Tensor", best, r("div.Tensor", g, r("sum", best)))}
     if len(c.results) < 2 or not c.self.dim():
         return None
     places = c.results[1]
@@ -405,6 +459,9 @@ def _selected(r: Writer, g: Any, c: Call) -> Any:
         g, places = _restored(r, g, c), _restored(r, places, c)
     zeros = r("new_zeros", g, list(c.self.shape))
     return {"self": r("scatter.src", zeros, c.dim, places, g)}
+
+
+KEPT |= {"max.default": (0,), "min.default": (0,)}
 
 
 @rule("amax", "amin", keeps=(0,))
@@ -698,6 +755,12 @@ def _binary_cross_entropy(r: Writer, g: Any, c: Call) -> Any:
         return None
     args = c.values["target"], c.weight, c.reduction
     return {"self": r("binary_cross_entropy_backward", g, c.self, *args)}
+
+
+def kept(call: Call) -> list[Any]:
+    """Return the results that the gradient of a call keeps."""
+    own = f"{call.name}.{call.target._overloadname}"
+    return [call.results[i] for i in KEPT.get(own, KEPT.get(call.name, ()))]
 
 
 def ruled(r: Writer, call: Call) -> Any:
