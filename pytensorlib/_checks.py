@@ -78,9 +78,8 @@ def _check_is_size(
     i: Any, message: Callable[[], Any] | None = None, *, max: int | None = None
 ) -> None:
     """Raise RuntimeError unless a number can be a size, at most `max`."""
-    _check(bool(i >= 0), message)
-    if max is not None:
-        _check(bool(i <= max), message)
+    for cond in (i >= 0,) if max is None else (i >= 0, i <= max):
+        _check(cond if hasattr(cond, "__sym_check__") else bool(cond), message)
 
 
 def _check_tensor_all_with(

@@ -42,7 +42,7 @@ _PRIMES = [
     103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193, 197,
     199, 211, 223, 227, 229, 233, 239, 241, 251, 257, 263, 269, 271, 277, 281, 283, 293, 307, 311,
 ]  # fmt: skip
-
+_LARGE = (2003, 2011, 2017, 2027, 2029, 2039, 2053, 2063, 2069, 2081, 2083, 2087, 2089, 2099)
 
 _DROPPED = ("aten.detach_.default", "aten.lift_fresh_copy.default", "aten.sym_size.int")
 
@@ -129,8 +129,15 @@ class Plan:
             above = [p for p in _PRIMES if p > hint and low <= p <= high and p not in taken]
             below = [p for p in range(int(min(high, hint - 1)), int(low) - 1, -1) if p not in taken]
             more = [p for p in range(hint + 1, int(min(high, hint + 64)) + 1) if p not in taken]
-            # Far from each other in no pattern, so that sizes fit no formula by chance.
-            for p in (above[:1] + above[4:5] + above[11:12] + more + below)[: EXAMPLES - 1]:
+            # Far from each other in no pattern, so that sizes fit no formula by chance. A size with
+            # a name must do for all of its range: examples are the least, but for 0 and 1, which
+            # programs may treat as no other, and a large one.
+            ends: list[int] = []
+            if all(g.named for g in members):
+                ends += [p for p in range(max(2, int(low)), hint) if p not in taken][:1]
+                ends += [p for p in _LARGE if hint < p <= high and p not in taken][:1]
+            tried = above[:1] + ends + above[4:5] + above[11:12] + more + below
+            for p in list(dict.fromkeys(tried))[: EXAMPLES - 1]:
                 row.append(p)
                 taken.add(p)
             while len(row) < EXAMPLES:

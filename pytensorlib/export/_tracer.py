@@ -429,6 +429,8 @@ class OperatorTracer(TorchFunctionMode):
         if isinstance(first, pt.Tensor):
             return self.result(node, results, device)
         if isinstance(first, (list, tuple)):
+            if len({len(r) for r in results}) > 1:
+                raise Specialized((), "", "the number of results depends on a size")
             items = []
             for i in range(len(first)):
                 column = [r[i] for r in results]

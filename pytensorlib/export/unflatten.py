@@ -247,7 +247,7 @@ class _Builder:
         known = self.made.setdefault(path, [])
         for read, label in known:
             if read == text:
-                return label.removeprefix(prefix)
+                return self.within(frame, label)
         label = f"{path}@{len(known)}" if known else path
         known.append((text, label))
         old = _place(self.root, label, inner.module)
@@ -257,7 +257,18 @@ class _Builder:
         for key, child in source._modules.items():
             if child is not None and key not in inner.module._modules:
                 inner.module.add_module(key, child)
+        if not path.startswith(prefix):
+            return self.within(frame, label)
         return label.removeprefix(prefix) if label == path else f"{name}@{len(known) - 1}"
+
+    def within(self, frame: _Frame, label: str) -> str:
+        """Return how a call names a module; one that lies elsewhere too is put beside its own."""
+        prefix = f"{frame.path}." if frame.path else ""
+        if label.startswith(prefix):
+            return label.removeprefix(prefix)
+        name = label.replace(".", "_")
+        _place(frame.module, name, _find(self.root, label))
+        return name
 
 
 def _reads(graph: Graph) -> Any:
