@@ -83,16 +83,20 @@ def assemble() -> None:
 
 
 def build(tests: bool) -> list[Path]:
-    """Compile the extension, put the package in its place, and return tests if asked."""
+    """Make the wheel, install it, and return tests if asked."""
     env = {**os.environ, "PYO3_CROSS_PYTHON_VERSION": VERSION, "RUST_BACKTRACE": "0"}
-    packages = ["-p", "pytensorlib-py"]
-    subprocess.run(["cargo", "build", "-q", *packages, *CARGO], cwd=ROOT, env=env, check=True)
-    package = SITE / "pytensorlib"
-    shutil.rmtree(package, ignore_errors=True)
-    binaries = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(ROOT / "pytensorlib", package, ignore=binaries)
-    name = f"_C.cp{VERSION.replace('.', '')}-win_amd64.pyd"
-    shutil.copy(BUILT / "_C.dll", package / name)
+    dist = PLACE / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    make = ["maturin", "build", "-q", "--profile", "dev", "--compression-method", "stored"]
+    make += ["-i", f"python{VERSION}", "--out", dist]
+    subprocess.run([*make, *CARGO], cwd=ROOT, env=env, check=True)
+    (wheel,) = dist.glob("*.whl")
+    for old in SITE.glob("pytensorlib*"):
+        shutil.rmtree(old)
+    install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    install += ["--no-deps", "--only-binary=:all:", "--platform=win_amd64", "--target", SITE]
+    subprocess.run([*install, "--no-compile", wheel], env=env, check=True)
+    packages, binaries = ["-p", "pytensorlib-py"], shutil.ignore_patterns("*.so", "__pycache__")
     shutil.rmtree(PLACE / "away", ignore_errors=True)
     shutil.copytree(ROOT / "tests", PLACE / "away/tests", ignore=binaries)
     for name in ("pyproject.toml", "README.md"):
