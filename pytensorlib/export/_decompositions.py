@@ -13,6 +13,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .._ops import ops
+from ._einsum import einsum
 
 __all__ = ["table"]
 
@@ -674,6 +675,15 @@ def _cross_entropy(
 
 
 # Products.
+
+
+@of("einsum")
+def _einsum(r: Any, equation: str, tensors: Any, *, path: Any = None) -> Any:
+    def step(name: str, *args: Any) -> Any:
+        return _reshape(r, *args) if name == "shaped" else r(name, *args)
+
+    made = einsum(step, lambda x: sizes(r, x), equation, tensors)
+    return NotImplemented if made is None else made
 
 
 @of("outer")

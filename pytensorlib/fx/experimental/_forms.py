@@ -12,6 +12,7 @@ from ... import _C
 from ..._ops import ops
 from ...autograd.function import _watching
 from ...export import _methods
+from ...export._einsum import einsum
 from ...utils._python_dispatch import _disable_current_modes
 from .._names import Namespace
 from . import _gradients, _writer
@@ -102,6 +103,18 @@ def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 def _square(input: Any) -> Any:
     return input.pow(2)
+
+
+def _einsum(equation: Any, *operands: Any) -> Any:
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if not isinstance(equation, str):
+        return None
+
+    def step(name: str, x: Any, *args: Any) -> Any:
+        return _shaped(x, *args) if name == "shaped" else getattr(x, name)(*args)
+
+    return einsum(step, lambda x: x.shape, equation, operands)
 
 
 def _one(value: Any) -> int:
@@ -445,6 +458,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "backward": _backward,
     "cross_entropy": _cross_entropy,
     "dropout": _dropout,
+    "einsum": _einsum,
     "glu": _glu,
     "gru": _recurrent(_cell_gru),
     "instance_norm": _instance_norm,
