@@ -10,6 +10,7 @@ from .._ops import ops
 from ..fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule, _assign_attr
+from ..fx.proxy import Proxy
 from ..utils import _pytree as pytree
 from .dynamic_shapes import int_oo
 from .graph_signature import ConstantArgument, InputKind, OutputKind
@@ -27,7 +28,9 @@ class _Guards(pt.nn.Module):
         self.checks = checks
 
     def forward(self, *args: Any) -> None:
-        """Check the arguments, in the order of the graph."""
+        """Check the arguments, in the order of the graph; `fx` has none while it traces."""
+        if any(isinstance(a, Proxy) for a in args):
+            return
         for said, check in self.checks:
             if not check(args):
                 raise AssertionError(f"Guard failed: {said}")
@@ -173,4 +176,19 @@ def unlift(program: Any, check_guards: bool = True) -> GraphModule:
         if hasattr(root, name) and not hasattr(module, name):
             setattr(module, name, getattr(root, name))
     module.register_forward_pre_hook(_checked_spec(call.in_spec), with_kwargs=True)
+    for name in ("train", "eval"):
+        setattr(type(module), name, _no_mode(name))
     return module
+
+
+def _no_mode(name: str) -> Any:
+    """Return a method that raises: the mode in which a program was exported is part of it."""
+
+    def method(self: Any, mode: bool = True) -> Any:
+        raise NotImplementedError(
+            f"Calling {name}() is not supported yet. The program computes as the module did in the "
+            "mode in which it was exported; export it again in the other mode."
+        )
+
+    method.__name__ = name
+    return method

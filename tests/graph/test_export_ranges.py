@@ -101,3 +101,19 @@ def test_parts_that_modules_share_are_unflattened() -> None:
     module, a = Shared(), torch.randn(2, 3)
     again = unflatten(export(module, (a,)))
     torch.testing.assert_close(again(a), module(a))
+
+
+def test_a_program_keeps_its_mode() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)).eval()
+    module = export(net, (torch.ones(1, 2),)).module()
+    for call in (module.eval, module.train):
+        with pytest.raises(NotImplementedError, match="is not supported yet"):
+            call()
+    assert nn.Sequential(net).train().training
+
+
+def test_a_program_is_traced_again() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    traced = torch.fx.symbolic_trace(export(net, (torch.ones(1, 2),)).module())
+    x = torch.randn(3, 2)
+    torch.testing.assert_close(traced(x), net(x))
