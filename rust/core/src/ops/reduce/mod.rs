@@ -164,6 +164,10 @@ impl Derivative for Reduce {
         if !matches!(asked.name.as_str(), "sum" | "mean" | "amax" | "amin") {
             return Ok(asked);
         }
+        // No dimensions mean all of them there.
+        if x[0].ndim() > 0 && !(0..x[0].ndim()).any(|d| self.mask.has(d)) {
+            return Ok(asked);
+        }
         let dims = (0..x[0].ndim()).filter(|&d| self.mask.has(d));
         let mut args = vec![x[0].clone().into()];
         if self.mask != DimSet::all(x[0].ndim()) || self.keepdim {
