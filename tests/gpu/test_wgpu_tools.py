@@ -474,10 +474,11 @@ def test_check_against_cpu_passes_every_operator() -> None:
     from op_db import OPS
 
     wgpu.set_fallback("silent")
-    compared = 0
+    compared = samples = 0
     try:
         for op in OPS:
             for sample in op.samples()[:2] if "float32" in op.dtypes else ():
+                samples += 1
                 call = tensors(sample, "float32")
                 args, kwargs = (
                     mapped(v, lambda t: t.to("wgpu").requires_grad_(t.is_floating_point()))
@@ -497,4 +498,5 @@ def test_check_against_cpu_passes_every_operator() -> None:
                 compared += check.compared
     finally:
         wgpu.set_fallback("warn")
-    assert compared > 5000
+    # One that stopped early would have compared next to nothing: on average five results a sample.
+    assert compared > 5 * samples > 4000

@@ -61,6 +61,7 @@ def cubic(x: Any) -> Any:
     [
         (vmap(grad(cubic)), (2, 4)),
         (vmap(vmap(grad(cubic))), (2, 3, 4)),
+        (vmap(grad(lambda x: x.sum().sin().sum())), (2, 4)),  # a sum of one number of each slice
         (jacrev(lambda x: x.tanh() * x), (3,)),
         (hessian(cubic), (3,)),
         (vmap(hessian(cubic)), (2, 3)),
