@@ -340,7 +340,7 @@ unsafe extern "C" fn divided(
     t: *mut ffi::PyObject,
     other: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: as above.
+    // SAFETY: the interpreter is held, and keeps both operands during the call.
     unsafe { divide(other, t) }
 }
 
