@@ -169,6 +169,7 @@ def _averaged(name: str, place: int) -> Callable[..., Any]:
 FORMS: dict[str, Callable[..., Any]] = {
     "H": _view("H"),
     "_assert_scalar": _assert_scalar,
+    "_local_scalar_dense": lambda x: x.item(),
     "_native_batch_norm_legit": _batch_norm_legit,
     "_native_batch_norm_legit_functional": _batch_norm_functional,
     "_native_batch_norm_legit_no_training": _normed,

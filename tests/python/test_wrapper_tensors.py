@@ -1,4 +1,4 @@
-"""Tensors without memory, for which their class answers: files, and what enters backward."""
+"""Tensors without memory, for which their class answers: files, numbers, backward."""
 
 from __future__ import annotations
 
@@ -157,9 +157,37 @@ def test_state_of_a_module_with_such_a_weight() -> None:
     assert torch.equal(state["weight"] @ x.mT, layer.weight.plain() @ x.mT)
 
 
+def test_numbers_are_asked_of_the_class() -> None:
+    x = Wrapped(torch.tensor(2.5))
+    SEEN.clear()
+    assert x.item() == 2.5 and float(x) == 2.5 and int(x) == 2 and bool(x) and x.is_nonzero()
+    assert set(SEEN) == {"aten._local_scalar_dense.default"}
+    assert [0, 1, 2][Wrapped(torch.tensor(1))] == 1
+    assert torch.equal(x, x) and not torch.equal(x, Wrapped(torch.tensor(2.0)))
+    assert "aten.equal.default" in SEEN
+    assert torch.allclose(x, x + 1e-9) and not torch.allclose(x, x + 1)
+    if x > 3:
+        raise AssertionError("2.5 > 3")
+
+
 def test_what_enters_backward_is_of_the_class() -> None:
     x = Wrapped(torch.ones(3)).requires_grad_()
     SEEN.clear()
     (x + x).sum().backward()
     assert type(x.grad) is Wrapped and x.grad.inner.tolist() == [2.0, 2.0, 2.0]
     assert "aten.ones_like.default" in SEEN
+
+
+def test_weights_are_trained_and_clipped() -> None:
+    layer = nn.Linear(3, 2, bias=False)
+    layer.weight = nn.Parameter(Wrapped(torch.ones(2, 3)))
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.5, momentum=0.9)
+    for _ in range(2):
+        optimizer.zero_grad()
+        layer(torch.ones(1, 3)).sum().backward()
+        norm = nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+        optimizer.step()
+    assert float(norm) == pytest.approx(6**0.5)
+    assert type(layer.weight.grad) is Wrapped
+    step = 0.5 / 6**0.5
+    torch.testing.assert_close(layer.weight.inner, torch.full((2, 3), 1 - step - 1.9 * step))

@@ -91,6 +91,24 @@ pub fn set_twin(twin: Twin) {
     let _ = TWIN.set(twin);
 }
 
+/// What the class of a tensor's object in the host language says that a function of tensors is: one
+/// number.
+type Number = fn(&str, &[&Tensor]) -> Result<Scalar>;
+static NUMBER: OnceLock<Number> = OnceLock::new();
+
+/// Tells how the host's objects that answer for tensors are asked for numbers.
+pub fn set_number(number: Number) {
+    let _ = NUMBER.set(number);
+}
+
+/// The number that a function of tensors gives where the class of one that has no memory answers.
+pub fn asked_number(name: &str, x: &[&Tensor]) -> Option<Result<Scalar>> {
+    match x.iter().any(|t| t.answers() && t.stands()) {
+        true => NUMBER.get().map(|number| number(name, x)),
+        false => None,
+    }
+}
+
 impl Drop for TensorImpl {
     #[inline]
     fn drop(&mut self) {

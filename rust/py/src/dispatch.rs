@@ -17,6 +17,7 @@ use pytensorlib_core::dispatch::{
     apply, asking, call_kept, call_kept_into, compute_into, interpreted, metas, underlie, InForce,
     Interpreter, Request, RequestKind as Kind,
 };
+use pytensorlib_core::dtype::Scalar;
 use pytensorlib_core::error::Result;
 use pytensorlib_core::layout::Layout;
 use pytensorlib_core::op::{Asked, Op as Kernel, Tensors};
@@ -559,6 +560,24 @@ pub fn twin(t: &Tensor) -> Option<Tensor> {
         borrow(&new)
     }
     Python::attach(|py| make(py, t).ok())
+}
+
+/// The number that the class of an argument says that a function of tensors is.
+pub fn number(name: &str, x: &[&Tensor]) -> Result<Scalar> {
+    fn ask(py: Python<'_>, name: &str, x: &[&Tensor]) -> PyResult<Scalar> {
+        let args = x.iter().map(|&t| wrap(py, t.clone()));
+        let args = PyTuple::new(py, args.collect::<PyResult<Vec<_>>>()?)?;
+        let kwargs = PyDict::new(py);
+        let func = operator(py, name, &args, &kwargs, None, true)?;
+        let Some(y) = (Call { func, args, kwargs }).answer()? else {
+            return Err(PyRuntimeError::new_err(format!(
+                "'aten.{name}.default' of a tensor without memory, for which nobody answers"
+            )));
+        };
+        let wrong = || format!("__torch_dispatch__ of aten.{name}: expected a number, got {y}");
+        crate::convert::scalar(&y)?.ok_or_else(|| PyTypeError::new_err(wrong()))
+    }
+    Python::attach(|py| ask(py, name, x)).map_err(from_py)
 }
 
 /// What the mode in force, or a class, makes of a call that makes a tensor without reading one.

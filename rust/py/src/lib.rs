@@ -81,6 +81,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
 fn install() {
     convert::set_look(dispatch::look_here);
     pytensorlib_core::tensor::set_twin(dispatch::twin);
+    pytensorlib_core::tensor::set_number(dispatch::number);
     pytensorlib_core::host::install(Host {
         unlocked: error::unlocked,
         elsewhere: thread::elsewhere,

@@ -574,7 +574,7 @@ impl PyTensor {
             return y.extract(slf.py());
         }
         let t = slf.get().get();
-        if t.stands() {
+        if t.stands() && !t.answers() {
             return Err(PyRuntimeError::new_err(
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control \
                  flow. We don't support that yet, please file an issue at \

@@ -145,6 +145,9 @@ impl Tensor {
     /// The value of a one-element CPU tensor.
     pub fn item(&self) -> Result<Scalar> {
         if self.stands() {
+            if let Some(number) = super::asked_number("_local_scalar_dense", &[self]) {
+                return number;
+            }
             return unread(
                 "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over \
                  calling .item() on a Tensor, please try to rewrite what you're doing with other \
