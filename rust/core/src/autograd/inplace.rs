@@ -169,6 +169,23 @@ struct CopySlices {
     inner: Shared<Node>,
 }
 
+impl CopySlices {
+    /// The view's region of a copy of the base's gradient.
+    fn region(&self, whole: &Tensor) -> Result<Tensor> {
+        let parts = whole.dtype().is_complex() && !self.complex;
+        let mut region = match self.complex && !whole.dtype().is_complex() {
+            true => self.view.pairs(),
+            false => self.view.clone(),
+        };
+        let start = self.base.offset << parts as usize;
+        region.offset -= start.min(region.offset);
+        match parts {
+            true => whole.as_real()?.as_strided_view(region),
+            false => whole.as_strided_view(region),
+        }
+    }
+}
+
 impl Backward for CopySlices {
     fn name(&self) -> String {
         "CopySlices".into()
@@ -181,18 +198,8 @@ impl Backward for CopySlices {
         // A copy with the base's strides, so that the view's layout applies to it.
         let whole = g.copy_with_layout(&self.base)?;
         // Where one's elements are complex and the other's real, the region is one of real numbers.
-        let parts = whole.dtype().is_complex() && !self.complex;
         let pairs = self.complex && !whole.dtype().is_complex();
-        let mut region = match pairs {
-            true => self.view.pairs(),
-            false => self.view.clone(),
-        };
-        let start = self.base.offset << parts as usize;
-        region.offset -= start.min(region.offset);
-        let region = match parts {
-            true => whole.as_real()?.as_strided_view(region)?,
-            false => whole.as_strided_view(region)?,
-        };
+        let region = self.region(&whole)?;
         let mut slice = region.copy_dense()?;
         if pairs {
             slice = slice.as_complex()?;
@@ -208,6 +215,15 @@ impl Backward for CopySlices {
         let kept = match pairs && kept.dtype().is_complex() {
             true => kept.as_real()?,
             false => kept,
+        };
+        // What is another thing for each slice is not written to what these share.
+        let (whole, region) = match kept.stands() {
+            true => {
+                let whole = whole.copy_beside([&kept])?.copy_with_layout(&self.base)?;
+                let region = self.region(&whole)?;
+                (whole, region)
+            }
+            false => (whole, region),
         };
         region.copy_from(&kept)?;
         let mut out: Grads = SmallVec::new();

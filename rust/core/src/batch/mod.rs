@@ -53,6 +53,22 @@ impl Batched {
     }
 }
 
+/// Whether a tensor has slices wherever another one has them.
+pub fn covers(t: &Tensor, other: &Tensor) -> bool {
+    fn levels(t: &Tensor) -> SmallVec<[u64; 4]> {
+        let Some(b) = t.held::<Batched>() else {
+            return SmallVec::new();
+        };
+        let mut found = levels(&b.whole);
+        if !b.shared {
+            found.push(b.level);
+        }
+        found
+    }
+    let own = levels(t);
+    levels(other).iter().all(|level| own.contains(level))
+}
+
 /// Whether a gradient is asked for of the tensor, or of what stands for it.
 pub fn tracked(t: &Tensor) -> bool {
     t.requires_grad() || t.held().is_some_and(|b: &Batched| tracked(&b.whole))

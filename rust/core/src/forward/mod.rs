@@ -9,6 +9,7 @@ pub use linear::Linear;
 
 use crate::autograd::jvp::Followed;
 use crate::autograd::{mode, Dual, Jvp, Tangent, Tangents};
+use crate::batch;
 use crate::dispatch::{self, InForce, Interpreter, Record, Request, RequestKind};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -43,6 +44,32 @@ impl Parts {
     }
     fn moves(&self) -> bool {
         self.t.iter().any(Option::is_some)
+    }
+
+    /// Whether gradients of these may be asked for.
+    fn tracked(&self) -> bool {
+        mode::grad()
+            && self
+                .x
+                .iter()
+                .chain(self.t.iter().flatten())
+                .any(batch::tracked)
+    }
+
+    /// The same, with copies of what lies in the memory of `y`, which is written to.
+    fn apart(&self, logical: &[&Tensor], y: &[Tensor]) -> Result<Parts> {
+        let written = |k: usize| y.iter().any(|y| y.shares_storage(logical[k]));
+        let copy = |k: usize, t: &Tensor| match written(k) {
+            true => t.copy_dense(),
+            false => Ok(t.clone()),
+        };
+        let x = self.x.iter().enumerate().map(|(k, t)| copy(k, t));
+        let t = self.t.iter().enumerate();
+        let t = t.map(|(k, t)| t.as_ref().map(|t| copy(k, t)).transpose());
+        Ok(Parts {
+            x: x.collect::<Result<_>>()?,
+            t: t.collect::<Result<_>>()?,
+        })
     }
 }
 
@@ -333,6 +360,12 @@ impl Forward {
                 }),
             };
         }
+        // What is written may be what gradients read.
+        let copies = match parts.tracked() {
+            true => Some(parts.apart(logical, y)?),
+            false => None,
+        };
+        let parts = copies.as_ref().unwrap_or(parts);
         let (found, t) = self.followed(op, &parts.refs(), &parts.t)?;
         let pairs = primals.iter().zip(y).zip(own).zip(found.iter().zip(t));
         for (((primal, y), dual), (found, t)) in pairs {
@@ -375,7 +408,11 @@ impl Forward {
         };
         let wide = |old: Option<&Tensor>| -> Result<Tensor> {
             let like = &d.primal;
-            let zeros = new.blank(like.shape(), 0.into(), new.dtype(), like.device())?;
+            let beside = match old {
+                Some(old) => new.beside(old)?,
+                None => new.clone(),
+            };
+            let zeros = beside.blank(like.shape(), 0.into(), new.dtype(), like.device())?;
             let whole = zeros.copy_with_layout(base)?;
             if let Some(old) = old {
                 whole.copy_from(old)?;
@@ -384,7 +421,7 @@ impl Forward {
             Ok(whole)
         };
         let whole = match old {
-            Tangent::Some(old) if old.stands() || !new.stands() => {
+            Tangent::Some(old) if batch::covers(&old, new) => {
                 return under(&old, base, y)?.copy_from(new);
             }
             Tangent::Some(old) => wide(Some(&old))?,

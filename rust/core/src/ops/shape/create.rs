@@ -106,11 +106,24 @@ impl Tensor {
     pub fn copy_beside<'a>(&self, others: impl IntoIterator<Item = &'a Tensor>) -> Result<Tensor> {
         let mut y = self.copy_dense()?;
         for other in others.into_iter().filter(|t| t.stands()) {
-            let wide = other.blank(y.shape(), 0.into(), y.dtype(), y.device())?;
-            wide.copy_from(&y)?;
-            y = wide;
+            let both = other.beside(&y)?;
+            // Adding it leaves every number as it is, zeros' signs included.
+            let none = match y.dtype().is_float() {
+                true => Scalar::Float(-0.0),
+                false => 0.into(),
+            };
+            y = y.add(&both.blank(&[], none, y.dtype(), y.device())?)?;
         }
         Ok(y)
+    }
+
+    /// A number with slices where this tensor or another one has them.
+    pub fn beside(&self, other: &Tensor) -> Result<Tensor> {
+        let none = |t: &Tensor| t.blank(&[], false.into(), DType::Bool, t.device());
+        mode::with_grad(false, || match other.stands() {
+            true => none(self)?.add(&none(other)?),
+            false => none(self),
+        })
     }
 
     #[cold]
