@@ -258,7 +258,7 @@ Examples
 tensor([1., 2.])";
 
 /// A slot of a class.
-pub fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
+pub fn type_slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
     ffi::PyType_Slot { slot, pfunc }
 }
 
@@ -271,10 +271,10 @@ unsafe extern "C" fn hash(object: *mut ffi::PyObject) -> ffi::Py_hash_t {
 pub fn install(py: Python<'_>, sample: Tensor, mut slots: Vec<ffi::PyType_Slot>) -> PyResult<()> {
     let base = Bound::new(py, PyTensor::new(sample))?;
     slots.extend([
-        slot(ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
-        slot(ffi::Py_tp_hash, hash as *mut c_void),
-        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
-        slot(0, std::ptr::null_mut()),
+        type_slot(ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
+        type_slot(ffi::Py_tp_hash, hash as *mut c_void),
+        type_slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        type_slot(0, std::ptr::null_mut()),
     ]);
     let mut spec = ffi::PyType_Spec {
         name: c"pytensorlib.Tensor".as_ptr(),

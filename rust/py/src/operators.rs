@@ -7,7 +7,7 @@ use crate::convert::{number, number_object, operand, peek};
 use crate::dispatch;
 use crate::error::guard;
 use crate::error::IntoPy;
-use crate::object::{slot, wrap};
+use crate::object::{type_slot, wrap};
 use crate::operands::lift;
 use crate::overrides;
 use pyo3::exceptions::PyTypeError;
@@ -365,19 +365,19 @@ pub fn slots() -> Vec<ffi::PyType_Slot> {
         unsafe { std::mem::zeroed() },
     ]));
     vec![
-        slot(ffi::Py_nb_add, add as *mut c_void),
-        slot(ffi::Py_nb_subtract, subtract as *mut c_void),
-        slot(ffi::Py_nb_multiply, multiply as *mut c_void),
-        slot(ffi::Py_nb_true_divide, divide as *mut c_void),
-        slot(ffi::Py_nb_floor_divide, floor_divide as *mut c_void),
-        slot(ffi::Py_nb_remainder, remainder as *mut c_void),
-        slot(ffi::Py_nb_and, and as *mut c_void),
-        slot(ffi::Py_nb_or, or as *mut c_void),
-        slot(ffi::Py_nb_xor, xor as *mut c_void),
-        slot(ffi::Py_nb_lshift, shift_left as *mut c_void),
-        slot(ffi::Py_nb_rshift, shift_right as *mut c_void),
-        slot(ffi::Py_nb_matrix_multiply, matmul as *mut c_void),
-        slot(ffi::Py_tp_richcompare, compare as *mut c_void),
-        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+        type_slot(ffi::Py_nb_add, add as *mut c_void),
+        type_slot(ffi::Py_nb_subtract, subtract as *mut c_void),
+        type_slot(ffi::Py_nb_multiply, multiply as *mut c_void),
+        type_slot(ffi::Py_nb_true_divide, divide as *mut c_void),
+        type_slot(ffi::Py_nb_floor_divide, floor_divide as *mut c_void),
+        type_slot(ffi::Py_nb_remainder, remainder as *mut c_void),
+        type_slot(ffi::Py_nb_and, and as *mut c_void),
+        type_slot(ffi::Py_nb_or, or as *mut c_void),
+        type_slot(ffi::Py_nb_xor, xor as *mut c_void),
+        type_slot(ffi::Py_nb_lshift, shift_left as *mut c_void),
+        type_slot(ffi::Py_nb_rshift, shift_right as *mut c_void),
+        type_slot(ffi::Py_nb_matrix_multiply, matmul as *mut c_void),
+        type_slot(ffi::Py_tp_richcompare, compare as *mut c_void),
+        type_slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
     ]
 }

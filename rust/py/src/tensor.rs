@@ -7,7 +7,7 @@ use crate::dispatch::wrap_as;
 use crate::dtype::{dtype_object, layout_object, PyDType, PyDevice, PyLayout};
 use crate::error::{caught, guard, IntoPy};
 use crate::hooks::HookHandle;
-use crate::object::{class, install, make_of, slot, wrap};
+use crate::object::{class, install, make_of, type_slot, wrap};
 use crate::operands::{lift, named};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -1379,7 +1379,7 @@ unsafe extern "C" fn new(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let sample = Tensor::zeros(&[], DType::F32, pytensorlib_core::device::Device::Cpu).py()?;
     let mut slots = crate::operators::slots();
-    slots.push(slot(ffi::Py_tp_new, new as *mut std::ffi::c_void));
+    slots.push(type_slot(ffi::Py_tp_new, new as *mut std::ffi::c_void));
     install(m.py(), sample, slots)?;
     let class = class(m.py());
     crate::convert::set_tensor_class(class.as_type_ptr());

@@ -3,6 +3,7 @@
 use super::{answered, Function};
 use crate::docs;
 use crate::error::guard;
+use crate::object::type_slot;
 use crate::overrides;
 use crate::signature;
 use pyo3::ffi;
@@ -252,16 +253,15 @@ pub(super) fn make_type(py: Python<'_>, method: bool) -> PyResult<*mut ffi::PyTy
         true => (c"pytensorlib._C.method_descriptor", METHOD_DESCRIPTOR),
         false => (c"pytensorlib._C.builtin", 0),
     };
-    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
     let mut slots = [
-        slot(ffi::Py_tp_call, ffi::PyVectorcall_Call as *mut c_void),
-        slot(ffi::Py_tp_descr_get, bind as *mut c_void),
-        slot(ffi::Py_tp_repr, repr as *mut c_void),
-        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
-        slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
-        slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
-        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
-        slot(0, std::ptr::null_mut()),
+        type_slot(ffi::Py_tp_call, ffi::PyVectorcall_Call as *mut c_void),
+        type_slot(ffi::Py_tp_descr_get, bind as *mut c_void),
+        type_slot(ffi::Py_tp_repr, repr as *mut c_void),
+        type_slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        type_slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
+        type_slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
+        type_slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+        type_slot(0, std::ptr::null_mut()),
     ];
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr().cast::<c_char>(),
