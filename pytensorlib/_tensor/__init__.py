@@ -685,7 +685,6 @@ def attach(tensor_class: Any) -> None:
     # Two names of one operator.
     tensor_class.__div__ = tensor_class.__truediv__
     tensor_class.__idiv__ = tensor_class.__itruediv__
-    tensor_class.__rdiv__ = tensor_class.__rtruediv__
 
 
 def _convert(ret: Any, cls: type) -> Any:
