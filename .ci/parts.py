@@ -234,6 +234,7 @@ SHARED = {
     "release": {"build", "wheels", "pythons", "aarch64-wheel", "musl-wheel"},
     "libraries": {"programs", "programs-gpu"},
     "docs": {"docs", "site"},
+    "python without a lock": {"pythons", "free-threaded"},
 }
 ALONE = {"timed", "wgpu-slow"}
 
