@@ -330,8 +330,9 @@ def run(name: str, aside: bool) -> tuple[str, float, float]:
     if not aside:
         print(title, flush=True)
     start = time.perf_counter()
-    # The build part's own make must not see this one's job server or flags.
-    env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
+    # The build part's own make must not see this one's job server, flags or arguments.
+    hidden = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS"}
+    env = {k: v for k, v in os.environ.items() if k not in hidden}
     env |= VARIABLES.get(forced(name), {})
     # To keep what the next compilation may use costs a quarter more. Who edits has such a folder.
     if not (ROOT / "target/debug/incremental").is_dir():
