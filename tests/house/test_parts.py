@@ -122,3 +122,15 @@ def test_a_part_that_does_not_start_fails_and_the_others_run(
     printed = capfd.readouterr().out
     assert "\nit ran" in printed and "\nnever" not in printed
     assert "1 passed, 2 failed build timed" in printed
+
+
+def test_a_part_does_not_see_the_arguments_of_the_run(
+    parts: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES"):
+        monkeypatch.setenv(name, "of-the-run")
+    monkeypatch.setattr(
+        parts, "PARTS", {"ruff": ["sh", "-c", "echo it ran; env | grep of-the-run"]}
+    )
+    assert parts.run("ruff", True)[0] == "FAILED (1)"  # grep finds nothing
+    assert "\nit ran\n" in capfd.readouterr().out
