@@ -153,7 +153,7 @@ def interpreter(version: str, kind: str) -> Path | None:
     if kind != HERE:
         found = [ROOT / ".wheels" / kind / "python"]
     elif version.endswith("t"):
-        found = [ROOT / ".wheels/freethreaded/python"]
+        found = [ROOT / ".wheels/freethreaded/bin/python"]
     else:
         found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
         if name := shutil.which(f"python{version}"):

@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PLACE = ROOT / ".wheels/freethreaded"
-PYTHON = PLACE / "python"
+PYTHON = PLACE / "bin/python"
 AWAY = PLACE / "away"
 # Laws of which every N-th test runs, and files whose tests all run.
 LAWS = "ops gradients indexing random pointwise_layouts"
