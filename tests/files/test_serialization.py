@@ -324,15 +324,15 @@ def test_order_of_bytes_of_files_that_do_not_tell_is_a_setting():
 
 
 def test_shared_map_writes_to_the_file(tmp_path):
-    import mmap
+    from pytensorlib._serialization.options import MAP_PRIVATE, MAP_SHARED  # Windows has no names
 
     path = tmp_path / "x.pt"
     torch.save(torch.zeros(4), path)
     torch.load(path, mmap=True)[0] = 5
     assert torch.load(path).tolist() == [0.0] * 4
-    with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+    with torch.serialization.set_default_mmap_options(MAP_SHARED):
         torch.load(path, mmap=True)[0] = 5
-    assert torch.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    assert torch.serialization.get_default_mmap_options() == MAP_PRIVATE
     torch.serialization.set_crc32_options(True)
     mapped = torch.load(path, mmap=True)
     assert mapped.tolist() == [5.0, 0.0, 0.0, 0.0]

@@ -5,6 +5,7 @@ import copy
 import gc
 import os
 import pickle
+import sys
 import warnings
 import weakref
 
@@ -282,7 +283,9 @@ def test_storages_of_files_and_of_other_processes(tmp_path):
     path = tmp_path / "numbers"
     s = torch.LongStorage.from_file(str(path), shared=True, size=2)
     s.fill_(7)
-    assert path.read_bytes() == (7).to_bytes(8, "little") * 2 and s.filename == str(path)
+    assert path.read_bytes() == (7).to_bytes(8, "little") * 2
+    # Windows tells no path of a section.
+    assert s.filename == (None if sys.platform == "win32" else str(path))
     own = torch.LongStorage.from_file(str(path), False, 2)
     own[0] = 1
     assert s[0] == 7 and own.filename is None
@@ -290,6 +293,10 @@ def test_storages_of_files_and_of_other_processes(tmp_path):
         torch.TypedStorage.from_file(str(path), False, 1)
     for shared in (torch.UntypedStorage._new_shared(8), torch.FloatStorage._new_shared(2)):
         assert shared.is_shared() and shared.nbytes() == 8
+        if sys.platform == "win32":
+            with pytest.raises(NotImplementedError, match="no descriptor on Windows"):
+                shared._share_fd_cpu_()
+            continue
         fd, size = shared._share_fd_cpu_()
         os.close(fd)
         assert size == shared.size()
