@@ -48,9 +48,9 @@ def leaves(value: Any) -> Iterator[Any]:
 def to_tensor(dtype: str) -> Callable[[np.ndarray], Any]:
     def convert(array: np.ndarray) -> Any:
         if array.dtype != np.float64:
-            return torch.tensor(array.tolist(), dtype=getattr(torch, str(array.dtype))).reshape(
-                array.shape
-            )
+            # NumPy's own integers have 32 bits on Windows until its version 2.
+            kind = "int64" if array.dtype == np.dtype(int) else str(array.dtype)
+            return torch.tensor(array.tolist(), dtype=getattr(torch, kind)).reshape(array.shape)
         if not dtype.startswith(("float", "bfloat")):
             array = np.abs(array * 4) if dtype == "uint8" else array * 4
             array = np.round(array)
