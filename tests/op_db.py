@@ -147,7 +147,9 @@ POINTWISE = [
           ([2, 3, 5], steps(0.25, 1, 2), ints(1, 0, 5), 1, 0, 9),
           ([3], steps(1, 2, 4), ints(1, 1, 1), 0, -3, 1),
           ([0, 2], steps(1, 2), ints(1, 1), 1, 0, 1),
-          dtypes=ALL, differentiable=False, out=False, method=False),
+          dtypes=ALL, differentiable=False, out=False, method=False,
+          call=lambda torch: lambda x, scale, zero, *rest:
+          torch.fake_quantize_per_channel_affine(x, scale, zero.int(), *rest)),
     cases("nan_to_num", lambda x, nan=0.0: np.nan_to_num(x, nan=nan), ([3, 4],), dtypes=FLOATS,
           inplace=True),
     cases("bitwise_and", np.bitwise_and, (index(9, 3, 4), index(9, 4)), inplace=True, **NO_GRAD),

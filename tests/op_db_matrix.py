@@ -148,7 +148,9 @@ ROWS = [
            ([4, 3], [3], [2, 4], {"left": False, "transpose": True}), of=""),
     matrix("geqrf", lambda x: x.T @ x, ([4, 3],), ([3, 3],), of="", **NO_GRAD,
            call=made(lambda torch, x: torch.geqrf(x)[0].triu().mT @ torch.geqrf(x)[0].triu())),
-    matrix("ldl_solve", lambda a, b: np.linalg.solve(a + np.swapaxes(a, -1, -2), b),
+    # NumPy before 2 takes a batch's only right side for vectors.
+    matrix("ldl_solve", lambda a, b: np.linalg.solve(a + np.swapaxes(a, -1, -2),
+           np.broadcast_to(b, a.shape[:-2] + b.shape[-2:])),
            (well_posed(3, 3), [3, 2]), ([2, 4, 4], [4, 1]), fixed=(0,), call=made(solved_ldl)),
     matrix("ldl_factor", lambda x: np.linalg.det(x + x.T), ([3, 3],), **NO_GRAD,
            call=made(lambda torch, x: det_of_ldl(*torch.linalg.ldl_factor(x + x.mT)))),
