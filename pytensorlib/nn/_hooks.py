@@ -81,6 +81,15 @@ class BackwardHookFunction(Function):
         return None, *passed
 
 
+def _listed(*hooks: dict[int, Callable]) -> list[tuple[int, Callable]]:
+    """Return hooks in their order, though another thread may register or remove one meanwhile."""
+    while True:
+        try:
+            return [pair for each in hooks for pair in each.items()]
+        except (KeyError, RuntimeError):  # one was changed while it was read
+            continue
+
+
 def _zeros(like: tuple | None) -> Tensor | None:
     return None if like is None else pt.zeros(like[0], dtype=like[1], device=like[2])
 
@@ -290,7 +299,7 @@ class Hookable:
 
     def _run_missed_hooks(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> None:
         result = None
-        for key, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
+        for key, hook in _listed(_global_forward_hooks, self._forward_hooks):
             always = (_global_forward_hooks_always_called, self._forward_hooks_always_called)
             if key in called or not any(key in d for d in always):
                 continue
@@ -312,8 +321,7 @@ class Hookable:
         return hook(self, args, result)
 
     def _run_pre_hooks(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        pre_hooks = (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items())
-        for key, hook in pre_hooks:
+        for key, hook in _listed(_global_forward_pre_hooks, self._forward_pre_hooks):
             if key in self._forward_pre_hooks_with_kwargs:
                 changed = hook(self, args, kwargs)
                 if changed is None:
@@ -333,16 +341,17 @@ class Hookable:
     def _run_hooks(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> Any:
         full: list[Callable] = []
         plain: list[Callable] = []
-        (full if _global_is_full_backward_hook else plain).extend(_global_backward_hooks.values())
-        (full if self._is_full_backward_hook else plain).extend(self._backward_hooks.values())
-        before = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        of_all, own = _listed(_global_backward_hooks), _listed(self._backward_hooks)
+        (full if _global_is_full_backward_hook else plain).extend(hook for _, hook in of_all)
+        (full if self._is_full_backward_hook else plain).extend(hook for _, hook in own)
+        before = [h for _, h in _listed(_global_backward_pre_hooks, self._backward_pre_hooks)]
 
         args, kwargs = self._run_pre_hooks(args, kwargs)
         gradient = BackwardHook(self, full, before) if full or before else None
         if gradient is not None:
             args = gradient.on_inputs(args)
         result = self.forward(*args, **kwargs)
-        for key, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
+        for key, hook in _listed(_global_forward_hooks, self._forward_hooks):
             called.add(key)
             changed = self._call_forward_hook(key, hook, args, kwargs, result)
             result = result if changed is None else changed

@@ -13,6 +13,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void, CStr};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(Py_GIL_DISABLED)]
+use std::time::{Duration, Instant};
 
 /// Whether there ever was a [`Held`].
 static HELD: AtomicBool = AtomicBool::new(false);
@@ -390,8 +392,9 @@ fn wait_for_end(py: Python<'_>, t: &Tensor) {
     if slot.load(Ordering::Relaxed).is_null() {
         return;
     }
-    // What runs at the end of an object may wait for us: not for ever.
-    for _ in 0..1000 {
+    // What runs at the end of an object may wait for us: not for ever. That thread may have to wait for a core.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
         let old = slot::lock(slot);
         // SAFETY: what is in the slot has its memory, and its parts lie where its class says.
         let dying = unsafe {
@@ -408,6 +411,6 @@ fn wait_for_end(py: Python<'_>, t: &Tensor) {
         if !dying || LEAVING.get() {
             return;
         }
-        py.detach(std::thread::yield_now);
+        py.detach(|| std::thread::sleep(Duration::from_micros(20)));
     }
 }
