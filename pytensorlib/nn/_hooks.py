@@ -83,11 +83,10 @@ class BackwardHookFunction(Function):
 
 def _listed(*hooks: dict[int, Callable]) -> list[tuple[int, Callable]]:
     """Return hooks in their order, though another thread may register or remove one meanwhile."""
-    while True:
-        try:
-            return [pair for each in hooks for pair in each.items()]
-        except (KeyError, RuntimeError):  # one was changed while it was read
-            continue
+    try:
+        return [pair for each in hooks for pair in each.items()]
+    except (KeyError, RuntimeError):  # one was changed while it was read
+        return _listed(*hooks)
 
 
 def _zeros(like: tuple | None) -> Tensor | None:
